@@ -1,7 +1,7 @@
-"""Reads everything that `schemas/*.toml` declares and checks that it makes sense.
+"""Loader of `schemas/*.toml`, with validation.
 
-In: the TOML files beside this module. Out: one `Declarations` value, which every emitter under
-`emit/` turns into one kind of file. Nothing here knows how an output looks.
+Reads the TOML files beside this module and returns one `Declarations` value, which each emitter under `emit/` turns
+into one kind of file. Output formats are not known here.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ ROOT = SCHEMAS.parent
 
 EFFECTS = ("pure", "reads", "writes")
 STATUSES = ("implemented", "specified")
-"""`specified`: in the specification and the checker's table, but no engine has it yet."""
+"""`specified`: in the specification and the checker's table, not in any engine."""
 
 FORMS = (
     "array", "forall", "exists", "sort_by", "distinct_by", "min_by", "max_by", "group_by", "count_by", "index_by",
     "take_while", "drop_while", "fold",
 )  # fmt: skip
-"""Kinds of `for` in the IR that operations with an `fn` parameter stand for."""
+"""Kinds of `for` in the IR for operations with an `fn` parameter."""
 
-SHOWN_ELSEWHERE = {"too_large"}
-"""Codes that need no example, because the arguments of one would not fit this repository."""
+CODES_WITHOUT_EXAMPLE = {"too_large"}
+"""Codes without example, because the arguments would be too large for the repository."""
 
 PHASES = {
     "0": "Syntax",
@@ -43,16 +43,16 @@ PHASES = {
     "7": "Verify",
     "8": "Migrate",
 }
-"""What the first digit of a diagnostic's number says."""
+"""Phase by the first digit of a diagnostic's number."""
 
 
 class DeclarationError(Exception):
-    """A declaration that cannot be used; the message names the file and the entry."""
+    """An invalid declaration; the message names the file and the entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One line of an operation's `examples`: it is documentation and a conformance case at once."""
+    """One entry of an operation's `examples`: documentation and conformance case."""
 
     args: tuple[Any, ...]
     of: tuple[str, ...]
@@ -63,6 +63,8 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
+    """Declaration of one operation."""
+
     family: str
     name: str
     doc: str
@@ -76,15 +78,15 @@ class Operation:
     since: str
     operator: str | None
     function: str | None
-    """The short name by which expressions call it; overloads share one."""
+    """Short name in expressions; overloads share one."""
     call: str | None
-    """How a call is written where it is not `function(params)`: binders, `m[k]`, `x IS NULL`."""
+    """Notation of a call that is not `function(params)`: binders, `m[k]`, `x IS NULL`."""
     defaults: tuple[tuple[str, Any], ...]
-    """Values of trailing parameters that a call may leave out."""
+    """Values of trailing parameters that a call may omit."""
     literals: tuple[str, ...]
-    """Parameters whose argument is a literal, read when the node is checked."""
+    """Parameters whose argument is a literal, read at check time."""
     form: str | None
-    """Of an operation that computes something for each item: the kind of `for` that it is in the IR."""
+    """Kind of `for` in the IR, for an operation that is evaluated for each item."""
     status: str
     examples: tuple[Example, ...]
 
@@ -98,25 +100,29 @@ class Operation:
 
     @property
     def has_kernel(self) -> bool:
-        """False for a form: the engines know its `for`, and no call of it is ever in the IR."""
+        """Return whether engines have a kernel; a form is a `for` and is never called."""
         return self.is_implemented and self.form is None
 
     @property
     def arities(self) -> range:
-        """With how many arguments it may be called."""
+        """Return the possible numbers of arguments."""
         return range(len(self.params) - len(self.defaults), len(self.params) + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
+    """Declaration of one run-time error code."""
+
     name: str
     doc: str
     effect: bool = False
-    """Comes from an effect or a called node, never from an operation."""
+    """True if effects or called nodes cause it, and no operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypeDeclaration:
+    """Declaration of one type."""
+
     name: str
     doc: str
     json: str
@@ -129,12 +135,14 @@ class TypeDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticCode:
+    """Declaration of one diagnostic."""
+
     code: str
     name: str
     headline: str
     explain: str
     bad: str | None = None
-    """A complete node that has this diagnostic; None only with a reason in `no_example`."""
+    """A complete node with this diagnostic; None only with a reason in `no_example`."""
     good: str | None = None
     """The same node, repaired."""
     no_example: str | None = None
@@ -145,7 +153,7 @@ class DiagnosticCode:
 
     @property
     def shown_headline(self) -> str:
-        """The headline as a page shows it, with `…` in its holes."""
+        """Return the headline for a page, with `…` in its holes."""
         return re.sub(r"\{[a-z]+\}", "…", self.headline)
 
 
@@ -159,6 +167,8 @@ class OperatorLevel:
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
+    """Everything that `schemas/*.toml` declares."""
+
     operations: tuple[Operation, ...]
     errors: tuple[ErrorCode, ...]
     types: tuple[TypeDeclaration, ...]
@@ -170,7 +180,7 @@ class Declarations:
         return tuple(sorted({operation.family for operation in self.operations}))
 
     def implemented(self) -> Declarations:
-        """What the engines have kernels for, and the errors that these, or no operation at all, raise."""
+        """Return the operations with kernels, and the errors that these or no operation raise."""
         operations = tuple(operation for operation in self.operations if operation.has_kernel)
         later = {code for operation in self.operations for code in operation.raises}
         later -= {code for operation in operations for code in operation.raises}
@@ -180,6 +190,7 @@ class Declarations:
 
 
 def load_declarations() -> Declarations:
+    """Read and check all declarations."""
     errors = _load_errors()
     operations = _load_operations({error.name for error in errors})
     check_overloads(operations)
@@ -231,7 +242,7 @@ def _load_types() -> tuple[TypeDeclaration, ...]:
 
 
 def check_overloads(operations: Iterable[Operation]) -> None:
-    """Refuse two overloads of a name that some list of argument types could both match exactly."""
+    """Reject two overloads of a name that can match the same argument types."""
     by_name: dict[str, list[Operation]] = {}
     for operation in operations:
         for name in {operation.function, operation.operator} - {None}:
@@ -347,15 +358,15 @@ def _operation(path: Path, name: str, entry: dict[str, Any], error_names: set[st
         if example.raises is not None and example.raises not in operation.raises:
             raise DeclarationError(f"{where}: an example raises `{example.raises}`, which is not declared")
     shown = {example.raises for example in operation.examples}
-    # What the checker inserts where it cannot fail has no example of failing: none could be written in the language.
+    # An operation that the checker inserts only where it cannot fail has no failing example.
     unreachable = set(operation.raises) if operation.full_name == "optional.unwrap" else set()
-    if not_shown := set(operation.raises) - SHOWN_ELSEWHERE - shown - unreachable:
+    if not_shown := set(operation.raises) - CODES_WITHOUT_EXAMPLE - shown - unreachable:
         raise DeclarationError(f"{where}: no example shows {sorted(not_shown)}")
     return operation
 
 
 def _check_types(where: str, operation: Operation) -> None:
-    """Types are types, and defaults, literals and the values in examples fit them."""
+    """Check that types are valid, and that defaults, literals and example values fit them."""
     names = [name for name, _ in operation.params]
     if [name for name, _ in operation.defaults] != names[len(names) - len(operation.defaults) :]:
         raise DeclarationError(f"{where}: only the last parameters may have defaults, in their order")

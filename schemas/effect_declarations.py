@@ -1,4 +1,4 @@
-"""Reads `effects.toml`, `capabilities.toml` and `metrics.toml`: what a node may ask for, and what is counted."""
+"""Loader of `effects.toml`, `capabilities.toml` and `metrics.toml`."""
 
 from __future__ import annotations
 
@@ -14,25 +14,29 @@ METRIC_KINDS = ("counter", "gauge", "histogram")
 
 
 class EffectError(Exception):
-    """A declaration that cannot be used."""
+    """An invalid declaration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
+    """An argument of an effect."""
+
     name: str
     type: str
-    """A type, `any`, `record`, or several with `|` between them."""
+    """A type, `any`, `record`, or several separated by `|`."""
     optional: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
+    """Declaration of one effect."""
+
     name: str
     doc: str
     operations: tuple[str, ...]
     capability: str
     classes: tuple[str, ...]
-    """Those a step may choose; the first is the default."""
+    """Effect classes that a step may choose; the first is the default."""
     fixed: tuple[str, ...]
     arguments: tuple[Argument, ...]
     gives: str
@@ -49,6 +53,8 @@ class Capability:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
+    """Declaration of one metric."""
+
     name: str
     doc: str
     kind: str
@@ -57,6 +63,7 @@ class Metric:
 
 
 def load_effects(error_codes: set[str]) -> tuple[Effect, ...]:
+    """Read the effects and check their capabilities, classes and codes."""
     effects = tuple(_effect(name, entry) for name, entry in _table("effects.toml", "effect").items())
     capabilities = {each.name for each in load_capabilities()}
     for effect in effects:

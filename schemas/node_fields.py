@@ -1,4 +1,4 @@
-"""Reads `fields.toml`: the fields of every mapping in a node, and the kind of what stands in each."""
+"""Loader of `fields.toml`: the fields of every mapping in a node, and their kinds."""
 
 from __future__ import annotations
 
@@ -13,26 +13,30 @@ SLOTS = ("id", "name", "text", "type", "expression", "literal", "word", "constra
 
 
 class FieldError(Exception):
-    """A declaration of a field that cannot be used."""
+    """An invalid declaration of a field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
+    """Declaration of one field."""
+
     name: str
     kind: str
     doc: str
     required: bool
     later: bool
     values: tuple[str, ...]
-    """Of a word: what it may be."""
+    """Allowed values of a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeMapping:
+    """Declaration of one kind of mapping."""
+
     name: str
     where: str
     step: str | None
-    """Of a step: its operation."""
+    """Operation of a step."""
     fields: tuple[Field, ...]
 
     def names(self, *, required: bool | None = None, later: bool = False) -> tuple[str, ...]:
@@ -42,14 +46,17 @@ class NodeMapping:
 
 @dataclass(frozen=True, slots=True)
 class NodeFields:
+    """Every mapping of `fields.toml`."""
+
     mappings: tuple[NodeMapping, ...]
-    """Those of steps with the fields that every step, and every step with an effect, may have."""
+    """Mappings with their fields. Those of steps include the fields common to all steps or to steps with effects."""
 
     def mapping(self, name: str) -> NodeMapping:
         return next(each for each in self.mappings if each.name == name)
 
 
 def load_node_fields() -> NodeFields:
+    """Read and check the fields of every mapping."""
     table = tomllib.loads(PATH.read_text(encoding="utf-8"))
     names = set(table["mapping"])
     common = {kind: _fields(kind, entries, names) for kind, entries in table["common"].items()}

@@ -1,7 +1,7 @@
-"""The types that declarations write as text: reading them, and which example values fit them.
+"""Types as declarations write them: parser, and test of example values.
 
 `map<string, array<T>>`, `enum[a, b]`, `{key: K, value: V}`, `optional<T>`, `fn(T) -> K`. A single capital word is a
-type parameter. Nothing here knows an output format.
+type parameter. Output formats are not known here.
 """
 
 from __future__ import annotations
@@ -27,26 +27,27 @@ BOUNDS = {
     "enum": frozenset({"enum"}),
     "record": frozenset({"record"}),
 }
-"""Which heads of types each bound admits; `Type.head` is what is compared."""
+"""Heads of types that each bound admits, compared with `Type.head`."""
 
 _WORD = re.compile(r"\s*(->|[A-Za-z_][A-Za-z0-9_]*|[<>\[\](){},:])")
 
 
 class TypeTextError(Exception):
-    """A text that is no type."""
+    """The text is no type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """`head` is a primitive, a word of `APPLIED`, `enum`, `record`, `fn` or `parameter`."""
+    """A type; `head` is a primitive, a word of `APPLIED`, `enum`, `record`, `fn` or `parameter`."""
 
     head: str
     parts: tuple[Type, ...] = ()
     names: tuple[str, ...] = ()
-    """Members of an enum, fields of a record, the name of a parameter."""
+    """Members of an enum, fields of a record, or the name of a parameter."""
 
 
 def parse(text: str) -> Type:
+    """Return the type of a text, or raise `TypeTextError`."""
     words = _WORD.findall(text)
     if "".join(words) != "".join(text.split()):
         raise TypeTextError(f"`{text}` is not a type")
@@ -109,7 +110,7 @@ def _expect(words: list[str], word: str) -> list[str]:
 
 
 def substitute(type_: Type, arguments: Mapping[str, Type]) -> Type:
-    """The type with types put in for its parameters; an optional of an optional is one optional."""
+    """Return the type with its parameters replaced; an optional of an optional is one optional."""
     if type_.head == "parameter":
         return arguments[type_.names[0]]
     parts = tuple(substitute(part, arguments) for part in type_.parts)
@@ -119,12 +120,12 @@ def substitute(type_: Type, arguments: Mapping[str, Type]) -> Type:
 
 
 def heads(type_: Type, bounds: Mapping[str, str]) -> frozenset[str]:
-    """Which heads a type may have once its parameters are known."""
+    """Return the heads that a type may have once its parameters are known."""
     return BOUNDS[bounds[type_.names[0]]] if type_.head == "parameter" else frozenset({type_.head})
 
 
 def can_overlap(left: Type, left_bounds: Mapping[str, str], right: Type, right_bounds: Mapping[str, str]) -> bool:
-    """True unless no type can match both; may err towards true."""
+    """Return whether a type may match both; may be true without such a type."""
     if not heads(left, left_bounds) & heads(right, right_bounds):
         return False
     if left.head != right.head or "parameter" in (left.head, right.head):
@@ -136,7 +137,7 @@ def can_overlap(left: Type, left_bounds: Mapping[str, str], right: Type, right_b
     )
 
 
-# Which values of a TOML file fit a type: its JSON form, and for a float also what TOML calls a float.
+# A TOML value fits a type if it is its JSON form; a float may also be a TOML float.
 
 DECIMAL_TEXT = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _FORMS = {
@@ -147,10 +148,11 @@ _FORMS = {
     "decimal": DECIMAL_TEXT,
 }
 NULL = {"null": True}
-"""How an example writes null, which TOML lacks."""
+"""Notation of null in examples, which TOML lacks."""
 
 
 def fits(type_: Type, value: Any) -> bool:
+    """Return whether a TOML value fits a type."""
     match type_.head:
         case "boolean":
             return isinstance(value, bool)
@@ -188,7 +190,7 @@ def fits(type_: Type, value: Any) -> bool:
 
 
 def float_text(value: float) -> str:
-    """A float as the language writes it; Python's own words for what is not finite are others."""
+    """Return a float in the language's notation; Python writes non-finite values differently."""
     if value != value:
         return "NaN"
     return repr(value).replace("inf", "Infinity")

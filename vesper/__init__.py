@@ -4,7 +4,7 @@
 used, so that importing the package costs nothing.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _PLACES = {
     "BadInput": "vesper.kernels.raised",

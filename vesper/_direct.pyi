@@ -1,4 +1,4 @@
-"""The Rust engine, as Python sees it. Only `vesper.engines.direct_engine` imports this module."""
+"""The Python interface of the direct engine. Only `vesper.engines.direct_engine` and the journal import this module."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -19,9 +19,12 @@ _RawOutcome: TypeAlias = (
     | tuple[Literal["limit_hit"], str]
     | tuple[Literal["engine_fault"], str]
 )
-"""`failed`: code, index of the expression (None while converting), problems (only for `bad_input`).
-`contract_broken`: phase (`constraint`, `precondition`, `validation`, `postcondition`, `invariant`), index of the
-clause, values."""
+"""An outcome as a tuple that begins with its kind.
+
+`failed` has a code, the index of the expression (None during conversion) and problems (only for `bad_input`).
+`contract_broken` has a phase (`constraint`, `precondition`, `validation`, `postcondition`, `invariant`), the index of
+the clause and values.
+"""
 
 _RawMarks: TypeAlias = list[tuple[int, Any]]
 
@@ -39,9 +42,12 @@ _RawRequest = TypedDict(
         "arguments": dict[str, Any],
     },
 )
-"""`id` counts from 0. `node` is the node whose statement `step` is: the one that was started, or one that it calls.
-`path` is the name of the step with the rounds of the loops around it, behind those of the calls that led to it:
-`pay/send[2][0]`. `arguments` are in the order of their declaration, in the Python forms of docs/spec/values.md."""
+"""A request for one effect.
+
+`id` counts from 0. `node` contains the statement `step`: it is the started node, or one that it calls. `path` is the
+name of the step with the rounds of the enclosing loops, after those of the calls that led to it: `pay/send[2][0]`.
+`arguments` are in declared order, in the Python forms of docs/spec/values.md.
+"""
 
 _RawCompletion: TypeAlias = (
     tuple[int, Literal["value"], object]
@@ -49,8 +55,10 @@ _RawCompletion: TypeAlias = (
     | tuple[int, Literal["denied"], str]
     | tuple[int, Literal["limit_hit"], str]
 )
-"""The id of the request, and what came of it: a value, which fails with `bad_response` where it is not of the type of
-the result; the code of a failure; the capability that is not granted; the limit."""
+"""The completion of a request by id: a value, the code of a failure, a missing capability, or the limit hit.
+
+A value that is not of the result type fails with `bad_response`.
+"""
 
 _RawAdvanced: TypeAlias = tuple[Literal["blocked"], _RawRequest] | tuple[Literal["done"], _RawOutcome, _RawMarks]
 
@@ -68,7 +76,7 @@ class _RawTier(TypedDict):
     rests: int
 
 class _RawTiers(TypedDict):
-    """By the ids of the nodes; `pathed` is of the first, where that form was ever asked for."""
+    """Tier reports by node id; `pathed` is that of the loaded node, if its pathed form is in use."""
 
     plain: dict[str, _RawTier]
     pathed: _RawTier | None
@@ -104,33 +112,33 @@ IR_VERSION: Final[int]
 DEFAULT_FUEL: Final[int]
 
 class IrRejected(ValueError):
-    """The bytes are not a well-formed IR document; the message says what and where."""
+    """Malformed IR document; the message names the defect and its place."""
 
 class NotCompiled(ValueError):
-    """There is no machine code of the node; the message says why."""
+    """No machine code for the node; the message gives the reason."""
 
 @final
 class Execution:
-    """One execution of a node. It may wait as long as it likes; only one thread may advance it at a time."""
+    """One execution of a node, suspended at each request. Only one thread may advance it at a time."""
 
     def advance(self, completion: _RawCompletion | None = None, /) -> _RawAdvanced:
-        """Go on until the next request or the end: first with nothing, then with what came of the last request.
+        """Run until the next request or the end, with the completion of the last request after the first call.
 
-        Raises `ValueError` where it is advanced otherwise; it is then as it was.
+        Raises `ValueError` for any other completion, and leaves the execution unchanged.
         """
 
     def marks_from(self, start: int = 0, /) -> _RawMarks:
-        """What was observed so far, from this place in the list of all marks on; nothing when it has ended."""
+        """Return the marks from this position on; none after the end."""
 
     def path(self) -> bytes:
-        """The points that were passed so far; raises `ValueError` where it was not started with a path."""
+        """Return the points passed so far. Raises `ValueError` unless started with `start_pathed`."""
 
     def fingerprint(self) -> int:
-        """Of what was read so far and what came back; raises as `path` does."""
+        """Return the fingerprint of inputs and completions read so far. Raises like `path`."""
 
 @final
 class Entry:
-    """A node without effects, as it is called many times. Safe to call from any thread."""
+    """A node without effects, prepared for repeated calls from any thread."""
 
     def __new__(
         cls,
@@ -140,37 +148,45 @@ class Entry:
         refuse: Callable[[_RawOutcome], NoReturn],
         /,
     ) -> Entry:
-        """`returned` has one slot, `value`, and is made without its `__init__`; `other` makes the other outcomes, and
-        `refuse` raises them."""
+        """Prepare a program for calls.
 
-    def outcome(self, inputs: dict[str, Any], /, now: datetime | None = None) -> _Outcome: ...
-    def pathed(
-        self, inputs: dict[str, Any], key: bytes, /, now: datetime | None = None
-    ) -> tuple[_Outcome, bytes, int]: ...
-    def outputs(self, inputs: dict[str, Any], /, now: datetime | None = None) -> dict[str, Any]: ...
+        `returned` has one slot, `value`, and is made without its `__init__`; `other` makes the other outcomes, and
+        `refuse` raises them.
+        """
+
+    def outcome(self, inputs: dict[str, Any], /, now: datetime | None = None) -> _Outcome:
+        """Return the outcome of an execution."""
+
+    def pathed(self, inputs: dict[str, Any], key: bytes, /, now: datetime | None = None) -> tuple[_Outcome, bytes, int]:
+        """Return the outcome, the path and the fingerprint under this key of 16 bytes."""
+
+    def outputs(self, inputs: dict[str, Any], /, now: datetime | None = None) -> dict[str, Any]:
+        """Return the outputs of an execution; `refuse` raises any other outcome."""
+
     @property
     def json(self) -> _Json:
-        """A function of C; `run_json` answers what is not one text as most callers write it."""
+        """The C function that runs JSON text; it leaves uncommon arguments to `run_json`."""
 
-    def run_json(self, inputs: bytes, /, now: datetime | None = None) -> bytes: ...
+    def run_json(self, inputs: bytes, /, now: datetime | None = None) -> bytes:
+        """Run JSON text and return the outcome as canonical JSON."""
 
 @final
 class Way:
-    """The way into a node without effects that needs no time of its start. Safe to call from any thread."""
+    """The fast entry of a node that has no effects and does not use its start time. Safe to call from any thread."""
 
     def __new__(cls, program: Program, ended: Callable[[_RawOutcome, Mapping[str, Any]], dict[str, Any]], /) -> Way:
-        """`ended` gives what a call gives, or raises, for an outcome that is not `returned` and its inputs."""
+        """Prepare a program; `ended` returns the result, or raises, for an outcome other than `returned`."""
 
     @property
     def call(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
-        """A function of C with one argument."""
+        """The C function that returns the outputs for a dict of inputs."""
 
     def map(self, many: list[Any], /) -> list[dict[str, Any]]:
-        """What `call` gives for each. An exception gets a note of the place of its inputs."""
+        """Return the result of `call` for each dict. An exception gets a note with the position of its inputs."""
 
 @final
 class Program:
-    """One loaded node: verified, compiled, immutable, safe to call from any thread."""
+    """A loaded node: verified, compiled, immutable, safe to call from any thread."""
 
     @staticmethod
     def load(
@@ -186,9 +202,12 @@ class Program:
         max_code_bytes: int = ...,
         jit_fail_guard: int | None = None,
     ) -> Program:
-        """`dependencies` are the documents of all nodes that it calls, at any depth; others among them do no harm.
-        `rules` names those of the optimizer that are used; all, unless said, and none without `optimise`. The rest is
-        `vesper.engines.tiering.Tiering`; another `jit` than its modes raises `ValueError`."""
+        """Read, verify and compile a document.
+
+        `dependencies` are the documents of all nodes that it calls, at any depth; unneeded ones are ignored. `rules`
+        names the optimizer rules to apply: all by default, none without `optimise`. `vesper.engines.tiering.Tiering`
+        describes the other arguments; an unknown `jit` raises `ValueError`.
+        """
 
     @property
     def node_id(self) -> str: ...
@@ -196,21 +215,23 @@ class Program:
     def semantic_hash(self) -> str: ...
     @property
     def asks(self) -> bool:
-        """True when an execution may ask for effects: then it is started, and `call` raises `ValueError`."""
+        """True if an execution may make requests; it must be started, and `call` raises `ValueError`."""
 
     @property
     def uses_now(self) -> bool:
-        """True when an execution needs the time of its start: without it, `ValueError` is raised."""
+        """True if an execution uses its start time; without `now`, a call raises `ValueError`."""
 
     def tier(self) -> _RawTiers:
-        """What is made of the node and of those it calls."""
+        """Return the tier reports of the node and of those it calls."""
 
     def optimised_listing(self) -> str:
-        """What the optimizer makes of the node, as text."""
+        """Return the optimised form of the node as text."""
 
     def look(self, what: str, /) -> str:
-        """What a call runs, as text: `ir-optimized`, `bytecode`, or machine code as `clif` or `asm`; raises
-        `NotCompiled` where there is none."""
+        """Return the code of the node as text: `ir-optimized`, `bytecode`, `clif` or `asm`.
+
+        Raises `NotCompiled` if there is no machine code.
+        """
 
     def call(
         self,
@@ -220,9 +241,11 @@ class Program:
         fuel: int | None = None,
         seconds: float | None = None,
     ) -> _RawOutcome:
-        """Without `fuel` it is `DEFAULT_FUEL`, without `seconds` as long as that lasts."""
+        """Return the outcome of an execution. The default of `fuel` is `DEFAULT_FUEL`, that of `seconds` no limit."""
 
-    def trace(self, inputs: dict[str, Any], /, now: datetime | None = None) -> tuple[_RawMarks, _RawOutcome]: ...
+    def trace(self, inputs: dict[str, Any], /, now: datetime | None = None) -> tuple[_RawMarks, _RawOutcome]:
+        """Return the marks and the outcome of an execution."""
+
     def start(
         self,
         inputs: dict[str, Any],
@@ -231,9 +254,11 @@ class Program:
         is_traced: bool = True,
         fuel: int | None = None,
         seconds: float | None = None,
-    ) -> Execution: ...
+    ) -> Execution:
+        """Create an execution, which runs when it is advanced."""
+
     def points(self) -> list[tuple[Literal["condition", "loop", "handler"], int, str]]:
-        """What a run may pass, by its number in a path: kind, expression (of a handler, its number), outcome."""
+        """Return the points of the node by number: kind, expression or handler number, outcome."""
 
     def call_pathed(
         self,
@@ -244,7 +269,7 @@ class Program:
         fuel: int | None = None,
         seconds: float | None = None,
     ) -> tuple[_RawOutcome, bytes, int]:
-        """As `call`, with the path and the fingerprint under this key of 16 bytes."""
+        """Return the outcome as `call` does, with the path and the fingerprint under this key of 16 bytes."""
 
     def start_pathed(
         self,
@@ -254,11 +279,12 @@ class Program:
         now: datetime | None = None,
         fuel: int | None = None,
         seconds: float | None = None,
-    ) -> Execution: ...
+    ) -> Execution:
+        """Create an execution that records its path and its fingerprint under this key."""
 
 @final
 class Batches:
-    """The rows of a table, run when somebody asks for them."""
+    """The rows of a table, which run when the stream is read."""
 
     def __new__(
         cls,
@@ -276,13 +302,16 @@ class Batches:
         fuel: int | None,
         seconds: float | None,
     ) -> Batches:
-        """`table` speaks Arrow; it is taken over. `form` is `typed`, `spelled` or `json`, `decimals` is `text`, or
-        digits after the point by output. Raises `ValueError` where the table does not go with the node: with a message,
-        a kind (`no_input`, `no_column`, `nothing_to_keep`, `other`) and names."""
+        """Import an Arrow table.
+
+        `form` is `typed`, `spelled` or `json`; `decimals` is `text`, or digits after the point by output. Raises
+        `ValueError` if the table does not fit the node, with a message, a kind (`no_input`, `no_column`,
+        `nothing_to_keep`, `other`) and names.
+        """
 
     @property
     def names(self) -> list[str]:
-        """The columns of the answer."""
+        """The names of the result columns."""
 
     def look(
         self,
@@ -290,33 +319,41 @@ class Batches:
         tell: Callable[[list[tuple[int, dict[str, Any]]], int, int, int], None],
         /,
     ) -> None:
-        """Before the answer is read: `choose` is asked which of so many rows that have run, counted from 0, are to be
-        looked at; `tell` is told of those whose inputs fit, as pairs of the place and the inputs, how many rows there
-        were, when they began (nanoseconds since 1970), and how many nanoseconds all of them took. What either raises
-        ends the answer."""
+        """Register callbacks that inspect rows after they have run, before the result is read.
+
+        `choose` receives a number of rows and returns positions, counted from 0. `tell` receives pairs of position and
+        inputs of the rows without problems, the number of rows, their start (nanoseconds since 1970) and their total
+        nanoseconds. An exception of either ends the result.
+        """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The answer, read once."""
+        """Return the result as a stream, which can be read once."""
 
     def raised(self) -> BaseException | None:
-        """What Python raised while rows ran."""
+        """Return the exception that Python raised while rows ran, if any."""
 
 @final
 class Flight:
-    """Two numbers in a buffer: executions that began, and that ended. Any thread of Python may count."""
+    """Two counters in a buffer: executions started and ended. Any thread of Python may count."""
 
     def __new__(cls, counters: memoryview, at: int, /) -> Flight:
-        """`counters` holds numbers of 64 bits, and is held."""
+        """Count in the two 64-bit numbers at this position of the buffer."""
 
     def bind(self, counters: memoryview, at: int, /) -> None:
-        """Count elsewhere, and let go of what was held. For the child of a fork."""
+        """Switch to another buffer and release the old one. Only for the child of a fork."""
 
-    def enter(self) -> None: ...
-    def leave(self) -> None: ...
+    def enter(self) -> None:
+        """Count the start of an execution."""
+
+    def leave(self) -> None:
+        """Count the end of an execution."""
 
 _Handed: TypeAlias = tuple[dict[str, Any], dict[str, Any], int | None, bool, str | None, datetime | None]
-"""Inputs, outputs of Python, its nanoseconds where they were measured, whether it agreed and was drawn to be looked at,
-how the engine broke, when it began, where that counts."""
+"""An execution that Python has to inspect.
+
+Inputs, outputs of Python, its nanoseconds if measured, whether it is an agreement selected for inspection, the engine
+fault if there was one, the start time if the node uses it.
+"""
 
 _Seen: TypeAlias = tuple[
     list[tuple[bytes, list[int], int]],
@@ -328,13 +365,16 @@ _Seen: TypeAlias = tuple[
     int,
     list[_Handed],
 ]
-"""Agreements (path, fingerprints, comparisons); nanoseconds of Python and of the direct engine; requests served, by the
-number of the mode and the engine (Python, direct); comparisons that were lost; requests for which a coin was drawn;
-about how many were followed, and what that cost in nanoseconds; what Python should see itself."""
+"""The findings of a route.
+
+Agreements (path, fingerprints, comparisons); nanoseconds of Python and of the direct engine; calls served by number of
+the mode and engine (Python, direct); lost comparisons; calls for which admission was decided; estimated number of
+followed calls, and their nanoseconds; executions that Python has to inspect.
+"""
 
 @final
 class Route:
-    """The way into a node that is being moved over: does what is common, and leaves the rest to Python."""
+    """The fast path of the router for one node; it leaves uncommon calls to Python."""
 
     def __new__(
         cls,
@@ -350,46 +390,53 @@ class Route:
         most_bytes: int,
         keeps: bool,
     ) -> Route:
-        """`slow` does a request that was planned (`direct_engine.Plan`) from the beginning; `hand_over` takes an
-        execution that Python should see itself, with what broke where the engine did. Both are given the time of the
-        start as one more argument. `flights` are counted in by
-        threads of callers, and by the thread that follows. `is_bare`: what `reference`
-        raises is what the caller should see. `keeps`: executions of the node may be kept."""
+        """Prepare a program and its generated function `reference`.
+
+        `slow` serves a planned call (`direct_engine.Plan`) from its start. `hand_over` receives an execution that
+        Python has to inspect, with the engine fault if there was one. Both get the start time as one more argument.
+        `flights` are the counters of the threads of callers, and of the follower thread. With `is_bare`, exceptions of
+        `reference` are passed on to the caller. With `keeps`, executions of the node may be kept.
+        """
 
     @property
     def call(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
-        """A function of C."""
+        """The C function that serves a call."""
 
     def call_at(self, inputs: dict[str, Any], /, *, now: datetime) -> dict[str, Any]:
-        """The same of a node that takes the time of its start."""
+        """Serve a call of a node that uses its start time."""
 
     def set(self, mode: int, trusted: Sequence[bytes] | None, key: bytes, sample: float, /) -> None:
-        """The mode by its number, paths that may be served uncompared (None for all), the key of fingerprints (empty
-        where it is not known: then Python runs alone), the share of the sample."""
+        """Set the mode by number, the trusted paths (None for all), the fingerprint key and the share of the sample.
+
+        With an empty key Python runs alone.
+        """
 
     def admit(self, chance: float, /) -> None:
-        """The chance with which a request is followed."""
+        """Set the probability with which a call is followed."""
 
     def drain(self) -> _Seen:
-        """Take what was seen since the last time."""
+        """Take the findings since the last drain."""
 
     def wait(self, seconds: float, /) -> bool:
-        """Until what was put aside is followed; False where that took longer."""
+        """Wait until queued executions are followed; return False on a timeout."""
 
-    def close(self) -> None: ...
-    def after_fork(self) -> None: ...
+    def close(self) -> None:
+        """Stop the follower thread; queued executions count as lost."""
+
+    def after_fork(self) -> None:
+        """Reset the counters in the child of a fork."""
 
 def decimal_access() -> str:
-    """How decimals are read and made: `layout`, through their layout in memory, or `text: ` and why."""
+    """Return how decimals are converted: `layout` for memory layout, or `text: ` and the reason."""
 
 def dict_access() -> str:
-    """How the entries of dicts are found: `layout`, through their layout in memory, or `api: ` and why."""
+    """Return how dicts are read: `layout` for memory layout, or `api: ` and the reason."""
 
 def operation_names() -> list[str]:
-    """Every operation this build implements, sorted."""
+    """Return the names of all operations of this build, sorted."""
 
 def tier_counters() -> _RawCounters:
-    """What this process has made of nodes; programs that are gone count too, except in `bytes`."""
+    """Return the compilation counters of this process. Dropped programs count, except in `bytes`."""
 
 def journal_line(
     start: str,
@@ -407,8 +454,10 @@ def journal_line(
     most: int,
     /,
 ) -> tuple[bytes, bytes] | None:
-    """The line of an entry, and its hash after the hash `before`; None where `vesper.journal.lines` has to write it: a
-    body of more than `most` bytes among others."""
+    """Return the line of an entry and its hash after the hash `before`.
+
+    Returns None if `vesper.journal.lines` has to write it, for instance because the body has more than `most` bytes.
+    """
 
 def journal_intent(
     start: str,
@@ -425,8 +474,10 @@ def journal_intent(
     most: int,
     /,
 ) -> tuple[bytes, bytes, str] | None:
-    """The line of an INTENT, its hash, and the digest of its request; None as above."""
+    """Return the line of an INTENT, its hash, and the digest of its request; None like `journal_line`."""
 
 def journal_text(value: object, other: Callable[[Any], str], /) -> str | None:
-    """The text of a value in the journal; None where `vesper.journal.typed_json` has to write it. `other` writes parts
-    of rarer kinds."""
+    """Return the text of a journal value, or None if `vesper.journal.typed_json` has to write it.
+
+    `other` writes parts of uncommon kinds.
+    """

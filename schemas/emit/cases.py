@@ -1,8 +1,8 @@
-"""Writes one conformance case for each example of an operation.
+"""Emitter of conformance cases, one for each example of an operation.
 
-In: the declared operations. Out: `tests/conformance/generated/<family>.yaml`. Every value carries its type, and every
-scalar is quoted unless it is an integer or a boolean, so that no case depends on how a YAML reader guesses. An example
-whose values do not fit the operation's types is refused here: it could never run.
+Writes `tests/conformance/generated/<family>.yaml` from the declared operations. Every value carries its type, and every
+scalar except integers and booleans is quoted, so that no case depends on YAML's implicit types. An example whose values
+do not fit the operation's types is rejected, because it could never run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER = ROOT / "tests" / "conformance" / "generated"
 DECIMAL_TEXT = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
 NULL = {"null": True}
-"""How an example writes null, which TOML does not have."""
+"""Notation of null in examples, which TOML lacks."""
 
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
@@ -29,7 +29,7 @@ def outputs(declarations: Declarations) -> dict[Path, str]:
 
 
 def ir_type(type_: Type) -> Any:
-    """A type as `docs/spec/ir.md` writes it: `"integer"`, `{"enum": ["a", "b"]}`, `{"set": "string"}`."""
+    """Return a type in the form of `docs/spec/ir.md`: `"integer"`, `{"enum": ["a", "b"]}`, `{"set": "string"}`."""
     match type_.head:
         case "enum":
             return {"enum": list(type_.names)}
@@ -45,7 +45,7 @@ def ir_type(type_: Type) -> Any:
 
 
 def with_type_arguments(operation: Operation, example: Example, text: str) -> str:
-    """The type text with the example's type arguments put in for the operation's type parameters."""
+    """Return the type text with type parameters replaced by the example's type arguments."""
     arguments = {name: argument for (name, _), argument in zip(operation.type_params, example.of, strict=True)}
     return re.sub(r"\b[A-Z]\w*\b", lambda match: arguments.get(match[0], match[0]), text) if arguments else text
 
@@ -61,7 +61,7 @@ def _family(declarations: Declarations, family: str) -> str:
 
 
 def _can_run(operation: Operation, example: Example, declarations: Declarations) -> bool:
-    """False for an example of a generic operation on a type that no engine has yet."""
+    """Return whether engines have all types of the example."""
     waiting = {type_.name for type_ in declarations.types if type_.status != "implemented"}
     texts = [
         with_type_arguments(operation, example, text) for text in (*(t for _, t in operation.params), operation.returns)
@@ -74,27 +74,29 @@ def _case(operation: Operation, number: int, example: Example) -> list[str]:
     if operation.form is not None:
         return _form_case(case_id, operation, example)
     types = [with_type_arguments(operation, example, text) for _, text in operation.params]
-    # An engine is always given all arguments; the checker fills in what a call leaves out.
+    # Engines receive all arguments; the checker fills in defaults.
     defaults = dict(operation.defaults)
     left_out = [defaults[name] for name, _ in operation.params[len(example.args) :]]
-    arguments = [_typed(case_id, text, value) for text, value in zip(types, [*example.args, *left_out], strict=True)]
+    arguments = [
+        _typed_value(case_id, text, value) for text, value in zip(types, [*example.args, *left_out], strict=True)
+    ]
     lines = [f"- id: {case_id}"]
     if example.why:
-        lines.append(f"  why: {_quoted(example.why)}")
+        lines.append(f"  why: {_quote(example.why)}")
     lines.append(f"  op: {operation.full_name}")
     if example.of:
         lines.append(f"  of: [{', '.join(json.dumps(ir_type(parse(argument))) for argument in example.of)}]")
     lines.append(f"  args: [{', '.join(arguments)}]")
     if example.raises is None:
         result = with_type_arguments(operation, example, operation.returns)
-        lines.append(f"  returns: {_typed(case_id, result, example.returns)}")
+        lines.append(f"  returns: {_typed_value(case_id, result, example.returns)}")
     else:
         lines.append(f"  raises: {example.raises}")
     return lines
 
 
 def _form_case(case_id: str, operation: Operation, example: Example) -> list[str]:
-    """A form is no call in the IR: its example is an expression over inputs, and goes through the front end."""
+    """Return the case of a form, an expression over inputs for the front end. A form is no call in the IR."""
     expression = str(operation.call)
     inputs: list[str] = []
     given = dict(zip((name for name, _ in operation.params), example.args, strict=False))
@@ -109,24 +111,24 @@ def _form_case(case_id: str, operation: Operation, example: Example) -> list[str
             expression = re.sub(rf"\b{name}\b", lambda _, computed=computed: computed, expression)  # type: ignore[misc]
         else:
             expression = expression.replace(f"[, {name}]", f", {name}")
-            inputs.append(f"{name}: {_typed(case_id, type_, given[name])}")
+            inputs.append(f"{name}: {_typed_value(case_id, type_, given[name])}")
     lines = [f"- id: {case_id}"]
     if example.why:
-        lines.append(f"  why: {_quoted(example.why)}")
-    lines += [f"  expression: {_quoted(expression)}", f"  inputs: {{{', '.join(inputs)}}}"]
+        lines.append(f"  why: {_quote(example.why)}")
+    lines += [f"  expression: {_quote(expression)}", f"  inputs: {{{', '.join(inputs)}}}"]
     if example.raises is not None:
         return [*lines, f"  raises: {example.raises}"]
     result = with_type_arguments(operation, example, operation.returns)
-    return [*lines, f"  returns: {_typed(case_id, result, example.returns)}"]
+    return [*lines, f"  returns: {_typed_value(case_id, result, example.returns)}"]
 
 
-def _typed(case_id: str, type_text: str, value: Any) -> str:
-    key = type_text if re.fullmatch(r"[a-z<>]+", type_text) else _quoted(type_text)
+def _typed_value(case_id: str, type_text: str, value: Any) -> str:
+    key = type_text if re.fullmatch(r"[a-z<>]+", type_text) else _quote(type_text)
     return f"{{{key}: {_form(case_id, parse(type_text), value)}}}"
 
 
 def _form(case_id: str, type_: Type, value: Any) -> str:
-    """The JSON form of a value as YAML, with every string in quotes."""
+    """Return the JSON form of a value as YAML, with every string in quotes."""
     match type_.head:
         case "optional":
             return "null" if value == NULL else _form(case_id, type_.parts[0], value)
@@ -144,24 +146,24 @@ def _form(case_id: str, type_: Type, value: Any) -> str:
         case "integer" if type(value) is int and -(2**63) <= value < 2**63:
             return json.dumps(value)
         case "decimal" if isinstance(value, str) and DECIMAL_TEXT.fullmatch(value):
-            return _quoted(value)
+            return _quote(value)
         case "float" if isinstance(value, float):
-            return _quoted(float_text(value))
+            return _quote(float_text(value))
         case "string" if isinstance(value, str):
-            return _quoted(value)
+            return _quote(value)
         case "bytes" | "timestamp" | "date" | "duration" | "json" if fits(type_, value):
-            return _quoted(value)
+            return _quote(value)
         case "enum" if value in type_.names:
-            return _quoted(value)
+            return _quote(value)
     raise DeclarationError(f"{case_id}: {value!r} is not a value of type {json.dumps(ir_type(type_))}")
 
 
-def _quoted(text: str) -> str:
-    """A double-quoted YAML scalar in ASCII; JSON's escapes would do but for characters beyond U+FFFF."""
-    return '"' + "".join(_escaped(character) for character in text) + '"'
+def _quote(text: str) -> str:
+    """Return a double-quoted YAML scalar in ASCII. JSON's escapes lack characters beyond U+FFFF."""
+    return '"' + "".join(_escape(character) for character in text) + '"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character in SHORT_ESCAPES:
         return SHORT_ESCAPES[character]
     if " " <= character <= "~":

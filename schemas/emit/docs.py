@@ -1,7 +1,7 @@
-"""Writes the reference pages.
+"""Emitter of the reference pages.
 
-In: everything that is declared. Out: `docs/reference/`, one page for each family of operations, one for the run-time
-errors, one for the diagnostics, and an index. Prose is taken from the declarations as it stands.
+Writes `docs/reference/` from all declarations: one page for each family of operations, one for the run-time errors, one
+for the diagnostics, and an index. Prose is copied from the declarations.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _index(declarations: Declarations) -> str:
         "([the rule](../spec/types.md#overloads)).",
         _table(("function", "operations"), _functions(declarations)),
         "## Operators",
-        "From the loosest to the tightest; `prefix` stands before its one operand, `none` does not chain. "
+        "From the loosest to the tightest; `prefix` precedes its one operand, `none` does not chain. "
         "`IF c THEN a ELSE b` is looser than them all.",
         _table(("operators", "associates"), levels),
         "## Types and codes",
@@ -189,7 +189,7 @@ def _example(operation: Operation, example: Example) -> tuple[str, str, str]:
 
 
 def _literal(of_type: Type, value: Any) -> str:
-    """The value as an author would write it; what cannot be seen in print is escaped."""
+    """Return the value in a node's notation, with invisible characters escaped."""
     match of_type.head:
         case "optional":
             return "null" if value == type_text.NULL else _literal(of_type.parts[0], value)
@@ -235,8 +235,8 @@ def _raised_by(declarations: Declarations, error: ErrorCode) -> list[str]:
 def _diagnostics(diagnostics: tuple[DiagnosticCode, ...]) -> str:
     paragraphs = [
         "# Diagnostics",
-        "What Vesper reports about a node. A code keeps its meaning; its first digit says which phase reports it.",
-        "`vesper explain CODE` shows the same, and what Vesper says about the wrong node. All the nodes are tests.",
+        "Diagnostics of nodes. A code keeps its meaning; its first digit identifies the phase that reports it.",
+        "`vesper explain CODE` shows the same, with the diagnostic of the wrong node. All the nodes are tests.",
     ]
     phase = ""
     for diagnostic in diagnostics:
@@ -253,7 +253,7 @@ def _diagnostics(diagnostics: tuple[DiagnosticCode, ...]) -> str:
 
 
 def _documents(diagnostic: DiagnosticCode) -> list[str]:
-    """The node that has the diagnostic and the repaired one; or why there is none."""
+    """Return the faulty and the repaired node, or the reason for having none."""
     if diagnostic.bad is None or diagnostic.good is None:
         return [f"No example: {diagnostic.no_example}."]
     return ["Wrong:", f"```yaml\n{diagnostic.bad}```", "Right:", f"```yaml\n{diagnostic.good}```"]

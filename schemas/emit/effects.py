@@ -1,4 +1,4 @@
-"""Emits what derives from the effects, capabilities and metrics: the tables of `vesper/values` and reference pages."""
+"""Emitter of the tables and reference pages of effects, capabilities and metrics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def outputs(declarations: Declarations) -> dict[Path, str]:
     }
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -35,7 +35,7 @@ def _tuple(items: list[str]) -> str:
 
 
 def _texts(items: tuple[str, ...]) -> str:
-    return _tuple([_quoted(item) for item in items])
+    return _tuple([_quote(item) for item in items])
 
 
 # -- tables ---------------------------------------------------------------------------------------
@@ -45,20 +45,20 @@ def _effects(effects: tuple[Effect, ...]) -> str:
     rows = []
     for effect in effects:
         rows += [
-            f"    {_quoted(effect.name)}: EffectSpec(",
-            f"        name={_quoted(effect.name)},",
+            f"    {_quote(effect.name)}: EffectSpec(",
+            f"        name={_quote(effect.name)},",
             f"        operations={_texts(effect.operations)},",
-            f"        capability={_quoted(effect.capability)},",
+            f"        capability={_quote(effect.capability)},",
             f"        classes={_texts(effect.classes)},",
             f"        fixed={_texts(effect.fixed)},",
             "        arguments=" + _arguments(effect),
-            f"        gives={_quoted(effect.gives)},",
+            f"        gives={_quote(effect.gives)},",
             f"        fails={_texts(effect.fails)},",
             "    ),",
         ]
     return (
         HEAD.format(source="schemas/effects.toml")
-        + '"""Every effect that a step can ask for."""\n\n'
+        + '"""Every effect that a step can request."""\n\n'
         + "from typing import Final\n\n"
         + "from vesper.values.effect import ArgumentSpec, EffectSpec\n\n"
         + "EFFECTS: Final[dict[str, EffectSpec]] = {\n"
@@ -68,7 +68,7 @@ def _effects(effects: tuple[Effect, ...]) -> str:
 
 
 def _arguments(effect: Effect) -> str:
-    items = [f"ArgumentSpec({_quoted(a.name)}, {_quoted(a.type)}, {a.optional})" for a in effect.arguments]
+    items = [f"ArgumentSpec({_quote(a.name)}, {_quote(a.type)}, {a.optional})" for a in effect.arguments]
     line = _tuple(items) + ","
     if len(line) + len("        arguments=") <= 120:
         return line
@@ -76,10 +76,10 @@ def _arguments(effect: Effect) -> str:
 
 
 def _capabilities(capabilities: tuple[Capability, ...]) -> str:
-    rows = "".join(f"    {_quoted(each.name)}: {_quoted(each.doc)},\n" for each in capabilities)
+    rows = "".join(f"    {_quote(each.name)}: {_quote(each.doc)},\n" for each in capabilities)
     return (
         HEAD.format(source="schemas/capabilities.toml")
-        + '"""What a node may need or be denied: resource and operation, without the target."""\n\n'
+        + '"""Capabilities by resource and operation, without the target."""\n\n'
         + "from typing import Final\n\n"
         + f"CAPABILITIES: Final[dict[str, str]] = {{\n{rows}}}\n"
     )
@@ -87,13 +87,12 @@ def _capabilities(capabilities: tuple[Capability, ...]) -> str:
 
 def _metrics(metrics: tuple[Metric, ...]) -> str:
     rows = "".join(
-        f"    {_quoted(m.name)}: MetricSpec({_quoted(m.name)}, {_quoted(m.kind)}, {_quoted(m.unit)}, "
-        f"{_texts(m.labels)}),\n"
+        f"    {_quote(m.name)}: MetricSpec({_quote(m.name)}, {_quote(m.kind)}, {_quote(m.unit)}, {_texts(m.labels)}),\n"
         for m in metrics
     )
     return (
         HEAD.format(source="schemas/metrics.toml")
-        + '"""The metrics of a running Vesper; their names are promises."""\n\n'
+        + '"""Metrics of a running Vesper. Their names are stable."""\n\n'
         + "from typing import Final\n\n"
         + "from vesper.values.metric import MetricSpec\n\n"
         + f"METRICS: Final[dict[str, MetricSpec]] = {{\n{rows}}}\n"
@@ -104,7 +103,11 @@ def _metrics(metrics: tuple[Metric, ...]) -> str:
 
 
 def _effects_page(effects: tuple[Effect, ...]) -> str:
-    lines = ["# Effects", "", "What a step can ask the Host for; [the specification](../spec/effects.md) says more."]
+    lines = [
+        "# Effects",
+        "",
+        "Effects that a step can request from the Host; see [the specification](../spec/effects.md).",
+    ]
     lines += ["Every effect can also fail with `timeout` and `unavailable`.", ""]
     for effect in effects:
         arguments = ", ".join(f"`{a.name}`: {a.type}{' (optional)' if a.optional else ''}" for a in effect.arguments)
@@ -115,7 +118,7 @@ def _effects_page(effects: tuple[Effect, ...]) -> str:
             "",
             f"- Steps: {', '.join(f'`{name}`' for name in effect.operations)}",
             f"- Capability: `{effect.capability}`",
-            f"- Classes: {', '.join(f'`{name}`' for name in effect.classes)}; the first unless the step says otherwise",
+            f"- Classes: {', '.join(f'`{name}`' for name in effect.classes)}; the first is the default",
             f"- Fixed when checked: {', '.join(f'`{name}`' for name in effect.fixed) or 'nothing'}",
             f"- Arguments: {arguments or 'none'}".replace("|", "or"),
             f"- Gives: {effect.gives}",

@@ -1,5 +1,4 @@
-"""Emits what derives from `fields.toml`: the shapes that the front end checks, the JSON Schema of `.vsp`, a reference
-page."""
+"""Emitter of the shapes, the JSON Schema of `.vsp`, and a reference page from `fields.toml`."""
 
 from __future__ import annotations
 
@@ -39,23 +38,23 @@ def _shapes(fields: NodeFields) -> str:
         "",
     ]
     for mapping in fields.mappings:
-        lines += [f"{mapping.name.upper()}: Final = Shape(", f"    {_quoted(mapping.where)},"]
+        lines += [f"{mapping.name.upper()}: Final = Shape(", f"    {_quote(mapping.where)},"]
         for word, names in (
             ("required", mapping.names(required=True)),
             ("optional", mapping.names(required=False)),
             ("later", mapping.names(later=True)),
         ):
             if len(names) == 1:
-                lines.append(f"    {word}=({_quoted(names[0])},),")
+                lines.append(f"    {word}=({_quote(names[0])},),")
             elif names:
-                lines += [f"    {word}=(", *(f"        {_quoted(name)}," for name in names), "    ),"]
+                lines += [f"    {word}=(", *(f"        {_quote(name)}," for name in names), "    ),"]
         lines.append(")")
     steps = {mapping.step: mapping for mapping in fields.mappings if mapping.step and mapping.name == mapping.step}
-    lines += ["STEPS: Final = {", *(f"    {_quoted(step)}: {m.name.upper()}," for step, m in steps.items()), "}"]
+    lines += ["STEPS: Final = {", *(f"    {_quote(step)}: {m.name.upper()}," for step, m in steps.items()), "}"]
     return "\n".join(lines) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -63,7 +62,7 @@ def _quoted(text: str) -> str:
 
 
 def _schema(fields: NodeFields, types: list[str]) -> str:
-    """Draft 2020-12, for completion and first checks in an editor; `vesper check` knows more."""
+    """Return a Draft 2020-12 schema for completion and first checks in an editor. `vesper check` is stricter."""
     definitions: dict[str, Any] = {mapping.name: _object(mapping) for mapping in fields.mappings}
     definitions["step"] = {"anyOf": [_ref(mapping.name) for mapping in fields.mappings if mapping.step]}
     definitions["type"] = {
@@ -136,7 +135,7 @@ def _kind(kind: str) -> dict[str, Any]:
 
 
 def _alternatives(kind: str) -> list[str]:
-    """The parts of `a | b`, looking at no `|` inside angle brackets."""
+    """Split `a | b` at each `|` outside angle brackets."""
     parts, depth, start = [], 0, 0
     for position, character in enumerate(kind):
         depth += {"<": 1, ">": -1}.get(character, 0)

@@ -1,4 +1,4 @@
-"""Emits the Python tables: operations, error codes, operator precedence, diagnostic codes and their explanations."""
+"""Emitter of the Python tables: operations, error codes, operator precedence, diagnostics and explanations."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def _operations(declarations: Declarations) -> str:
     rows = "".join(_row(operation) for operation in declarations.operations)
     return (
         HEAD.format(source="schemas/ops")
-        + '"""Every operation of the language: the checker, codegen and the tests read these rows."""\n\n'
+        + '"""Declarations of every operation of the language."""\n\n'
         + "from typing import Final\n\n"
         + "from vesper.values.operation import OpSpec\n\n"
         + f"OPERATIONS: Final[dict[str, OpSpec]] = {{\n{rows}}}\n"
-        + '"""All that are specified, in declared order."""\n\n'
+        + '"""Every specified operation, in declared order."""\n\n'
         + "IMPLEMENTED: Final[dict[str, OpSpec]] = "
         + "{name: spec for name, spec in OPERATIONS.items() if spec.has_kernel}\n"
-        + '"""Those that every engine has a kernel of."""\n\n'
+        + '"""Operations for which every engine has a kernel."""\n\n'
         + "FORMS: Final[dict[str, OpSpec]] = "
         + "{name: spec for name, spec in OPERATIONS.items() if spec.form is not None}\n"
-        + '"""Those that are a `for` in the IR and have no kernel."""\n'
+        + '"""Operations that are a `for` in the IR and have no kernel."""\n'
     )
 
 
@@ -48,23 +48,23 @@ def _row(operation: Operation) -> str:
     fields = {
         "type_params": _pairs(operation.type_params),
         "params": _pairs(operation.params),
-        "returns": _quoted(operation.returns),
-        "raises": _tuple([_quoted(code) for code in operation.raises]),
-        "effects": _quoted(operation.effects),
-        "operator": "None" if operation.operator is None else _quoted(operation.operator),
-        "function": "None" if operation.function is None else _quoted(operation.function),
+        "returns": _quote(operation.returns),
+        "raises": _tuple([_quote(code) for code in operation.raises]),
+        "effects": _quote(operation.effects),
+        "operator": "None" if operation.operator is None else _quote(operation.operator),
+        "function": "None" if operation.function is None else _quote(operation.function),
         "defaults": _pairs_of_json(operation.defaults),
-        "literals": _tuple([_quoted(name) for name in operation.literals]),
-        **({} if operation.form is None else {"form": _quoted(operation.form), "call": _quoted(operation.call or "")}),
-        "status": _quoted(operation.status),
+        "literals": _tuple([_quote(name) for name in operation.literals]),
+        **({} if operation.form is None else {"form": _quote(operation.form), "call": _quote(operation.call or "")}),
+        "status": _quote(operation.status),
     }
     body = "".join(_field(name, text) for name, text in fields.items())
-    name = _quoted(operation.full_name)
+    name = _quote(operation.full_name)
     return f"    {name}: OpSpec(\n        name={name},\n{body}    ),\n"
 
 
 def _field(name: str, text: str) -> str:
-    """One line, or for a tuple that does not fit one line, one item a line, as ruff sets it."""
+    """Return a field on one line. A long tuple has one item per line, as ruff formats it."""
     line = f"        {name}={text},\n"
     if len(line) <= WIDTH + 1 or not text.startswith("(("):
         return line
@@ -73,12 +73,12 @@ def _field(name: str, text: str) -> str:
 
 
 def _errors(declarations: Declarations) -> str:
-    members = "".join(f"    {e.name.upper()} = {_quoted(e.name)}\n" for e in declarations.errors)
+    members = "".join(f"    {e.name.upper()} = {_quote(e.name)}\n" for e in declarations.errors)
     return (
         HEAD.format(source="schemas/errors.toml")
         + '"""The closed list of run-time error codes."""\n\n'
         + "from enum import StrEnum\n\n\n"
-        + 'class ErrorCode(StrEnum):\n    """What an execution may fail with."""\n\n'
+        + 'class ErrorCode(StrEnum):\n    """Code of a failure."""\n\n'
         + members
     )
 
@@ -86,7 +86,7 @@ def _errors(declarations: Declarations) -> str:
 def _error_meanings(declarations: Declarations) -> str:
     return (
         HEAD.format(source="schemas/errors.toml")
-        + '"""What each run-time error code means, for the person who meets it."""\n\n'
+        + '"""Meaning of each run-time error code."""\n\n'
         + "from typing import Final\n\n"
         + "ERROR_MEANINGS: Final[dict[str, str]] = {\n"
         + "".join(_meaning(error.name, error.doc) for error in declarations.errors)
@@ -95,17 +95,17 @@ def _error_meanings(declarations: Declarations) -> str:
 
 
 def _meaning(name: str, doc: str) -> str:
-    line = f"    {_quoted(name)}: {_quoted(doc)},\n"
+    line = f"    {_quote(name)}: {_quote(doc)},\n"
     if len(line) <= WIDTH + 1:
         return line
     *parts, last = textwrap.wrap(doc, WIDTH - 12)
-    lines = "".join(f"        {_quoted(part)}\n" for part in [*(f"{part} " for part in parts), last])
-    return f"    {_quoted(name)}: (\n{lines}    ),\n"
+    lines = "".join(f"        {_quote(part)}\n" for part in [*(f"{part} " for part in parts), last])
+    return f"    {_quote(name)}: (\n{lines}    ),\n"
 
 
 def _operators(declarations: Declarations) -> str:
     rows = "".join(
-        f"    OperatorLevel({_tuple([_quoted(o) for o in level.operators])}, {_quoted(level.associates)}),\n"
+        f"    OperatorLevel({_tuple([_quote(o) for o in level.operators])}, {_quote(level.associates)}),\n"
         for level in declarations.operator_levels
     )
     return (
@@ -119,26 +119,26 @@ def _operators(declarations: Declarations) -> str:
 
 def _diagnostics(declarations: Declarations) -> str:
     members = "".join(
-        f"    {d.name.upper().replace('-', '_')} = (\n        {_quoted(d.code)},\n        {_quoted(d.name)},\n"
-        f"        {_quoted(d.headline)},\n    )\n"
+        f"    {d.name.upper().replace('-', '_')} = (\n        {_quote(d.code)},\n        {_quote(d.name)},\n"
+        f"        {_quote(d.headline)},\n    )\n"
         for d in declarations.diagnostics
     )
     return (
         HEAD.format(source="schemas/diagnostics.toml")
         + '"""Every diagnostic that the front end can report."""\n\n'
         + "import re\nfrom enum import Enum\n\n\n"
-        + 'class Code(Enum):\n    """Number for machines, name for people, headline with holes."""\n\n'
+        + 'class Code(Enum):\n    """A diagnostic: number, name, and headline with holes."""\n\n'
         + members
         + "\n    def __init__(self, number: str, title: str, headline: str) -> None:\n"
         + "        self.number = number\n        self.title = title\n        self.headline = headline\n"
         + "\n    @property\n    def outline(self) -> str:\n"
-        + '        """The headline with `…` in its holes."""\n'
+        + '        """Return the headline with `…` in its holes."""\n'
         + '        return re.sub(r"\\{[a-z]+\\}", "…", self.headline)\n'
     )
 
 
 def _explanations(declarations: Declarations) -> dict[Path, str]:
-    """A package with a module for each phase: together they are long."""
+    """Return a package with one module per phase, since one module would be too long."""
     package = ROOT / "vesper" / "language" / "diagnostics" / "explanations"
     head = HEAD.format(source="schemas/diagnostics.toml")
     phases = list(dict.fromkeys(diagnostic.phase for diagnostic in declarations.diagnostics))
@@ -150,7 +150,7 @@ def _explanations(declarations: Declarations) -> dict[Path, str]:
     merged = ", ".join(f"**{name.upper()}" for name in modules.values())
     files = {
         package / "__init__.py": head
-        + '"""What there is to say about every diagnostic, by its number; imported only by what shows it."""\n\n'
+        + '"""Explanations of every diagnostic by number, imported only for display."""\n\n'
         + "from typing import Final\n\n"
         + "from vesper.language.diagnostics.explanation import Explanation\n"
         + imports
@@ -175,12 +175,12 @@ def _explanation(diagnostic: DiagnosticCode) -> str:
         "good": diagnostic.good,
         "no_example": diagnostic.no_example,
     }
-    body = "".join(f"        {name}={_wrapped(text)},\n" for name, text in fields.items() if text is not None)
-    return f"    {_quoted(diagnostic.code)}: Explanation(\n{body}    ),\n"
+    body = "".join(f"        {name}={_wrap(text)},\n" for name, text in fields.items() if text is not None)
+    return f"    {_quote(diagnostic.code)}: Explanation(\n{body}    ),\n"
 
 
-def _wrapped(text: str) -> str:
-    """A string for an argument, on as many lines as it needs; the formatter would leave them as they are."""
+def _wrap(text: str) -> str:
+    """Return a string argument on as many lines as it needs, which the formatter keeps."""
     indent = " " * 12
     parts, part = [], ""
     for piece in re.findall(r"[^ \n]*(?:\n+|  *|$)", text):
@@ -195,14 +195,14 @@ def _wrapped(text: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """A string as the formatter would write it: in double quotes, unless that takes more escapes."""
-    quoted = _quoted(text)
+    """Return a string as the formatter writes it. Double quotes are used unless they need more escapes."""
+    quoted = _quote(text)
     if text.count('"') <= text.count("'"):
         return quoted
     return "'" + quoted[1:-1].replace('\\"', '"').replace("'", "\\'") + "'"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -211,12 +211,12 @@ def _tuple(items: list[str]) -> str:
 
 
 def _pairs(pairs: tuple[tuple[str, str], ...]) -> str:
-    return _tuple([f"({_quoted(name)}, {_quoted(text)})" for name, text in pairs])
+    return _tuple([f"({_quote(name)}, {_quote(text)})" for name, text in pairs])
 
 
 def _pairs_of_json(pairs: tuple[tuple[str, Any], ...]) -> str:
-    return _tuple([f"({_quoted(name)}, {_fewest_escapes(json.dumps(value))})" for name, value in pairs])
+    return _tuple([f"({_quote(name)}, {_fewest_escapes(json.dumps(value))})" for name, value in pairs])
 
 
 def _fewest_escapes(text: str) -> str:
-    return f"'{text}'" if '"' in text and not set("'\\") & set(text) else _quoted(text)
+    return f"'{text}'" if '"' in text and not set("'\\") & set(text) else _quote(text)

@@ -1,10 +1,10 @@
-"""Writes `unicode_15_0_0.txt`: what the language uses of the Unicode Character Database, from its own files.
+"""Writer of `unicode_15_0_0.txt`, the extract of the Unicode Character Database.
 
     python schemas/unicode/extract.py FOLDER     FOLDER holds UnicodeData.txt and the others, of version 15.0.0
 
-The four files are the ones that the Unicode Consortium publishes under Public/15.0.0/ucd; Debian 12 has them in the
-package `unicode-data` 15.0.0-1, under usr/share/unicode. Each must have the SHA-256 below. The extract is committed, so
-this runs again only for another version of Unicode. `schemas/emit/unicode.py` makes the Python tables of it; the Rust
+The Unicode Consortium publishes the four files under Public/15.0.0/ucd; Debian 12 has them in the package
+`unicode-data` 15.0.0-1, under usr/share/unicode. Each must have the SHA-256 below. The extract is committed, so this
+runs again only for another version of Unicode. `schemas/emit/unicode.py` writes the Python tables from it; the Rust
 tables come from another program and another copy of the database, and a test compares both.
 """
 
@@ -37,14 +37,14 @@ def main() -> int:
     if len(sys.argv) != 2:
         print(__doc__, file=sys.stderr)
         return 2
-    texts = {name: _checked(Path(sys.argv[1]) / name, wanted) for name, wanted in SHA256.items()}
+    texts = {name: _read_verified(Path(sys.argv[1]) / name, wanted) for name, wanted in SHA256.items()}
     sources = "\n".join(f"#   {name} {wanted}" for name, wanted in SHA256.items())
     lines = [*_categories(texts), *_white_space(texts), *_mappings(texts), *_folding(texts)]
     EXTRACT.write_text(HEAD.format(sources=sources) + "\n".join(lines) + "\n", encoding="utf-8")
     return 0
 
 
-def _checked(path: Path, wanted: str) -> str:
+def _read_verified(path: Path, wanted: str) -> str:
     content = path.read_bytes()
     found = hashlib.sha256(content).hexdigest()
     if found != wanted:
@@ -53,7 +53,7 @@ def _checked(path: Path, wanted: str) -> str:
 
 
 def _rows(text: str) -> Iterator[list[str]]:
-    """The fields of every line that has some."""
+    """Yield the fields of every line that has some."""
     for line in text.splitlines():
         content = line.partition("#")[0].strip()
         if content:
@@ -92,7 +92,7 @@ def _mappings(texts: dict[str, str]) -> Iterator[str]:
             if mapping:
                 found[int(row[0], 16)] = mapping
     for row in _rows(texts["SpecialCasing.txt"]):
-        # code; lower; title; upper; conditions; -- the last only where there are some.
+        # code; lower; title; upper; conditions; -- the last only if present.
         if len(row) == 5:
             lower[int(row[0], 16)] = row[1]
             upper[int(row[0], 16)] = row[3]

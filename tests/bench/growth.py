@@ -27,8 +27,9 @@ import vesper  # noqa: E402  # after the path is set
 from tests.bench import batch, ours  # noqa: E402
 from tests.bench.peers.present import NotHere, needed  # noqa: E402
 from tests.bench.pictures import growth  # noqa: E402
-from tests.bench.report import FOLDER, GROWTH, is_busy, machine  # noqa: E402
+from tests.bench.report import FOLDER, GROWTH, RAW, is_busy, machine  # noqa: E402
 from tests.bench.workloads import W2, orders  # noqa: E402
+from tests.proofs.robustness.proof import write_json  # noqa: E402
 from vesper.cli.bench.rounds import Way, interleaved, time_text  # noqa: E402
 from vesper.compiler import compile_file  # noqa: E402
 from vesper.engines.direct_engine import DirectProgram  # noqa: E402
@@ -182,6 +183,16 @@ def cliffs(lines: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
     return found
 
 
+def summary(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document with one line per curve: pairs of size and seconds, to four digits."""
+    return {
+        key: {name: [[size, float(f"{taken:.4g}")] for size, taken in line] for name, line in part.items()}
+        if key in GROWTH and part is not None
+        else part
+        for key, part in document.items()
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=30)
@@ -227,7 +238,8 @@ def main() -> int:
     except NotHere as problem:
         print(f"batches are left out: {problem}", file=sys.stderr)
         document["growth_rows"] = None
-    (asked.folder / "growth.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    write_json(RAW / "growth.json", document)
+    write_json(asked.folder / "growth.json", summary(document))
     for each in problems:
         print(f"CLIFF: {each}", file=sys.stderr)
     return 1 if problems else 0

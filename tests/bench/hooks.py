@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import shutil
 import subprocess
@@ -34,6 +33,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.bench.instructions import TURNS, Unusable, count, counted, here  # noqa: E402  # after the path is set
+from tests.proofs.robustness.proof import write_json  # noqa: E402
 
 FILE = ROOT / "docs" / "benchmarks" / "hooks.json"
 BUILDS = ROOT / ".proofs" / "hooks"
@@ -194,7 +194,7 @@ def main() -> int:
         print(f"{name:<20} {value:8.4f}")
     if asked.update:
         document = {"where": here(), "profile": asked.profile, "of_control": found, "instructions": counts}
-        FILE.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        write_json(FILE, document)
     told = too_much(found)
     for each in told:
         print(f"error: {each}", file=sys.stderr)

@@ -24,6 +24,8 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from tests.proofs.robustness.proof import write_json  # noqa: E402  # after the path is set
+
 FILE = ROOT / "docs" / "benchmarks" / "instructions.json"
 MOST_WORSE = 0.03
 TURNS = {"W1": 10, "W2": 10, "W3": 2}
@@ -159,7 +161,7 @@ def main() -> int:
     print("\n".join(lines))
     if asked.update:
         FILE.parent.mkdir(parents=True, exist_ok=True)
-        FILE.write_text(json.dumps({"where": here(), "instructions": found}, indent=2) + "\n", encoding="utf-8")
+        write_json(FILE, {"where": here(), "instructions": found})
         return 0
     if not is_comparable:
         print(f"NOT COMPARED: the known counts are of {document['where']}", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import subprocess
@@ -14,14 +13,17 @@ from typing import Any
 
 from tests.bench.pictures import Bar, bars
 from tests.bench.workloads import ROOT
+from tests.proofs.robustness.proof import STATE, write_json
 from vesper import __version__
 from vesper.cli.bench.interpreter import this_interpreter
 from vesper.cli.bench.rounds import time_text
 
 FOLDER = ROOT / "docs" / "benchmarks"
+RAW = STATE / "bench"
+"""The ignored folder of raw results."""
 _HOW = (
-    "[How to measure](../how-to/measure.md) says what is compared and how. Ratios are of this one run; times of "
-    "another machine or another run are not to be compared."
+    "[Measure](../how-to/measure.md) defines what is compared and how. Compare ratios of one run only, never times "
+    "of different runs or machines."
 )
 GROWTH = {
     "growth_lines": "W2 with more lines",
@@ -200,12 +202,32 @@ def as_json(report: Report) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write(report: Report, folder: Path = FOLDER) -> None:
+def summary(report: Report) -> dict[str, Any]:
+    """Return the machine, the bars, and the ratios of Vesper's own rows; the page has all rows."""
+    document = as_json(report)
+    return {
+        "machine": document["machine"],
+        "bars": [
+            {**each, **{key: _significant(each[key]) for key in ("most", "least", "found") if each.get(key)}}
+            for each in document["bars"]
+        ],
+        "ratios": {
+            section.key: {each.name: _significant(each.ratio) for each in section.rows if each.is_ours}
+            for section in report.sections
+            if any(each.is_ours for each in section.rows)
+        },
+    }
+
+
+def _significant(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def write(report: Report, folder: Path = FOLDER, raw: Path = RAW) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "README.md").write_text(page(report, folder), encoding="utf-8")
-    (folder / "results.json").write_text(
-        json.dumps(as_json(report), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    write_json(raw / "results.json", as_json(report))
+    write_json(folder / "results.json", summary(report))
     for section in report.sections:
         if section.rows:
             (folder / f"{section.key}.svg").write_text(picture(section), encoding="utf-8")

@@ -74,7 +74,7 @@ def test_what_tells_an_optimised_build(arguments: str, flags: str, prefix: str, 
 
 def test_another_interpreter_says_what_this_one_says_of_itself() -> None:
     assert replace(interpreter_at(sys.executable), executable="") == replace(this_interpreter(), executable="")
-    with pytest.raises(ValueError, match="is no Python from 3"):
+    with pytest.raises(ValueError, match="is not Python 3"):
         interpreter_at("/bin/false")
 
 

@@ -71,7 +71,7 @@ def test_a_time_for_one_call_is_the_mean_of_its_round() -> None:
 
 @pytest.mark.parametrize("asked", [{}, {"rounds": 3, "seconds": 1.0}], ids=["neither", "both"])
 def test_rounds_or_seconds_are_said(asked: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="how many rounds, or how many seconds"):
+    with pytest.raises(ValueError, match="rounds or seconds, not both"):
         interleaved({"a": Way(len, [""])}, **asked)  # type: ignore[arg-type]  # the wrong ones are what is tried
 
 

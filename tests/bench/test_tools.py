@@ -182,13 +182,18 @@ def test_a_quiet_machine_is_not_called_busy() -> None:
 
 def test_pictures_are_written_beside_the_page(tmp_path: Path) -> None:
     (tmp_path / "growth_lines.svg").write_text("<svg/>", encoding="utf-8")
-    write(Report([SECTION], [], machine()), tmp_path)
+    write(Report([SECTION], [], machine()), tmp_path, tmp_path / "raw")
     assert sorted(each.name for each in tmp_path.iterdir()) == [
         "README.md",
         "growth_lines.svg",
+        "raw",
         "results.json",
         "w1.svg",
     ]
+    raw = json.loads((tmp_path / "raw" / "results.json").read_text(encoding="utf-8"))
+    assert raw["sections"]["w1"]["rows"][0]["name"] == "ours"
+    summary = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert summary["ratios"] == {"w1": {"ours": 0.5}}
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "![W1](w1.svg)" in text
     assert "(growth_lines.svg)" in text

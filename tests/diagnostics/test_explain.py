@@ -99,7 +99,7 @@ def test_a_code_can_be_spelt_in_several_ways(spelling: str) -> None:
 def test_an_unknown_code_is_a_usage_error(spelling: str, meant: str | None) -> None:
     done = CliRunner().invoke(command, [spelling])
     assert done.exit_code == 2
-    assert f"there is no diagnostic `{spelling}`" in done.stderr
+    assert f"unknown diagnostic `{spelling}`" in done.stderr
     assert ("did you mean" in done.stderr) == (meant is not None)
     assert meant is None or meant in done.stderr
 

@@ -12,7 +12,7 @@ from vesper.compiler import compile_bytes, compile_source
 from vesper.language.diagnostics.explanations import EXPLANATIONS
 from vesper.language.diagnostics.fix import Edit, Safety, apply_edits, can_be_applied_together
 from vesper.language.diagnostics.source import SourceFile, Span
-from vesper.language.syntax.expression_slot import quoted
+from vesper.language.syntax.expression_slot import quote_scalar
 
 NODE = """\
 node_id: test_v1
@@ -313,7 +313,7 @@ def test_edits_that_overlap_are_seen() -> None:
 
 @pytest.mark.parametrize("text", ["a", "it's", 'say "x"', "both ' and \"", "back\\slash", "'", '"'])
 def test_a_quoted_text_is_read_back(text: str) -> None:
-    source = SourceFile("test.vsp", node().replace("intent: Test", f"intent: {quoted(text)}"))
+    source = SourceFile("test.vsp", node().replace("intent: Test", f"intent: {quote_scalar(text)}"))
     compiled, _ = compile_source(source)
     assert compiled is not None
     assert compiled.node.source.intent == text

@@ -29,7 +29,7 @@ PAGES = {
     "secrets": "how-to/use-secrets.md",
     "cache": "how-to/use-caches.md",
     "engine": "how-to/use-machine-code.md",
-    "migration": "how-to/move-a-node-over.md",
+    "migration": "how-to/roll-out-a-node.md",
 }
 
 

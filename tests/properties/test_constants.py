@@ -56,7 +56,7 @@ def _watched(compiled: Compiled, findings: tuple[Finding, ...]) -> tuple[Compile
         return replace(of, holds=wrapped(of.holds))
 
     node = compiled.node
-    watched = ir.numbered(
+    watched = ir.number_expressions(
         replace(
             node,
             constraints=tuple(clause(each) for each in node.constraints),
@@ -78,7 +78,7 @@ def _mapped(value: object, change: object) -> object:
         return change(value)  # type: ignore[operator]
     if isinstance(value, tuple):
         return tuple(_mapped(each, change) for each in value)
-    if isinstance(value, ir.Statement | ir.Arm | ir.Handler | ir.State | ir.Clause):
+    if isinstance(value, ir.Statement | ir.Arm | ir.Handler | ir.LoopState | ir.Clause):
         parts = {each.name: _mapped(getattr(value, each.name), change) for each in fields(value)}
         return replace(value, **parts)  # type: ignore[arg-type]
     return value

@@ -16,6 +16,14 @@ _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.IsNot: ast.Is,
 }
 
+_EXTREMES: dict[type[ast.cmpop], tuple[bool, bool]] = {
+    ast.Gt: (True, False),
+    ast.Lt: (False, False),
+    ast.GtE: (True, True),
+    ast.LtE: (False, True),
+}
+"""Whether the left side is the larger one where a comparison holds, and whether it holds for equal sides."""
+
 
 class _Plain(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -40,11 +48,24 @@ class _Plain(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         match node.value:
             case (
-                ast.Call(func=ast.Name("spend")) | ast.Call(func=ast.Name("mark"), args=[_, ast.Constant(True | False)])
+                ast.Call(func=ast.Name("spend"))
+                | ast.Call(func=ast.Name("mark"), args=[_, ast.Constant(True | False | None)])
             ):
                 return None
             case _:
                 return self.generic_visit(node)
+
+    def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
+        """The plain form tests several clauses in one pass first; the clauses after it are those of every form."""
+        self.generic_visit(node)
+        match node.body:
+            case [ast.If(test=ast.UnaryOp(op=ast.Not()), body=[_, _, *_] as checks, orelse=[])] if all(
+                isinstance(each, ast.If) and ast.unparse(each.body[0]).startswith("raise ContractBroken(")
+                for each in checks
+            ):
+                return checks
+            case _:
+                return node
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         """`not mark(1, a == b)` is `a != b` in the plain form."""
@@ -57,6 +78,27 @@ class _Plain(ast.NodeTransformer):
                 return ast.Compare(left=left, ops=[_OPPOSITES[type(operator)]()], comparators=[right])
             case ast.UnaryOp(op=ast.Not(), operand=inner):
                 return inner
+            case _:
+                return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        """A condition that is observed stands in the traced form alone: the plain form has `max(b, a)`, or one side."""
+        self.generic_visit(node)
+        match node.test:
+            case ast.Constant(True):
+                return node.body
+            case ast.Constant(False):
+                return node.orelse
+            case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _EXTREMES:
+                sides = [ast.unparse(left), ast.unparse(right)]
+                taken = [ast.unparse(node.body), ast.unparse(node.orelse)]
+                if taken not in (sides, sides[::-1]):
+                    return node
+                larger, is_first = _EXTREMES[type(operator)]
+                is_max = larger if taken == sides else not larger
+                # Where both are equal, the condition of `>` and `<` does not hold.
+                arguments = [node.body, node.orelse] if is_first else [node.orelse, node.body]
+                return ast.Call(ast.Name("max" if is_max else "min"), arguments, [])
             case _:
                 return node
 

@@ -87,7 +87,7 @@ def small_node(inputs: str, flow: str, outputs: str = "result: decimal", rest: s
 
 def compiled_ir(node: ir.Node) -> Compiled:
     """Compiled IR without a source; for nodes that are built and not written."""
-    numbered = ir.numbered(node)
+    numbered = ir.number_expressions(node)
     return Compiled(SourceFile("test.vsp", ""), numbered, (), encode(numbered), semantic_hash(numbered))
 
 

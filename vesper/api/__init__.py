@@ -1,1 +1,1 @@
-"""Nodes from Python: `vesper.load` gives a node that is called like a function. `import vesper` loads none of it."""
+"""The Python API: `vesper.load` returns a node that is called like a function. `import vesper` imports none of it."""

@@ -1,4 +1,4 @@
-"""`vesper.adopt(function, node)`: a node is moved in behind a function that is there already."""
+"""`vesper.adopt(function, node)`: puts a node behind an existing function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class Adopted(Generic[P, R]):
-    """Called as the function is. `node` says what stands behind it, and `mode` where that stands."""
+    """A function with a node behind it, called as the function is. `node` is the node's id, `mode` its mode."""
 
     def __init__(self, function: Callable[P, R], compiled: Any, routes: Routes) -> None:
         functools.update_wrapper(self, function)
@@ -29,7 +29,7 @@ class Adopted(Generic[P, R]):
         self.node: str = compiled.node.node_id
 
     def __call__(self, *arguments: P.args, **inputs: P.kwargs) -> R:
-        given = self._given(arguments, inputs)
+        given = self._bind(arguments, inputs)
         if given is None:
             return self._function(*arguments, **inputs)
         call = FunctionCall(lambda **_: self._function(*arguments, **inputs), self._answers)
@@ -40,9 +40,12 @@ class Adopted(Generic[P, R]):
             raise call.error
         return call.result  # type: ignore[no-any-return]
 
-    def _given(self, arguments: tuple[Any, ...], inputs: dict[str, Any]) -> dict[str, Any] | None:
-        """Arguments by position under the names of the function's own parameters. None where it does not say these, or
-        does not take what it is given: that is between it and its caller."""
+    def _bind(self, arguments: tuple[Any, ...], inputs: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the arguments by the names of the function's parameters.
+
+        None where the signature is unknown or the arguments do not fit it: the function then reports the mistake
+        itself.
+        """
         if not arguments:
             return dict(inputs)
         import inspect
@@ -55,7 +58,7 @@ class Adopted(Generic[P, R]):
 
     @property
     def mode(self) -> str:
-        """The mode that this process has it in."""
+        """The mode that this process applies."""
         return self._program.live.local.mode.value
 
     def __repr__(self) -> str:
@@ -71,8 +74,8 @@ def adopt(
 ) -> Adopted[P, R]:
     """Put a node behind a function: the function answers, the node follows, and takes over as the evidence allows.
 
-    The function is called with the node's inputs as keyword arguments and returns a dict of its outputs. What it is
-    called with and gives back stays as it is. The node must be without effects; `vesper status` shows where it stands.
+    The function receives the node's inputs as keyword arguments and returns a dict of its outputs. Its arguments and
+    results are not changed. The node must be without effects; `vesper status` shows its mode.
     """
     from vesper.api.default_hosts import default_routes
 

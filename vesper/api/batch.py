@@ -1,4 +1,4 @@
-"""Batches of a compiled node: whether it may be run so, and what is said of its rows."""
+"""Batches of a compiled node: which nodes can run tables, and the messages of rows without outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vesper.values.types import DECIMAL, ArrayOf, MapOf, OptionalOf, Record, Set
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A node that tables can be given to."""
+    """A node that runs tables."""
 
     compiled: Compiled
     program: DirectProgram
@@ -29,11 +29,11 @@ class Batch:
     def run(
         self, table: object, wanted: Wanted, now: datetime | None, look_at: Callable[[Batches], None] | None = None
     ) -> Any:
-        """The answer to every row, as a table of the same kind; `look_at` as `run_table` has it."""
+        """Run every row, and return a table of the same kind; `look_at` as in `run_table`."""
         return run_table(self.program, self.declared, table, wanted, self.told, now, self.limits, look_at)
 
     def told(self, raw: Any, given: Any) -> tuple[str, str, str | None, str]:
-        """What is said of a row without outputs: the words that a call has for it."""
+        """Return kind, code, place and message of a row without outputs, as a call has them."""
         outcome = outcome_of_raw(raw)
         if isinstance(given, str):
             types = {each.name: each.type for each in self.compiled.node.inputs}
@@ -47,7 +47,7 @@ class Batch:
 
 
 def batch_of(compiled: Compiled, program: Program, limits: Limits | None) -> Batch:
-    """The node as one that tables can be given to; `BatchError` where it is none."""
+    """Return the node as a batch. Raises `BatchError` where it cannot run tables."""
     node = compiled.node
     if not node.is_pure() or node.grants.audit != "none":
         what = "has effects" if not node.is_pure() else "is audited"

@@ -1,8 +1,8 @@
-"""The ways into a node besides `node.call`, where a share of what it runs has traces: JSON text, lists and tables.
+"""Sampling of traces for the other entries of a node: JSON text, lists and tables.
 
-A text needs no copy: it cannot change, and is read when its trace is made. Of many inputs that are run at once as many
-are sampled as would be of as many calls, and where there is no room for all of those, any of them alike. They have no
-times of their own: each began and took as if all took the same.
+A text needs no copy: it cannot change, and is parsed when its trace is made. Of many inputs in one call, the same share
+is sampled as of single calls; where the budget is smaller, each is equally likely. They share the duration of the call
+evenly.
 """
 
 from __future__ import annotations
@@ -19,68 +19,68 @@ from vesper.trace.drawing import how_many, places
 from vesper.values.inputs import NotInputs
 
 if TYPE_CHECKING:
-    from vesper.api.trace_sampling import Chosen
+    from vesper.api.trace_sampling import CallSampling
     from vesper.engines.direct_engine import Batches
 
 _PLACE = re.compile(r"these were the inputs ([0-9]+) of `map`, counted from 0")
 
 
-def for_json(run: Callable[..., bytes], chosen: Chosen) -> Callable[..., bytes]:
-    """`run_json` of the Rust engine; `now` is the start of a node that has one."""
+def sample_json(run: Callable[..., bytes], sampling: CallSampling) -> Callable[..., bytes]:
+    """Return `run_json` of the direct engine with sampling; `now` is the start of a node that has one."""
     from vesper.api.json_calls import NEVER_BEGAN
 
     def sampled(text: bytes, /, now: datetime | None = None) -> bytes:
-        is_sampled = chosen.is_sampled()
+        is_sampled = sampling.is_sampled()
         given = (text,) if now is None else (text, now)
-        if not (is_sampled or chosen.is_watched()):
+        if not (is_sampled or sampling.is_watched()):
             return run(*given)
         began = time.time_ns()
         answer = run(*given)
         if not answer.startswith(NEVER_BEGAN):
-            chosen.ended(partial(_read, chosen, text), now, began, time.time_ns(), is_sampled)
+            sampling.ended(partial(_parse, sampling, text), now, began, time.time_ns(), is_sampled)
         return answer
 
     return sampled
 
 
-def _read(chosen: Chosen, text: bytes) -> Mapping[str, Any]:
+def _parse(sampling: CallSampling, text: bytes) -> Mapping[str, Any]:
     from vesper.api.input_conversion import inputs_of_json
 
-    return inputs_of_json(chosen.types, text).inputs
+    return inputs_of_json(sampling.types, text).inputs
 
 
-def for_many(run: Callable[[list[Any]], list[Any]], chosen: Chosen) -> Callable[[list[Any]], list[Any]]:
-    """`map`, where the engine goes through the list itself."""
+def sample_many(run: Callable[[list[Any]], list[Any]], sampling: CallSampling) -> Callable[[list[Any]], list[Any]]:
+    """Return `map` of an engine with sampling."""
 
     def sampled(many: list[Any]) -> list[Any]:
-        found = drawn(chosen, len(many))
+        found = draw_places(sampling, len(many))
         if not found:
             return run(many)
         kept = []
         for place, is_sampled in found:
             try:
-                kept.append((place, chosen.snapshot(many[place]), is_sampled))
+                kept.append((place, sampling.snapshot(many[place]), is_sampled))
             except (TypeError, ValueError):  # as in a call
-                chosen.sampler.counts.lost += 1
+                sampling.sampler.counts.lost += 1
         began = time.time_ns()
         ran = len(many)
         try:
             return run(many)
         except Exception as error:
-            # Those behind the one that raised were not run, and that one only where it ever began.
-            ran = _place(error) + (not isinstance(error, BadInput | NotInputs))
+            # The rows after the one that raised did not run; that row ran unless its inputs were refused.
+            ran = _failed_place(error) + (not isinstance(error, BadInput | NotInputs))
             raise
         finally:
             each = (time.time_ns() - began) // max(ran, 1)
             for place, inputs, is_sampled in kept:
                 if place < ran:
-                    chosen.ended(inputs, None, began + place * each, began + (place + 1) * each, is_sampled)
+                    sampling.ended(inputs, None, began + place * each, began + (place + 1) * each, is_sampled)
 
     return sampled
 
 
-def _place(error: Exception) -> int:
-    """Which inputs of a `map` raised this, by the note that the engine adds; without one none is known to have run."""
+def _failed_place(error: Exception) -> int:
+    """Return the place of the inputs of a `map` that raised, by the engine's note; 0 without a note."""
     notes = [_PLACE.fullmatch(each) for each in getattr(error, "__notes__", ())]
     return next((int(each[1]) for each in reversed(notes) if each), 0)
 
@@ -88,35 +88,37 @@ def _place(error: Exception) -> int:
 class Rows:
     """The rows of a batch that have traces."""
 
-    def __init__(self, chosen: Chosen, now: datetime | None) -> None:
-        self._chosen = chosen
+    def __init__(self, sampling: CallSampling, now: datetime | None) -> None:
+        self._sampling = sampling
         self._now = now
         self._drawn: dict[int, bool] = {}
 
     def look_at(self, batches: Batches) -> None:
-        """Lets these batches tell of the rows that they run."""
+        """Subscribe to the rows that these batches run."""
         batches.look(self._choose, self._tell)
 
     def _choose(self, rows: int) -> Sequence[int]:
-        self._drawn = dict(drawn(self._chosen, rows))
+        self._drawn = dict(draw_places(self._sampling, rows))
         return list(self._drawn)
 
     def _tell(self, ran: list[tuple[int, dict[str, Any]]], rows: int, began: int, took: int) -> None:
         each = took // rows
         for place, inputs in ran:
             start = began + place * each
-            self._chosen.ended(inputs, self._now, start, start + each, self._drawn[place])
+            self._sampling.ended(inputs, self._now, start, start + each, self._drawn[place])
 
 
-def drawn(chosen: Chosen, rows: int) -> list[tuple[int, bool]]:
-    """The places, of so many, of those that are to have a trace, and whether that is because they were drawn: while
-    there are breakpoints of running services to be held to, all are looked at for which there is room."""
-    sampler = chosen.sampler
+def draw_places(sampling: CallSampling, rows: int) -> list[tuple[int, bool]]:
+    """Return the places that have a trace, each with whether it was drawn.
+
+    While there are breakpoints of running services, every row that the budget allows is evaluated.
+    """
+    sampler = sampling.sampler
     share = sampler.settings.sample
     count = how_many(rows, share) if share else 0
     kept = min(count, max(sampler.left, 0))
     sampler.counts.passed += count - kept
-    if not chosen.is_watched():
+    if not sampling.is_watched():
         return [(place, True) for place in places(rows, kept)] if kept else []
     looked_at = min(rows, max(kept, sampler.room()))
     sampler.counts.passed += rows - looked_at

@@ -1,7 +1,7 @@
-"""What the caches hold and count: of machine code (L1), of nodes on disk (L2), of results (L3).
+"""Sizes and counters of the caches: machine code (L1), nodes on disk (L2), results (L3).
 
-L2 counts over all processes that have ended, and this one; L1 and the memory of L3 are this process's own. A shared
-cache of results is asked how much it holds, which takes a look at each of its keys.
+L2 counts over all processes that have ended, and this one; L1 and the memory of L3 belong to this process. The size of
+a shared cache of results takes a scan of its keys.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ LEVELS = ("l1", "l2", "l3")
 
 
 def cache_stats(settings: ResultSettings | None = None) -> dict[str, dict[str, Any]]:
-    """Entries, bytes, bounds and counters of each level; with `settings`, those of `[cache.results]`, of Redis too."""
+    """Return entries, bytes, bounds and counters of each level; with `settings`, of `[cache.results]` and its Redis
+    too.
+    """
     return {"l1": _code(), "l2": _nodes(), "l3": _results(settings)}
 
 
 def clear_caches(levels: tuple[str, ...], settings: ResultSettings | None = None) -> dict[str, int]:
-    """Empties these levels; how many entries each had. L1 and the memory of L3 are emptied in this process."""
+    """Empty these levels and return how many entries each had. L1 and the memory of L3 are emptied in this process."""
     removed: dict[str, int] = {}
     if "l1" in levels:
-        removed["l1"] = 0  # machine code belongs to the programs of a process, and goes with them
+        removed["l1"] = 0  # machine code belongs to the programs of a process, and is freed with them
     if "l2" in levels:
         removed["l2"] = 0
         with contextlib.suppress(NoCache):

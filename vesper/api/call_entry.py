@@ -1,72 +1,73 @@
-"""What `node.call` is: the generated function itself wherever that is all there is to do.
+"""Choose the functions that calls of a node without effects go through.
 
-Without limits, a node that could not spend its fuel however it is called has nothing to count: `call` is then the
-function `call` of its generated module. Elsewhere the engine runs it, and what it comes to is raised here.
+Without limits, a node that cannot spend its fuel has nothing to count: `call` is then the engine's own function (the
+generated `call`, or an entry of the extension). Elsewhere the engine runs the node, and its outcome is unwrapped here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from vesper.engines.engine import Limits, Program
+from vesper.engines.engine import FastEntry, Limits, Program, Unwrap
 from vesper.engines.outcome import Outcome, Returned
 
 if TYPE_CHECKING:
+    from vesper.api.trace_sampling import CallSampling
     from vesper.compiler import Compiled
-    from vesper.engines.python_engine import PythonProgram
 
 
-# What a program may have besides what every program has, asked for by name: a protocol that can be asked takes as long
-# to make as a module to load.
-#   way_in(ended)           a faster way in than its `call`, or None (`vesper/migration/router/router.py`)
-#   way_in_takes_now        true where that takes `now` as a keyword, for a node that does
-#   way_in_for_many(ended)  the same for a list of inputs
-#   again(inputs, now, limits)  the same call, where a second one would be a second request
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The functions behind the calls of a node without effects, chosen once when it is loaded."""
+
+    call: Callable[..., dict[str, Any]]
+    """A dict of inputs to a dict of outputs; raises the exceptions of `vesper.kernels.raised`."""
+    call_many: Callable[[list[Any]], list[dict[str, Any]]] | None
+    """The same for a list; None where `call` is called for each."""
+    engine_call: Callable[..., Outcome]
+    """`Program.call`, for inputs that `call` does not take as they are."""
+    json: Callable[..., bytes] | None
+    """JSON text to canonical JSON without Python objects; None where the engine has no such entry."""
+    sampling: CallSampling | None = None
+    """Decides which executions have traces, where any have (`vesper/api/trace_sampling.py`)."""
 
 
-def entry(
-    compiled: Compiled, program: Program, limits: Limits | None, takes_now: bool
+def entries_of(compiled: Compiled, program: Program, limits: Limits | None, takes_now: bool) -> Entries:
+    """Return the fastest entries that the program has for these limits."""
+    unwrap = _unwrap_of(compiled)
+    fast = program if limits is None and isinstance(program, FastEntry) else None
+    call = None if fast is None else fast.fast_entry(unwrap, takes_now)
+    return Entries(
+        call=call or _slow_entry(program, limits, unwrap, takes_now),
+        call_many=None if fast is None or takes_now else fast.fast_entry_for_many(unwrap),
+        engine_call=program.call,
+        json=None if fast is None else fast.json_entry(),
+    )
+
+
+def _slow_entry(
+    program: Program, limits: Limits | None, unwrap: Unwrap, takes_now: bool
 ) -> Callable[..., dict[str, Any]]:
-    """A dict of inputs to a dict of outputs; what ends otherwise is raised as an exception of `kernels.raised`."""
-    # Only a program of the python engine has this: who calls another engine does not load that one to ask.
-    if limits is None and getattr(program, "is_always_plain", False):
-        return cast("PythonProgram", program).entry
     run = program.call
-    ended = _ending(compiled)
-    if limits is None and (not takes_now or getattr(program, "way_in_takes_now", False)):
-        has_way_in = getattr(program, "way_in", None)
-        way_in: Callable[..., dict[str, Any]] | None = None if has_way_in is None else has_way_in(ended)
-        if way_in is not None:
-            return way_in
 
     def call(inputs: Mapping[str, Any]) -> dict[str, Any]:
-        return ended(run(inputs, None, limits), inputs)
+        return unwrap(run(inputs, None, limits), inputs)
 
     def call_at(inputs: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
-        return ended(run(inputs, now, limits), inputs)
+        return unwrap(run(inputs, now, limits), inputs)
 
     return call_at if takes_now else call
 
 
-def entry_for_many(
-    compiled: Compiled, program: Program, limits: Limits | None, takes_now: bool
-) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
-    """A list of dicts of inputs to a list of dicts of outputs, in one call; None where `entry` is called for each."""
-    has_way_in = getattr(program, "way_in_for_many", None)
-    if limits is not None or has_way_in is None or takes_now:
-        return None
-    way_in: Callable[[list[Any]], list[dict[str, Any]]] | None = has_way_in(_ending(compiled))
-    return way_in
-
-
-def _ending(compiled: Compiled) -> Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]:
-    def ended(outcome: Outcome, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _unwrap_of(compiled: Compiled) -> Unwrap:
+    def unwrap(outcome: Outcome, inputs: Mapping[str, Any]) -> dict[str, Any]:
         if type(outcome) is Returned:
-            return outcome.value  # type: ignore[return-value]  # both engines give a dict of their own
+            return outcome.value  # type: ignore[return-value]  # both engines return a dict of their own
         from vesper.api.explain import error_info
 
         raise error_info(compiled, outcome, inputs).exception()
 
-    return ended
+    return unwrap

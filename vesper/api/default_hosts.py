@@ -1,11 +1,10 @@
-"""The Host of nodes that were loaded without one: one for each configuration and process."""
+"""Hosts, routes and result caches of nodes that were loaded without them: one for each configuration and process."""
 
 from __future__ import annotations
 
 import atexit
 import os
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vesper.storage.per_process import PerProcess
@@ -13,7 +12,6 @@ from vesper.storage.per_process import PerProcess
 if TYPE_CHECKING:
     from vesper.cache.results import Results
     from vesper.compiler import Compiled
-    from vesper.config.settings import Config
     from vesper.engines.engine import Program
     from vesper.engines.tiering import Tiering
     from vesper.host.host import Host
@@ -21,37 +19,36 @@ if TYPE_CHECKING:
 
 _hosts: dict[tuple[int, str | None], Host] = {}
 _routes: dict[str, Routes] = {}
-"""They know of forks themselves."""
+"""`Routes` handle forks themselves."""
 _results: dict[str, Results] = {}
-"""They know of forks, too."""
+"""`Results` handle forks themselves."""
 _lock = PerProcess(threading.Lock)
 
 
 def default_host(node_path: str) -> Host:
-    """The Host of the nearest `vesper.toml`: from the working directory upwards, or else from the node's file. Where
-    there is none, nothing is granted."""
-    from vesper.config.settings import find_config, read_config
+    """Return the Host of the nearest `vesper.toml`. Without a file, nothing is granted."""
+    from vesper.api.run_captures import attach_captures
+    from vesper.config.locate import nearest_config
+    from vesper.config.settings import read_config
     from vesper.host.host import Host
 
-    found = find_config() or find_config(Path(node_path).parent)
+    found = nearest_config(node_path)
     name = (os.getpid(), None if found is None else str(found.resolve()))
     with _lock.get():
         host = _hosts.get(name)
         if host is None or host.is_closed:
-            host = _hosts[name] = Host(None if found is None else read_config(found))
+            host = Host(None if found is None else read_config(found))
+            attach_captures(host)
+            _hosts[name] = host
         return host
 
 
 def default_routes(node_path: str, host: Host | None) -> Routes:
-    """What routes nodes: by the configuration of the Host, or else of the nearest `vesper.toml`."""
-    from vesper.config.settings import default_config, find_config, read_config
+    """Return the routes of the Host's configuration, or else of the nearest `vesper.toml`."""
+    from vesper.config.locate import config_for
     from vesper.migration.router.routes import Routes
 
-    if host is not None:
-        config: Config = host.config
-    else:
-        found = find_config() or find_config(Path(node_path).parent)
-        config = default_config(Path.cwd()) if found is None else read_config(found)
+    config = config_for(node_path) if host is None else host.config
     name = f"{config.path}|{config.folder}|{config.migrating().store}"
     with _lock.get():
         routes = _routes.get(name)
@@ -61,27 +58,24 @@ def default_routes(node_path: str, host: Host | None) -> Routes:
 
 
 def engine_settings(node_path: str) -> Tiering | None:
-    """When machine code is made, as the nearest `vesper.toml` says."""
-    from vesper.config.settings import find_config, read_config
+    """Return the `[engine]` settings of the nearest `vesper.toml`."""
+    from vesper.config.locate import config_for
 
-    found = find_config() or find_config(Path(node_path).parent)
-    return None if found is None else read_config(found).engine
+    return config_for(node_path).engine
 
 
 def with_results(
     compiled: Compiled, program: Program, engine: str, host: Host | None, is_wanted: bool | None
 ) -> Program:
-    """The program with its results kept, where the caller or the configuration wants that. A configuration that names
-    a node whose results cannot be kept is wrong, and says so."""
-    from vesper.config.settings import default_config, find_config, read_config
+    """Return the program with a cache of results, where the caller or the configuration asks for one.
+
+    Raises `ConfigError` where the configuration names a node whose results cannot be cached.
+    """
+    from vesper.config.locate import config_for
     from vesper.effects.settings import ConfigError
     from vesper.host.results import CachedProgram, NotKept, results_of
 
-    if host is not None:
-        config: Config = host.config
-    else:
-        found = find_config() or find_config(Path(compiled.path).parent)
-        config = default_config(Path.cwd()) if found is None else read_config(found)
+    config = config_for(compiled.path) if host is None else host.config
     if not is_wanted and not config.results.names(compiled.node.node_id):
         return program
     with _lock.get():
@@ -97,13 +91,13 @@ def with_results(
 
 
 def results_in_use() -> list[Results]:
-    """The caches of results of this process."""
+    """Return the caches of results of this process."""
     return list(_results.values())
 
 
 @atexit.register
 def close_routes() -> None:
-    """Tells the stores what is still to be told."""
+    """Flush pending evidence to the stores."""
     for routes in list(_routes.values()):
         routes.close()
     _routes.clear()
@@ -111,7 +105,7 @@ def close_routes() -> None:
 
 @atexit.register
 def close_hosts() -> None:
-    """Waits for what still runs in the background; what takes longer than a lease is for recovery."""
+    """Close the Hosts of this process. Runs that take longer than a lease are left to recovery."""
     for (pid, _), host in list(_hosts.items()):
         if pid == os.getpid():
             host.close(timeout=host.config.journal.lease)

@@ -1,4 +1,4 @@
-"""What a node says of itself before it is called, as plain data that is kept with it."""
+"""The description of a node, as plain data that is cached with it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _FACT = "api.described"
 _MARSHALLED = (type(None), bool, int, str)
 
 
-class Described(NamedTuple):
+class Description(NamedTuple):
     id: str
     name: str
     version: int
     type: str
     intent: str
     is_hosted: bool
-    """True where somebody must perform or write down something for it."""
+    """True where a Host must perform effects or write an audit for it."""
     is_short: bool
     """True where no input can make an execution long."""
     inputs: tuple[tuple[str, str, bool, Any], ...]
@@ -28,11 +28,16 @@ class Described(NamedTuple):
     outputs: tuple[tuple[str, str], ...]
     errors: tuple[tuple[str, str], ...]
 
+    @property
+    def takes_now(self) -> bool:
+        """True where an execution has a start time: for every node that is no function."""
+        return self.type != "function"
 
-def described(compiled: Compiled) -> Described:
-    """What is kept of it; a default that is no plain word or number is read from the node."""
-    kept: tuple[Any, ...] = compiled.kept.fact(_FACT, lambda: tuple(_described(compiled)))
-    found = Described(*kept)
+
+def describe(compiled: Compiled) -> Description:
+    """Return the cached description. A default that `marshal` cannot hold is read from the node."""
+    kept: tuple[Any, ...] = compiled.kept.fact(_FACT, lambda: tuple(_describe(compiled)))
+    found = Description(*kept)
     if all(each[3] is not ... for each in found.inputs):
         return found
     from vesper.values.model import plain
@@ -42,13 +47,13 @@ def described(compiled: Compiled) -> Described:
     return found._replace(inputs=inputs)
 
 
-def _described(compiled: Compiled) -> Described:
+def _describe(compiled: Compiled) -> Description:
     from vesper.values.node_id import split_node_id
 
     node = compiled.node
     parts = split_node_id(node.node_id)
     assert parts is not None  # the checker refuses an id without a version
-    return Described(
+    return Description(
         node.node_id,
         *parts,
         node.type,
@@ -70,9 +75,9 @@ def _input(declared: ir.Input) -> tuple[str, str, bool, Any]:
 
 
 def _is_short(compiled: Compiled) -> bool:
-    """True where no input can make an execution long: nothing loops and nothing computes with a collection.
+    """Return whether no input can make an execution long: no loops, and no computation on collections.
 
-    A constant does not grow, whatever its type.
+    A constant has a fixed size, whatever its type.
     """
     from vesper.language.ir import nodes as ir
     from vesper.language.ir.statements import Loop, all_statements

@@ -1,4 +1,4 @@
-"""Why a call gave no outputs, as its caller reads it."""
+"""The reason why a call returned no outputs."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from vesper.values.vesper_error import VesperError
 
 @dataclass(frozen=True, slots=True)
 class InputProblem:
-    """One field of the inputs that does not fit."""
+    """A field of the inputs that was refused."""
 
     path: str
-    """`items[2].qty`; empty where the whole is no inputs at all."""
+    """`items[2].qty`; empty where the object as a whole was refused."""
     kind: str
     """`missing`, `unknown`, `wrong_type`, `out_of_range`, `malformed`, `not_a_member`, `duplicate` or `too_deep`."""
     expected: str
     got: str | None
-    """What came, as text; None where nothing did."""
+    """The given value, as text; None where none was given."""
     message: str
     line: int | None = None
-    """Where in the JSON text that was given, from 1; None where the inputs were no text."""
+    """Line in the given JSON text, from 1; None where the inputs were no text."""
     column: int | None = None
 
     def __str__(self) -> str:
@@ -35,28 +35,29 @@ class InputProblem:
 @final
 @dataclass(frozen=True, slots=True)
 class ErrorInfo:
-    """Why a call gave no outputs."""
+    """The reason why a call returned no outputs."""
 
     kind: str
     """`declared_error`, `failed`, `contract_broken`, `limit_hit`, `denied` or `engine_fault`."""
     code: str
     """The declared error's `error_code`, the code of a failure, the phase of a broken clause, the limit, the
-    capability."""
+    capability.
+    """
     message: str
     fields: Mapping[str, Any]
-    """The fields of a declared error, or the values that a broken clause mentions."""
+    """The fields of a declared error, or the values in a broken clause."""
     where: str | None
     """`file:line:column` in the node, where there is a place."""
     problems: tuple[InputProblem, ...]
-    """Every field that does not fit, where the code is `bad_input`."""
+    """Every refused field, where the code is `bad_input`."""
     outcome: ended.Outcome
-    """The same as the engine says it."""
+    """The outcome of the engine."""
 
     def __str__(self) -> str:
         return self.message
 
     def exception(self) -> VesperError:
-        """What `node.call` raises for this."""
+        """Return the exception that `node.call` raises for this."""
         match self.outcome:
             case ended.DeclaredError(values):
                 return told.DeclaredError(self.message, values)

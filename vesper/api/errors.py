@@ -1,4 +1,4 @@
-"""What the API raises besides what ends an execution (`vesper.kernels.raised`). All of it is a `VesperError`."""
+"""Exceptions of the API besides those of `vesper.kernels.raised`. Each is a `VesperError`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from vesper.values.vesper_error import VesperError
 
 
 class NodeError(VesperError):
-    """A node that cannot be used; the message is what `vesper check` prints about it."""
+    """A node that cannot be used; the message is the report of `vesper check`."""
 
 
 class UnknownNode(NodeError):
-    """No node answers to this name, or several do; the message says where was looked and what is close."""
+    """No node has this name, or several have; the message lists the searched places and close names."""
 
 
 class Stopped(VesperError):
-    """The execution did not come to its end: `kind` is `limit_hit`, `denied` or `engine_fault`."""
+    """The execution was stopped: `kind` is `limit_hit`, `denied` or `engine_fault`."""
 
     def __init__(self, message: str, outcome: Outcome) -> None:
         super().__init__(message)

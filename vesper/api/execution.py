@@ -1,5 +1,4 @@
-"""An execution whose requests its caller answers: for tests, and for who has a Host of
-their own."""
+"""An execution whose requests its caller answers: for tests, and for callers with a Host of their own."""
 
 from __future__ import annotations
 
@@ -12,7 +11,8 @@ from vesper.engines.engine import Execution as EngineExecution
 
 
 class Execution:
-    """Runs until it asks for something: `request` is what, `answer` and `fail` go on. Ended, it has an `outcome`.
+    """Runs until it makes a request: `request` is pending, `answer` and `fail` continue. Once ended, it has an
+    `outcome`.
 
     One thread at a time may use it.
     """
@@ -27,20 +27,20 @@ class Execution:
 
     @property
     def request(self) -> Request | None:
-        """What the execution waits for; None where it has ended."""
+        """The pending request; None where the execution has ended."""
         return self._request
 
     @property
     def outcome(self) -> AnyOutcome | None:
-        """What it came to; None where it waits."""
+        """The outcome; None while a request is pending."""
         return self._outcome
 
     def answer(self, result: object = None) -> Request | None:
-        """Go on with what came of the request; gives the next one."""
+        """Continue with the result of the request, and return the next request."""
         return self._go_on(result, None)
 
     def fail(self, code: str) -> Request | None:
-        """Go on with the code of a failure, such as `timeout` or `http_503`; gives the next request."""
+        """Continue with the code of a failure, such as `timeout` or `http_503`, and return the next request."""
         return self._go_on(None, code)
 
     def _go_on(self, result: object, failure: str | None) -> Request | None:

@@ -1,4 +1,4 @@
-"""An engine's outcome as a caller reads it: messages, places in the node, problems with the inputs one by one."""
+"""Explain an engine's outcome: messages, places in the node, and problems with the inputs one by one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vesper.api.error_info import ErrorInfo, InputProblem
 from vesper.api.input_conversion import Plain
 from vesper.api.json_source import JsonSource
 from vesper.api.outcome import AnyOutcome
-from vesper.api.problems import described
+from vesper.api.problems import describe_problems
 from vesper.compiler import Compiled
 from vesper.engines import outcome as ended
 from vesper.language.ir.nodes import Node, Place
@@ -25,13 +25,13 @@ _LIMITS = {
     "max_body": "what the node gives is larger than the journal takes; raise `max_body` of [journal], or give less",
     "cancelled": "its caller did not wait for it, and nothing had been changed yet",
 }
-"""What there is to know of limits that are no `vesper.Limits`."""
+"""Explanations of limits that are not in `vesper.Limits`."""
 
 
 def outcome_of(
     compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, Any], plain: Plain | None = None
 ) -> AnyOutcome:
-    """What an engine says, as a caller sees it. `inputs` are those that the engine was given."""
+    """Return the outcome for the caller. `inputs` are those that the engine received."""
     if isinstance(outcome, ended.Returned):
         return AnyOutcome(dict(outcome.value))
     if isinstance(outcome, ended.Failed) and plain is not None and plain.kinds:
@@ -43,7 +43,7 @@ def outcome_of(
 def error_info(
     compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, object], source: JsonSource | None = None
 ) -> ErrorInfo:
-    """Why there are no outputs. `inputs` are those that the engine was given, `source` the JSON text they came as."""
+    """Return the reason for missing outputs. `inputs` are those that the engine received, `source` their JSON text."""
     node = compiled.node
     match outcome:
         case ended.DeclaredError(values):
@@ -59,7 +59,7 @@ def error_info(
             message = f"{where}: {phase} `{clause.text}` does not hold{because}"
             return ErrorInfo(outcome.kind, phase, message, dict(values), where, (), outcome)
         case ended.Failed(code, None, found):
-            problems = tuple(_hidden(each, node) for each in described(node, found, inputs, source))
+            problems = tuple(_hidden(each, node) for each in describe_problems(node, found, inputs, source))
             lines = [f"the inputs do not fit {node.node_id}:", *(f"  {each}" for each in problems)]
             return ErrorInfo(outcome.kind, str(code), "\n".join(lines), {}, None, problems, outcome)
         case ended.Failed(code, int(at), _):
@@ -86,12 +86,12 @@ def error_info(
 
 
 def _is_about(name: str, node: Node) -> bool:
-    """True where a sensitive input is mentioned. Messages go into logs; whoever wants the value has it."""
+    """Return whether a sensitive input is mentioned. Messages go into logs, so its value is withheld."""
     return bool(node.grants.sensitive) and not set(_WORD.findall(name)).isdisjoint(node.grants.sensitive)
 
 
 def _hidden(problem: InputProblem, node: Node) -> InputProblem:
-    """The problem without what came, where the input is sensitive."""
+    """Return the problem without the given value, where the input is sensitive."""
     if problem.got is None or not _is_about(problem.path, node):
         return problem
     said = f"expected {problem.expected}, got something else ({problem.kind.replace('_', ' ')})"
@@ -103,7 +103,7 @@ def _where(compiled: Compiled, place: Place) -> str:
 
 
 def _text_at(compiled: Compiled, place: Place) -> str:
-    """What stands there in the node, on one line."""
+    """Return the text of the node at this place, on one line."""
     source = compiled.source
     text = source.text[source.offset(place.line, place.column) : source.offset(place.end_line, place.end_column)]
     return " ".join(text.split())

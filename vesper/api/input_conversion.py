@@ -1,8 +1,8 @@
-"""A caller's own objects to plain ones: dataclasses, pydantic models, members of Python enums, JSON text.
+"""Convert a caller's objects to plain ones: dataclasses, pydantic models, members of Python enums, JSON text.
 
-In: what a caller gives, and the declared inputs. Out: dicts, lists and scalars, which every engine takes. What fits is
-decided by the engines; what does not is left as it is, for them to refuse. docs/spec/values.md is the definition: no
-method and no property of a caller's class is called.
+Produces dicts, lists and scalars, which every engine accepts. The engines decide which inputs fit; a value that cannot
+be converted stays as it is, and the engine refuses it. docs/spec/values.md is the definition: no method and no property
+of a caller's class is called.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ Model: TypeAlias = DataclassInstance | PydanticModel
 
 @dataclass(slots=True)
 class Plain:
-    """Inputs as an engine takes them."""
+    """Inputs as an engine accepts them."""
 
     inputs: dict[str, object]
     kinds: dict[str, ProblemKind] = field(default_factory=dict)
-    """What is wrong at a path where the caller's objects say more than the plain ones can."""
+    """Problems that only the caller's objects show, by path."""
     changed: bool = False
-    """Whether any of it is another object than the caller gave."""
+    """Whether any object differs from the caller's."""
     source: JsonSource | None = None
-    """The JSON text that it came as."""
+    """The JSON text that the inputs came as."""
     refused: Problem | None = None
-    """The one problem with a text that has no inputs at all."""
+    """The problem of a text that has no inputs at all."""
 
     def told(self, problem: Problem) -> Problem:
-        """A problem as the engine reports it, or rather the one that stands behind it."""
+        """Return the problem of the caller's object behind one that the engine reports."""
         return Problem(problem.path, self.kinds.get(problem.path, problem.kind))
 
 
 class _Twice:
-    """Stands where two keys of a map are equal only after conversion: every engine refuses it at its path."""
+    """Marks two keys of a map that are equal only after conversion: every engine refuses it at its path."""
 
 
 # -- objects --------------------------------------------------------------------------------------
 
 
 def fields_of(given: object) -> dict[str, object] | None:
-    """The fields of a dataclass instance or a pydantic model, as they are in the instance; None for anything else."""
+    """Return the fields of a dataclass instance or a pydantic model, read from the instance; None for other objects."""
     kind = type(given)
     if is_dataclass(kind):
         return _in_instance(given, [each.name for each in fields(kind)])
@@ -84,12 +84,12 @@ def _in_instance(given: object, names: Sequence[str]) -> dict[str, object]:
         if name in stored:
             found[name] = stored[name]
             continue
-        # Otherwise it is in a slot, or a default that the class holds. A property is neither.
+        # A field is in a slot, or a default that the class holds. A property is neither.
         held = next((vars(each)[name] for each in type(given).__mro__ if name in vars(each)), None)
         if isinstance(held, MemberDescriptorType):
             try:
                 found[name] = held.__get__(given)
-            except AttributeError:  # nothing has been put there
+            except AttributeError:  # the slot is empty
                 continue
         elif held is not None and not hasattr(type(held), "__get__"):
             found[name] = held
@@ -97,18 +97,18 @@ def _in_instance(given: object, names: Sequence[str]) -> dict[str, object]:
 
 
 def plain_inputs(declared: Declared, given: Mapping[str, object]) -> Plain:
-    """The inputs without objects of the caller's classes. `given` is a dict, or the fields of an object."""
+    """Return the inputs without objects of the caller's classes. `given` is a dict, or the fields of an object."""
     plain = Plain({})
     plain.inputs = {
-        name: _read(declared[name], each, name, plain) if name in declared else each for name, each in given.items()
+        name: _convert(declared[name], each, name, plain) if name in declared else each for name, each in given.items()
     }
     return plain
 
 
-def _read(type_: Type, given: object, path: str, plain: Plain) -> object:
+def _convert(type_: Type, given: object, path: str, plain: Plain) -> object:
     match type_:
         case OptionalOf(inner):
-            return None if given is None else _read(inner, given, path, plain)
+            return None if given is None else _convert(inner, given, path, plain)
         case Enum():
             return _member_text(given, plain)
         case ArrayOf(element) if _holds_objects(element):
@@ -124,7 +124,7 @@ def _read(type_: Type, given: object, path: str, plain: Plain) -> object:
 
 
 def _holds_objects(type_: Type) -> bool:
-    """Whether a value of this type may have been given as an object that only the API knows."""
+    """Return whether a value of this type may be an object that only the API converts."""
     match type_:
         case Record() | Enum():
             return True
@@ -138,7 +138,7 @@ def _holds_objects(type_: Type) -> bool:
 
 def _member_text(given: object, plain: Plain) -> object:
     if not is_a(given, enum.Enum) or is_a(given, str):
-        return given  # a member that is a string is taken by its text
+        return given  # a member that is a string counts as its text
     text = object.__getattribute__(given, "__dict__").get("_value_")
     if not is_a(text, str):
         return given
@@ -150,11 +150,11 @@ def _items(element: Type, given: object, path: str, plain: Plain) -> object:
     items = _sequence(given)
     if items is None:
         return given
-    return [_read(element, item, f"{path}[{index}]", plain) for index, item in enumerate(items)]
+    return [_convert(element, item, f"{path}[{index}]", plain) for index, item in enumerate(items)]
 
 
 def _sequence(given: object) -> Sequence[object] | None:
-    """The items of a list or tuple, read by the base type; None for others, and for those that are too long anyway."""
+    """Return the items of a list or tuple, read by the base type; None for other objects, and for too many items."""
     if is_a(given, list):
         return list(list.__iter__(given)) if list.__len__(given) <= MAX_ENTRIES else None
     if is_a(given, tuple):
@@ -187,12 +187,12 @@ def _entries(type_: MapOf, given: object, path: str, plain: Plain) -> object:
     for key, value in dict.items(given):
         text = _member_text(key, plain) if isinstance(type_.key, Enum) else key
         if is_a(text, str):
-            text = str.__str__(text)  # looking it up must call nothing that a subclass overrides
+            text = str.__str__(text)  # the lookup must call nothing that a subclass overrides
         if text in found:
             plain.kinds[path] = ProblemKind.DUPLICATE
             return _Twice()
         shown = json.dumps(text, ensure_ascii=False) if isinstance(text, str) else str(text)
-        found[text] = _read(type_.value, value, f"{path}[{shown}]", plain)
+        found[text] = _convert(type_.value, value, f"{path}[{shown}]", plain)
     return found
 
 
@@ -207,7 +207,7 @@ def _record(type_: Record, given: object, path: str, plain: Plain) -> object:
         plain.changed = True
     types = dict(type_.fields)
     return {
-        name: _read(types[name], each, f"{path}.{name}", plain) if name in types else each
+        name: _convert(types[name], each, f"{path}.{name}", plain) if name in types else each
         for name, each in found.items()
     }
 
@@ -216,8 +216,8 @@ def _record(type_: Record, given: object, path: str, plain: Plain) -> object:
 
 
 def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain:
-    """The inputs that a JSON text has, or the one problem with it. Numbers are read from their text."""
-    decoded, mistake = _decoded(text)
+    """Return the inputs of a JSON text, or its problem. Numbers are read from their text."""
+    decoded, mistake = _decode(text)
     source = JsonSource(decoded, mistake)
     forms: object = None
     if mistake is None:
@@ -237,8 +237,8 @@ def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain:
     return plain
 
 
-def _decoded(text: str | bytes | bytearray) -> tuple[str, Mistake | None]:
-    """The text, and what is wrong with bytes that are none. Read by the base types, as all that a caller gives."""
+def _decode(text: str | bytes | bytearray) -> tuple[str, Mistake | None]:
+    """Return the text, and the mistake of bytes that are no text. Objects are read by their base types."""
     if is_a(text, str):
         return str.__str__(text), None
     assert is_a(text, bytes) or is_a(text, bytearray)
@@ -252,7 +252,7 @@ def _decoded(text: str | bytes | bytearray) -> tuple[str, Mistake | None]:
 
 
 def _without_repeats(type_: Type, form: Any, path: str, plain: Plain) -> Any:
-    """The form with `_Twice` in the place of every array of pairs in which a key stands twice."""
+    """Return the form with `_Twice` for every array of pairs that repeats a key."""
     match type_, form:
         case OptionalOf(inner), _:
             return _without_repeats(inner, form, path, plain)
@@ -262,7 +262,7 @@ def _without_repeats(type_: Type, form: Any, path: str, plain: Plain) -> Any:
             pairs = [item for item in form if isinstance(item, list) and len(item) == 2]
             keys = [item[0] for item in pairs if isinstance(item[0], bool | int | str)]
             if len(pairs) < len(form) or len(keys) < len(pairs):
-                return form  # no map at all, and refused as that
+                return form  # no map: refused as such
             if len(set(keys)) < len(keys):
                 plain.kinds[path] = ProblemKind.DUPLICATE
                 return _Twice()

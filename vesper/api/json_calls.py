@@ -1,7 +1,7 @@
-"""`node.run_json`: the inputs as JSON text, the outcome as canonical JSON (docs/spec/values.md).
+"""`node.run_json`: JSON text to the outcome as canonical JSON (docs/spec/values.md).
 
-The Rust engine reads and writes such texts itself; a node on it that needs nothing else has that function for its own.
-Any other is called with the objects that a text is read as, and what it comes to is written here.
+The direct engine reads and writes such texts itself, and `run_json` is then its own function. Other nodes are called
+with objects, and the outcome is written here.
 """
 
 from __future__ import annotations
@@ -33,46 +33,47 @@ if TYPE_CHECKING:
     from vesper.api.node import Node
 
 NEVER_BEGAN = b'{"at":null,"code":"bad_input"'
-"""What the answer to inputs that do not fit begins with, and no other."""
+"""The start of the answer to refused inputs, and of no other answer."""
 
 
 def json_entry(node: Node) -> Callable[..., bytes]:
-    """The function that `node.run_json` is."""
-    own: Callable[..., bytes] | None = getattr(node._program, "run_json", None)
-    if own is None or node._limits is not None or node._is_hosted:
-        return _by_objects(node)
-    if node._chosen is not None:
-        from vesper.api.batch_trace_sampling import for_json
+    """Return the function that `node.run_json` is."""
+    entries = node._entries
+    own = None if entries is None else entries.json
+    if entries is None or own is None:
+        return _object_entry(node)
+    if entries.sampling is not None:
+        from vesper.api.batch_trace_sampling import sample_json
 
-        own = for_json(own, node._chosen)
-    return _at_its_start(own, node) if node._takes_now else own
+        own = sample_json(own, entries.sampling)
+    return _entry_with_start(own, node) if node._takes_now else own
 
 
-def _at_its_start(run: Callable[..., bytes], node: Node) -> Callable[..., bytes]:
+def _entry_with_start(run: Callable[..., bytes], node: Node) -> Callable[..., bytes]:
     def run_json(text: bytes, /, *, now: datetime | str | None = None) -> bytes:
         return run(text, node._start(now))
 
     return run_json
 
 
-def _by_objects(node: Node) -> Callable[..., bytes]:
-    """By way of objects: on the python engine, within limits, with effects, or where calls are routed."""
+def _object_entry(node: Node) -> Callable[..., bytes]:
+    """Return an entry that converts to objects: for the python engine, limits, effects and routed nodes."""
 
     def run_json(text: bytes, /, *, now: datetime | str | None = None) -> bytes:
         if not isinstance(text, bytes):
             raise TypeError(f"{node.id}.run_json takes JSON text as bytes, not {type(text).__name__}")
-        start = node._start_of_many(now)
+        start = node._shared_start(now)
         plain = inputs_of_json(node._types, text)
         if plain.refused is not None:
-            return _failed(Failed(ErrorCode.BAD_INPUT, None, (plain.refused,))).encode()
-        if node._is_hosted:
+            return _failed_json(Failed(ErrorCode.BAD_INPUT, None, (plain.refused,))).encode()
+        if node._entries is None:
             host = node.host
-            outcome = host.run(node._ready(host), plain.inputs, start or node._start(None), node._limits).outcome
+            outcome = host.run(node._prepare(host), plain.inputs, start or node._start(None), node._limits).outcome
         else:
-            outcome = node._engine_call(plain.inputs, start, node._limits)
+            outcome = node._entries.engine_call(plain.inputs, start, node._limits)
         if isinstance(outcome, Failed):
             outcome = Failed(outcome.code, outcome.at, tuple(map(plain.told, outcome.problems)))
-        return written(node._compiled.node, outcome).encode()
+        return outcome_json(node._compiled.node, outcome).encode()
 
     return run_json
 
@@ -80,8 +81,8 @@ def _by_objects(node: Node) -> Callable[..., bytes]:
 # -- outcomes -------------------------------------------------------------------------------------
 
 
-def written(node: ir.Node, outcome: Outcome) -> str:
-    """The outcome of a node as canonical JSON."""
+def outcome_json(node: ir.Node, outcome: Outcome) -> str:
+    """Return the outcome of a node as canonical JSON."""
     match outcome:
         case Returned(value):
             types = {each.name: each.type for each in node.outputs}
@@ -90,10 +91,10 @@ def written(node: ir.Node, outcome: Outcome) -> str:
             types = {each.name: each.type for each in node.errors}
             return f'{{"kind":"declared_error","value":{_fields(types, value)}}}'
         case Failed():
-            return _failed(outcome)
+            return _failed_json(outcome)
         case ContractBroken(phase, index, values):
             clause = dict(node.phases())[phase][index]
-            types = {each.name.lstrip("_"): each.type for each in ir.mentioned(clause)}
+            types = {each.name.lstrip("_"): each.type for each in ir.mentioned_refs(clause)}
             shown = _fields(types, values)
             return f'{{"index":{index},"kind":"contract_broken","phase":{json_string(phase)},"values":{shown}}}'
         case Denied(capability):
@@ -104,14 +105,14 @@ def written(node: ir.Node, outcome: Outcome) -> str:
             return f'{{"kind":"engine_fault","message":{json_string(message)}}}'
 
 
-def _failed(outcome: Failed) -> str:
+def _failed_json(outcome: Failed) -> str:
     problems = [f'{{"kind":"{each.kind.value}","path":{json_string(each.path)}}}' for each in outcome.problems]
     at = "null" if outcome.at is None else outcome.at
     return f'{{"at":{at},"code":{json_string(str(outcome.code))},"kind":"failed","problems":[{",".join(problems)}]}}'
 
 
 def _fields(types: Mapping[str, Type], values: Mapping[str, Any]) -> str:
-    """Where a node ends with an error, invariants see null for any output."""
+    """Return the fields as a JSON object. In an invariant of a node that ends with an error, outputs are null."""
     entries = ((name, "null" if each is None else _text(types[name], each)) for name, each in values.items())
     return _object(entries)
 
@@ -121,7 +122,7 @@ def _object(entries: Iterable[tuple[str, str]]) -> str:
 
 
 def _text(type_: Type, value: Any) -> str:
-    """A value as callers get it, of this type."""
+    """Return a value of this type, as callers get it, as JSON."""
     match type_:
         case OptionalOf(inner):
             return "null" if value is None else _text(inner, value)

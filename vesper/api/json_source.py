@@ -1,6 +1,6 @@
-"""The JSON text that inputs came as: where in it each of them stands and how it is written there, for messages.
+"""Places in the JSON text of refused inputs, for messages.
 
-Only a call that is refused asks. The text is then read once more, by its tokens; it is known to be JSON.
+The text is tokenized again only after a refusal; it is known to be JSON.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from vesper.values.json_mistake import TextPlace
 from vesper.values.json_value import JSON_TOKEN
 from vesper.values.model import printable
 
-_LONGEST = 60
+_MAX_LENGTH = 60
 
 
 class Mistake(NamedTuple):
-    """Why a text is no JSON. Not the exception: that would hold on to whatever it came through."""
+    """Why a text is no JSON. An exception in its place would keep its frames alive."""
 
     offset: int
     what: str
@@ -34,18 +34,18 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class Spot:
-    """A value of the text: where it begins, how it begins, and what is in it."""
+    """A value of the text: its place, its first token, and its members."""
 
     offset: int
     token: str
     name_offset: int | None = None
-    """Where the name of an entry begins."""
+    """Offset of the name of an entry."""
     inner: dict[str, Spot] = field(default_factory=dict)
     """By name, or by position."""
     _by_key: dict[str, Spot] | None = None
 
     def step(self, step: Step) -> Spot | None:
-        """What is in it there."""
+        """Return the member at this step."""
         if not step.is_key:
             return self.inner.get(step.text)
         if self.token == "{":
@@ -57,7 +57,7 @@ class Spot:
         return self._by_key.get(step.text)
 
     def __str__(self) -> str:
-        """The value in a message; of one that is long the beginning."""
+        """Return the value for a message; a long one is cut."""
         match self.token[0]:
             case "{":
                 return "an object"
@@ -66,29 +66,29 @@ class Spot:
             case "t" | "f" | "n":
                 return self.token
         kind = "string" if self.token.startswith('"') else "number"
-        cut = self.token if len(self.token) <= _LONGEST else self.token[: _LONGEST - 1] + "…"
+        cut = self.token if len(self.token) <= _MAX_LENGTH else self.token[: _MAX_LENGTH - 1] + "…"
         return f"{kind} {printable(cut)}"
 
 
 class JsonSource:
-    """A JSON text, or what was given as one."""
+    """A JSON text, or bytes given as one."""
 
     def __init__(self, text: str, mistake: Mistake | None = None) -> None:
         self.mistake = mistake
-        """Why it is none."""
+        """Why it is no JSON."""
         self._text = text
         self._line_ends: list[int] | None = None
         self._whole: Spot | None = None
 
     def place(self, offset: int) -> TextPlace:
-        """Line and column. There may be a million problems in one text, so the lines are counted once."""
+        """Return line and column. One text may have a million problems, so the lines are counted once."""
         if self._line_ends is None:
             self._line_ends = [place for place, each in enumerate(self._text) if each == "\n"]
         line = bisect_left(self._line_ends, offset)
         return TextPlace(line + 1, offset - (self._line_ends[line - 1] + 1 if line else 0) + 1)
 
     def find(self, steps: Sequence[Step]) -> tuple[Spot, bool]:
-        """The value that these steps lead to, or the last on the way that is there; and whether it is the former."""
+        """Return the value at these steps, or the last existing one before it, and whether it is the value itself."""
         if self._whole is None:
             self._whole = _spots(self._text)
         spot = self._whole
@@ -105,7 +105,7 @@ def _bare(token: str) -> str:
 
 
 def _spots(text: str) -> Spot:
-    """All values of a JSON text. Not recursive, like the reader of JSON itself."""
+    """Return all values of a JSON text, without recursion."""
     top = Spot(0, "[")
     open_ones = [top]
     name: tuple[str, int] | None = None

@@ -1,14 +1,16 @@
-"""From a name to a node that can be called: finds the file, compiles it, loads it on an engine."""
+"""Load a node: find its file, compile it, and load it on an engine."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
 
+from vesper.api.call_entry import entries_of
+from vesper.api.description import describe
 from vesper.api.errors import NodeError, UnknownNode
-from vesper.api.nearest import mentions
 from vesper.api.node import Node
-from vesper.compiler.load_cache import compile_kept
+from vesper.compiler.load_cache import compile_cached
+from vesper.config.locate import may_have_table
 from vesper.engines.engine import EngineUnavailable, Limits
 from vesper.engines.registry import NAMES, TIERED, engine_named
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from vesper.migration.router.routes import Routes
 
 AUTO = "auto"
-"""In the place of an engine: both, as the mode of the node says."""
+"""In place of an engine: the mode of the node selects the engine of each call."""
 
 
 def load(
@@ -35,18 +37,18 @@ def load(
 ) -> Node:
     """Load a node: by its id, by its name without a version (then the newest), or by the path of its file.
 
-    Names are looked for under `nodes`: by default in the folder that the environment variable VESPER_NODES names, or
-    else in `nodes`. The file is read anew each time; what has been loaded does not change. `limits` are what one call
-    may use up; without them it has the default fuel, and time without end. `host` performs the effects of a node that
-    has any; without one it is that of the nearest `vesper.toml`.
+    Names are searched under `nodes`: by default in the folder of the environment variable VESPER_NODES, or else in
+    `nodes`. The file is read each time; a loaded node does not change. `limits` apply to each call; by default it has
+    the default fuel and unlimited time. `host` performs the effects of the node; by default it is the Host of the
+    nearest `vesper.toml`.
 
-    On the engine `auto` the mode of the node decides for each call: it begins on Python with the direct engine beside
-    it, and is moved over as the evidence allows (docs/how-to/move-a-node-over.md). `routes` are what such nodes share:
-    the store of their modes above all; without them they are those of the configuration.
+    On the engine `auto`, the mode of the node selects the engine of each call: Python leads and the direct engine
+    follows, until the evidence promotes it (docs/how-to/roll-out-a-node.md). `routes` hold what such nodes share, such
+    as the store of their modes; by default they are those of the configuration.
 
-    `results=True` keeps what calls come to, as `[cache.results]` of the configuration says how, for a node that is a
-    function of its inputs; False keeps nothing, and without either the node is kept that the configuration names
-    (docs/how-to/use-caches.md). On the engine `auto` nothing is kept: it compares what two engines come to.
+    `results=True` caches the results of a node that is a function of its inputs, with the settings of
+    `[cache.results]`; False caches nothing; by default the nodes that the configuration names are cached
+    (docs/how-to/use-caches.md). The engine `auto` caches nothing: it compares two engines.
     """
     if engine not in NAMES and engine != AUTO:
         raise ValueError(f"no engine `{engine}`; the engines are {', '.join(NAMES)}, and `{AUTO}` for both")
@@ -56,7 +58,7 @@ def load(
         )
     if not isinstance(limits, Limits | None):
         raise TypeError(f"limits are vesper.Limits(fuel=…, seconds=…), not {type(limits).__name__}")
-    compiled, path, said = compiled_node(node, nodes)
+    compiled, path, messages = compiled_node(node, nodes)
     try:
         program: Program
         if engine == AUTO:
@@ -65,24 +67,45 @@ def load(
             program = (routes or default_routes(path, host)).program(compiled)
         else:
             program = _engine(engine, path, host).load(compiled)
-            if results or (results is None and mentions(path, b"cache")):
+            if results or (results is None and may_have_table(path, "cache")):
                 from vesper.api.default_hosts import with_results
 
                 program = with_results(compiled, program, engine, host, results)
-        loaded = Node(compiled, program, engine, limits, said, host)
-        if host is not None or mentions(path, b"traces"):
-            from vesper.api.trace_sampling import sample_calls
-
-            sample_calls(loaded, host)
+        loaded = _node(compiled, program, engine, limits, messages, host)
     except EngineUnavailable as problem:
         raise NodeError(f"engine {engine}: {problem}") from None
     compiled.kept.save()
     return loaded
 
 
+def _node(
+    compiled: Compiled,
+    program: Program,
+    engine: str,
+    limits: Limits | None,
+    warnings: tuple[str, ...],
+    host: Host | None,
+) -> Node:
+    """Compose a node: its entries, the sampling of its calls, and the hooks of its Host."""
+    about = describe(compiled)
+    if about.is_hosted:
+        if host is not None:
+            from vesper.api.run_captures import attach_captures
+
+            attach_captures(host)
+        return Node(compiled, program, engine, limits, warnings, host)
+    entries = entries_of(compiled, program, limits, about.takes_now)
+    if host is not None or may_have_table(compiled.path, "traces"):
+        from vesper.api.trace_sampling import nearest_settings, with_sampling
+
+        config = nearest_settings(compiled.path) if host is None else host.config
+        entries = with_sampling(entries, compiled, engine, limits, config)
+    return Node(compiled, program, engine, limits, warnings, host, entries)
+
+
 def _engine(name: str, path: str, host: Host | None) -> Engine:
-    """The engine of this name, as the configuration has it."""
-    if name != TIERED or (host is None and not mentions(path, b"engine")):
+    """Return the engine of this name, with the settings of the configuration."""
+    if name != TIERED or (host is None and not may_have_table(path, "engine")):
         return engine_named(name)
     from vesper.api.default_hosts import engine_settings
     from vesper.engines.direct_engine import TieredEngine
@@ -93,23 +116,25 @@ def _engine(name: str, path: str, host: Host | None) -> Engine:
 def compiled_node(
     node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None
 ) -> tuple[Compiled, str, tuple[str, ...]]:
-    """The node, its file, and what the checker says of it."""
+    """Return the node, its file, and the messages of the checker."""
     path = _path(node, nodes)
-    compiled, said = compile_kept(path, _rendered)
+    compiled, messages = compile_cached(path, _render)
     if compiled is None:
-        raise NodeError("\n\n".join(said))
-    return compiled, path, said
+        raise NodeError("\n\n".join(messages))
+    return compiled, path, messages
 
 
-def _rendered(bag: DiagnosticBag) -> tuple[str, ...]:
+def _render(bag: DiagnosticBag) -> tuple[str, ...]:
     from vesper.language.diagnostics.render.full import render_full
 
     return tuple(render_full(bag.source, each) for each in bag.sorted())
 
 
 def _path(node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None) -> str:
-    """The file of a node, as messages name it. For a file that is named, as a warm start names it, no `pathlib` and
-    nothing of the repository is loaded."""
+    """Return the file of a node, as messages name it.
+
+    For a path, as in a warm start, it imports neither `pathlib` nor the repository.
+    """
     is_name = isinstance(node, str) and not node.endswith(".vsp") and "/" not in node
     if not is_name:
         file = _normal(os.fspath(node))
@@ -128,6 +153,6 @@ def _path(node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None) ->
 
 
 def _normal(path: str) -> str:
-    """The path as `pathlib` writes it: without doubled slashes and without steps to where one is."""
+    """Return the path as `pathlib` writes it: without doubled slashes and `.` parts."""
     parts = [each for each in path.split("/") if each not in ("", ".")]
     return ("/" if path.startswith("/") else "") + "/".join(parts) or "."

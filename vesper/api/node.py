@@ -1,7 +1,7 @@
-"""A node as an object of Python: called like a function, it gives an outcome; it says what goes in and what comes out.
+"""A node as a Python object: called like a function, it returns an outcome; it describes its inputs and outputs.
 
-A call first gives the engine what the caller gave. Only what the engine refuses is looked at again, for objects that
-it does not know: who gives plain dicts pays for nothing else.
+A call gives the engine the caller's objects first. Only objects that the engine refuses are converted, so plain dicts
+cost nothing more.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from keyword import iskeyword
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from vesper.api.call_entry import entry, entry_for_many
-from vesper.api.description import described
+from vesper.api.call_entry import Entries, entries_of
+from vesper.api.description import describe
 from vesper.api.errors import Stopped
 from vesper.api.outcome import AnyOutcome
 from vesper.engines import outcome as ended
-from vesper.engines.engine import UNLESS_SAID, Done, Limits, Program, PureExecution
+from vesper.engines.engine import DEFAULT_LIMITS, Done, Limits, ModalProgram, Program, PureExecution
 from vesper.kernels import raised
 from vesper.values.base_types import is_a
 from vesper.values.generated.errors import ErrorCode
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from vesper.api.execution import Execution
     from vesper.api.input_conversion import Plain
-    from vesper.api.trace_sampling import Chosen
     from vesper.batch.table import Decimals
     from vesper.compiler import Compiled
     from vesper.host.host import Host, Prepared, Ran
@@ -48,14 +47,48 @@ class Field:
 
     name: str
     type: str
-    """As the node writes it: `decimal`, `array<Line>`."""
+    """As in the node's text: `decimal`, `array<Line>`."""
     required: bool = True
     default: Any = None
-    """What an input is where it is not given; of one that is required None."""
+    """The value of an input that is not given; None for a required one."""
+
+
+class _NodeSignature:
+    """The attribute `__signature__` of a node. The class `Node` has the signature of its constructor."""
+
+    def __get__(self, node: Node | None, owner: type[Node]) -> Signature:
+        if node is None:
+            raise AttributeError("__signature__")
+        return _signature(node, node._takes_now)
+
+
+class _GivenHost:
+    """The Host that a node was loaded with."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def get(self) -> Host:
+        return self._host
+
+
+class _DefaultHost:
+    """The Host of a node that was loaded without one: each process finds the nearest configuration's."""
+
+    def __init__(self, node_path: str) -> None:
+        self._node_path = node_path
+        self._found: tuple[int, Host] | None = None
+
+    def get(self) -> Host:
+        if self._found is None or self._found[0] != os.getpid() or self._found[1].is_closed:
+            from vesper.api.default_hosts import default_host
+
+            self._found = os.getpid(), default_host(self._node_path)
+        return self._found[1]
 
 
 class Node:
-    """A loaded node. It never changes, and any number of threads may call it."""
+    """A loaded node. Immutable; any number of threads may call it."""
 
     id: str
     name: str
@@ -66,23 +99,20 @@ class Node:
     """The file, as messages name it."""
     engine: str
     limits: Limits
-    """What one execution may use up."""
+    """The limits of one execution."""
     semantic_hash: str
     inputs: Mapping[str, Field]
     outputs: Mapping[str, Field]
     errors: Mapping[str, Field]
     """The fields of the errors that the node declares."""
     warnings: tuple[str, ...]
-    """What `vesper check` warns of."""
+    """The warnings of `vesper check`."""
     call: Callable[..., Any]
-    """A dict of inputs to a dict of outputs, and nothing in between; what ends otherwise is raised.
+    """A dict of inputs to a dict of outputs; raises every other outcome.
 
-    A node that is no function has a second argument, the keyword `now`: no clock is read for it. The effects of a node
-    are performed by its Host.
+    A node that is no function has the required keyword `now`. The Host performs the effects of a node.
     """
-    run_json: Callable[..., bytes]
-    """The inputs as JSON text, in bytes, to the outcome as canonical JSON (docs/spec/values.md), whatever that is. A
-    node that is no function has the keyword `now`, as a call has it."""
+    __signature__ = _NodeSignature()
 
     def __init__(
         self,
@@ -92,11 +122,15 @@ class Node:
         limits: Limits | None,
         warnings: tuple[str, ...],
         host: Host | None = None,
+        entries: Entries | None = None,
     ) -> None:
-        about = described(compiled)
-        takes_now = about.type != "function"
-        is_hosted = about.is_hosted
-        self.__dict__.update(
+        """Make a node of a loaded program. `entries` replace those that the program has, to sample traces."""
+        about = describe(compiled)
+        if about.is_hosted:
+            entries = None
+        elif entries is None:
+            entries = entries_of(compiled, program, limits, about.takes_now)
+        self._assign(
             id=about.id,
             name=about.name,
             version=about.version,
@@ -104,44 +138,42 @@ class Node:
             intent=about.intent,
             path=compiled.path,
             engine=engine,
-            limits=UNLESS_SAID if limits is None else limits,
+            limits=DEFAULT_LIMITS if limits is None else limits,
             semantic_hash=compiled.semantic_hash,
             inputs=MappingProxyType({each[0]: Field(*each) for each in about.inputs}),
             outputs=MappingProxyType({each[0]: Field(*each) for each in about.outputs}),
             errors=MappingProxyType({each[0]: Field(*each) for each in about.errors}),
             warnings=warnings,
-            call=self._hosted_call if is_hosted else entry(compiled, program, limits, takes_now),
-            _call_many=None if is_hosted else entry_for_many(compiled, program, limits, takes_now),
+            call=self._hosted_call if entries is None else entries.call,
+            _entries=entries,
             _compiled=compiled,
             _program=program,
-            _engine_call=program.call,
             _limits=limits,
-            _takes_now=takes_now,
-            _is_hosted=is_hosted,
-            _is_simple=not is_hosted and not takes_now,
-            _host=host,
-            _found=(0, None),
+            _takes_now=about.takes_now,
+            _is_simple=entries is not None and not about.takes_now,
+            _host=_DefaultHost(compiled.path) if host is None else _GivenHost(host),
             _is_short=about.is_short,
-            _chosen=None,
         )
-        self.__dict__["__doc__"] = _documentation(self)
+        self._assign(__doc__=_documentation(self))
 
-    if not TYPE_CHECKING:
+    def _assign(self, **attributes: object) -> None:
+        """Set attributes while the node is made; later `__setattr__` refuses."""
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
 
-        def __getattr__(self, name: str) -> Any:
-            # What few ask for, and what takes long to load: made then, and kept.
-            if name == "__signature__":
-                made = _signature(self, self._takes_now)
-            elif name == "_types":
-                made = {each.name: each.type for each in self._compiled.node.inputs}
-            elif name == "run_json":
-                from vesper.api.json_calls import json_entry
+    @cached_property
+    def run_json(self) -> Callable[..., bytes]:
+        """JSON text, in bytes, to the outcome as canonical JSON (docs/spec/values.md), also of a failure.
 
-                made = json_entry(self)
-            else:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            self.__dict__[name] = made
-            return made
+        A node that is no function has the keyword `now`, as `call` has.
+        """
+        from vesper.api.json_calls import json_entry
+
+        return json_entry(self)
+
+    @cached_property
+    def _types(self) -> Mapping[str, Type]:
+        return {each.name: each.type for each in self._compiled.node.inputs}
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -150,17 +182,17 @@ class Node:
         if given is _NOTHING and self._is_simple:
             try:
                 return AnyOutcome(self.call(inputs))
-            except Exception as error:  # noqa: BLE001  # whatever ends it: the engine is asked what that is
-                return self._ended(inputs, None, error)
+            except Exception as error:  # noqa: BLE001  # every exception becomes an outcome
+                return self._outcome_of_exception(inputs, None, error)
         return self._run(given, inputs)
 
     async def arun(self, given: Any = _NOTHING, /, **inputs: Any) -> AnyOutcome:
-        """The same for coroutines: at once where the node is short, in a thread where its work grows with its inputs.
+        """Run the node from a coroutine: at once where it is short, else in a thread.
 
-        Cancelling does not end what a thread has begun; its outcome is dropped. A node with effects that is cancelled
-        before it has changed anything ends; after that it goes on to its end, and its journal says how.
+        Cancelling does not end a thread that has begun; its outcome is dropped. A node with effects ends where it is
+        cancelled before its first change; after that it runs to its end, which the journal has.
         """
-        if self._is_hosted:
+        if self._entries is None:
             return await self._hosted_arun(given, inputs)
         arguments = () if given is _NOTHING else (given,)
         if self._is_short:
@@ -170,17 +202,17 @@ class Node:
         return await asyncio.to_thread(self, *arguments, **inputs)
 
     def map(self, many: Iterable[Any], /, *, now: datetime | str | None = None, outcomes: bool = False) -> list[Any]:
-        """What `call` gives for each of these dicts of inputs, in their order.
+        """Return the result of `call` for each dict of inputs, in order.
 
-        The first that ends otherwise is raised, with a note of its place, and those behind it are not run. With
-        `outcomes` there is an outcome for each, whatever it is, and inputs may be all that a call takes in place of
-        keywords. A node that is no function starts all of them at one time.
+        Raises the first other outcome, with a note of its place; later inputs are not run. With `outcomes` there is an
+        outcome for each, and inputs may be anything that a call accepts in place of keywords. A node that is no
+        function starts all of them at one time.
         """
-        at = self._start_of_many(now)
+        at = self._shared_start(now)
         if outcomes:
             return [self._run_at(each, at) for each in many]
-        if self._call_many is not None:
-            return self._call_many(many if type(many) is list else list(many))
+        if self._entries is not None and self._entries.call_many is not None:
+            return self._entries.call_many(many if type(many) is list else list(many))
         call = self.call if at is None else partial(self.call, now=at)
         answers = []
         for place, each in enumerate(many):
@@ -192,13 +224,13 @@ class Node:
         return answers
 
     def start(self, given: Any, /, *, now: datetime | str | None = None) -> Execution:
-        """Begin an execution whose requests you answer. `given` is what a call takes in place of keywords."""
+        """Begin an execution whose requests the caller answers. `given` is what a call accepts in place of keywords."""
         from vesper.api.execution import Execution
 
-        plain = self._plain(given)
+        plain = self._to_plain(given)
         if plain.refused is not None:
-            return Execution(self._compiled, plain, PureExecution(partial(Done, _refused(plain.refused), ())))
-        return Execution(self._compiled, plain, self._program.start(plain.inputs, _moment(now), self._limits))
+            return Execution(self._compiled, plain, PureExecution(partial(Done, _refusal(plain.refused), ())))
+        return Execution(self._compiled, plain, self._program.start(plain.inputs, _start_time(now), self._limits))
 
     def run_batch(
         self,
@@ -211,31 +243,32 @@ class Node:
         error_column: str = "error",
         now: datetime | str | None = None,
     ) -> Any:
-        """Run the node on every row of a table: one of pyarrow, polars, duckdb or pandas, or anything with
-        `__arrow_c_stream__` or `__arrow_c_array__`. The answer is of the same kind, with the outputs as columns and a
-        column of errors that is null where a row has outputs (docs/how-to/run-batches.md).
+        """Run the node on every row of a table, and return a table of the same kind.
 
-        `threads` are those that run rows, by default one for each processor. `keep` names columns to hand through.
-        `decimals` says how decimals come out: `"text"`, or how many digits they have after the point.
+        Accepts tables of pyarrow, polars, duckdb and pandas, and objects with `__arrow_c_stream__` or
+        `__arrow_c_array__`. The outputs are columns, with a column of errors that is null where a row has outputs
+        (docs/how-to/run-batches.md).
+
+        `threads` run rows, by default one for each processor. `keep` names columns to copy. `decimals` is the form of
+        decimals: `"text"`, or the number of digits after the point.
         """
         from vesper.api.batch import batch_of
         from vesper.batch.table import Wanted
 
         wanted = Wanted(threads, keep, decimals, error_column)
-        moment = _moment(now)
+        moment = _start_time(now)
         start = moment if self._takes_now else None
         look_at = None
-        if self._chosen is not None:
+        if self._entries is not None and self._entries.sampling is not None:
             from vesper.api.batch_trace_sampling import Rows
 
-            look_at = Rows(self._chosen, start).look_at
+            look_at = Rows(self._entries.sampling, start).look_at
         return batch_of(self._compiled, self._program, self._limits).run(table, wanted, start, look_at)
 
     @property
     def mode(self) -> str | None:
-        """Where the engine is `auto`, the mode in which this process has the node; with any other engine None."""
-        live = getattr(self._program, "live", None)
-        return None if live is None else str(live.local.mode.value)
+        """The mode that this process applies, on the engine `auto`; None on any other engine."""
+        return self._program.mode if isinstance(self._program, ModalProgram) else None
 
     @property
     def source(self) -> str:
@@ -247,43 +280,44 @@ class Node:
     # -- what a call comes to ---------------------------------------------------------------------
 
     def _run(self, given: Any, inputs: dict[str, Any]) -> AnyOutcome:
-        """A call with everything that it may be given."""
-        if self._is_hosted:
-            asked = self._asked(given, inputs)
+        """Run a call with all its arguments."""
+        if self._entries is None:
+            asked = self._run_arguments(given, inputs)
             if isinstance(asked, AnyOutcome):
                 return asked
             host = self.host
-            return self._seen(asked[0], host.run(self._ready(host), *asked[1]))
-        given, now = self._given(given, inputs)
-        return self._run_pure(given, now)
+            return self._named_outcome(asked[0], host.run(self._prepare(host), *asked[1]))
+        given, now = self._resolve_inputs(given, inputs)
+        return self._run_pure(self._entries, given, now)
 
     def _run_at(self, given: Any, now: datetime | None) -> AnyOutcome:
-        """A call of one object, at this time."""
-        if not self._is_hosted:
-            return self._run_pure(given, now)
-        plain = self._plain(given)
+        """Run a call of one object, at this time."""
+        if self._entries is not None:
+            return self._run_pure(self._entries, given, now)
+        plain = self._to_plain(given)
         if plain.refused is not None:
-            return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
+            return outcome_of(self._compiled, _refusal(plain.refused), {}, plain)
         host = self.host
-        ran = host.run(self._ready(host), plain.inputs, now or self._start(None), self._limits)
-        return self._seen(plain, ran)
+        ran = host.run(self._prepare(host), plain.inputs, now or self._start(None), self._limits)
+        return self._named_outcome(plain, ran)
 
-    def _run_pure(self, given: Any, now: datetime | None) -> AnyOutcome:
+    def _run_pure(self, entries: Entries, given: Any, now: datetime | None) -> AnyOutcome:
         if not is_a(given, dict):
-            plain = self._plain(given)
+            plain = self._to_plain(given)
             if plain.refused is not None:
-                return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
-            return outcome_of(self._compiled, self._engine_call(plain.inputs, now, self._limits), plain.inputs, plain)
+                return outcome_of(self._compiled, _refusal(plain.refused), {}, plain)
+            outcome = entries.engine_call(plain.inputs, now, self._limits)
+            return outcome_of(self._compiled, outcome, plain.inputs, plain)
         try:
             return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
         except Exception as error:  # noqa: BLE001  # as above
-            return self._ended(given, now, error)
+            return self._outcome_of_exception(given, now, error)
 
-    def _given(self, given: Any, inputs: dict[str, Any]) -> tuple[Any, datetime | None]:
-        """What a call was given as its inputs, and when it starts."""
+    def _resolve_inputs(self, given: Any, inputs: dict[str, Any]) -> tuple[Any, datetime | None]:
+        """Return the inputs of a call, and its start."""
         now = None
         if self._takes_now:
-            # An input of this name goes before; the start is then given to `call`.
+            # An input of this name takes precedence; the start is then an argument of `call`.
             now = self._start(None if "now" in self.inputs else inputs.pop("now", None))
         if given is _NOTHING:
             given = inputs
@@ -292,92 +326,79 @@ class Node:
         return given, now
 
     def _start(self, now: object) -> datetime:
-        """When a run starts: as its caller says, or else as the Host of a node with effects says."""
-        return self.host.moment() if now is None and self._is_hosted else _moment(now)
+        """Return the start of a run: the caller's, or else that of the Host or the clock."""
+        return self.host.moment() if now is None and self._entries is None else _start_time(now)
 
-    def _start_of_many(self, now: object) -> datetime | None:
-        """The same for many runs that start at one time. A function has no start, but what is no time is refused."""
+    def _shared_start(self, now: object) -> datetime | None:
+        """Return one start for many runs. A function has none, but a value that is no time is refused."""
         if self._takes_now:
             return self._start(now)
         if now is not None:
-            _moment(now)
+            _start_time(now)
         return None
 
     # -- on a Host --------------------------------------------------------------------------------
 
     @property
     def host(self) -> Host:
-        """Who performs the effects: the one it was loaded with, or that of the `vesper.toml` that is nearest when the
-        node is first called."""
-        if self._host is not None:
-            return self._host
-        process, found = self._found
-        if found is None or process != os.getpid() or found.is_closed:
-            from vesper.api.default_hosts import default_host
+        """The Host that performs the effects: that of `load`, or of the nearest `vesper.toml` at the first call."""
+        return self._host.get()
 
-            found = default_host(self.path)
-            self.__dict__["_found"] = (os.getpid(), found)
-        return found
-
-    def _ready(self, host: Host) -> Prepared:
-        if host.after_run is None:
-            from vesper.debug.captures import attach
-
-            attach(host)
+    def _prepare(self, host: Host) -> Prepared:
         return host.prepare(self._compiled, self._program, self.engine)
 
-    def _asked(
+    def _run_arguments(
         self, given: Any, inputs: dict[str, Any]
     ) -> AnyOutcome | tuple[Plain, tuple[Mapping[str, Any], datetime, Limits | None]]:
-        """What a run is given; an outcome where the inputs are no inputs at all."""
-        given, now = self._given(given, inputs)
-        plain = self._plain(given)
+        """Return the arguments of a run, or an outcome where the inputs are refused."""
+        given, now = self._resolve_inputs(given, inputs)
+        plain = self._to_plain(given)
         if plain.refused is not None:
-            return outcome_of(self._compiled, _refused(plain.refused), {}, plain)
+            return outcome_of(self._compiled, _refusal(plain.refused), {}, plain)
         return plain, (plain.inputs, now or self._start(None), self._limits)
 
-    def _seen(self, plain: Plain, ran: Ran) -> AnyOutcome:
+    def _named_outcome(self, plain: Plain, ran: Ran) -> AnyOutcome:
         outcome = outcome_of(self._compiled, ran.outcome, plain.inputs, plain)
         outcome.is_execution(ran.execution)
         return outcome
 
     async def _hosted_arun(self, given: Any, inputs: dict[str, Any]) -> AnyOutcome:
-        asked = self._asked(given, inputs)
+        asked = self._run_arguments(given, inputs)
         if isinstance(asked, AnyOutcome):
             return asked
         host = self.host
-        return self._seen(asked[0], await host.arun(self._ready(host), *asked[1]))
+        return self._named_outcome(asked[0], await host.arun(self._prepare(host), *asked[1]))
 
     def _hosted_call(self, inputs: dict[str, Any], *, now: datetime | None = None) -> dict[str, Any]:
-        """`call` of a node with effects."""
+        """Run `call` of a node with effects."""
         if not is_a(inputs, dict):
             raise NotInputs(f"{self.id}.call takes a dict of inputs, not {type(inputs).__name__}")
-        plain = self._plain(inputs)
+        plain = self._to_plain(inputs)
         host = self.host
-        ran = host.run(self._ready(host), plain.inputs, self._start(now), self._limits)
-        return dict(self._seen(plain, ran).unwrap())
+        ran = host.run(self._prepare(host), plain.inputs, self._start(now), self._limits)
+        return dict(self._named_outcome(plain, ran).unwrap())
 
-    def _ended(self, inputs: Mapping[str, Any], now: datetime | None, error: Exception) -> AnyOutcome:
-        """The outcome of a call that raised. Where the exception does not say all, the engine runs the node again: it
-        is a function of its inputs and its start."""
+    def _outcome_of_exception(self, inputs: Mapping[str, Any], now: datetime | None, error: Exception) -> AnyOutcome:
+        """Return the outcome of a call that raised.
+
+        Where the exception does not have the whole outcome, the engine runs the node again: it is a function of its
+        inputs and its start.
+        """
         if isinstance(error, raised.DeclaredError):
-            return outcome_of(self._compiled, ended.DeclaredError(_outside(error.values)), inputs)
+            return outcome_of(self._compiled, ended.DeclaredError(_to_caller(error.values)), inputs)
         if isinstance(error, raised.ContractBroken):
-            broken = ended.ContractBroken(error.phase, error.index, _outside(error.values))
+            broken = ended.ContractBroken(error.phase, error.index, _to_caller(error.values))
             return outcome_of(self._compiled, broken, inputs)
         if isinstance(error, Stopped):
             return outcome_of(self._compiled, error.outcome, inputs)
-        found = self._plain(inputs)
-        again = getattr(self._program, "again", self._engine_call)
-        return outcome_of(
-            self._compiled,
-            again(found.inputs if found.changed else inputs, now, self._limits),
-            found.inputs,
-            found,
-        )
+        found = self._to_plain(inputs)
+        assert self._entries is not None  # only calls of a node without effects raise into this method
+        rerun = self._program.rerun if isinstance(self._program, ModalProgram) else self._entries.engine_call
+        outcome = rerun(found.inputs if found.changed else inputs, now, self._limits)
+        return outcome_of(self._compiled, outcome, found.inputs, found)
 
-    def _plain(self, given: object) -> Plain:
-        """The inputs as plain objects, whatever they are given as."""
+    def _to_plain(self, given: object) -> Plain:
+        """Return the inputs as plain objects."""
         from vesper.api.input_conversion import fields_of, inputs_of_json, plain_inputs
 
         if is_a(given, dict):
@@ -416,41 +437,36 @@ class Node:
 
     _compiled: Compiled
     _program: Program
-    _call_many: Callable[[list[Any]], list[dict[str, Any]]] | None
-    _engine_call: Callable[..., ended.Outcome]
-    """The engine, for inputs that `call` does not take as they are."""
+    _entries: Entries | None
+    """None for a node with effects: a Host runs it."""
     _limits: Limits | None
-    _types: Mapping[str, Type]
     _takes_now: bool
-    _is_hosted: bool
-    _host: Host | None
-    _found: tuple[int, Host | None]
+    _host: _GivenHost | _DefaultHost
     _is_simple: bool
+    """True where keyword inputs go to `call` as they are."""
     _is_short: bool
-    _chosen: Chosen | None
-    """Who decides which executions have traces, where any have (`vesper/api/trace_sampling.py`)."""
 
 
 def outcome_of(
     compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, Any], plain: Plain | None = None
 ) -> AnyOutcome:
-    """As `vesper.api.explain` has it, which is loaded when something is to be explained."""
+    """Return the outcome for the caller; imports `vesper.api.explain` only for an explanation."""
     from vesper.api.explain import outcome_of as explained
 
     return explained(compiled, outcome, inputs, plain)
 
 
-def _outside(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Values of generated code as callers see them: a json is plain objects."""
+def _to_caller(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return values of generated code for callers: json as plain objects."""
     return {name: plain(value) for name, value in values.items()}
 
 
-def _refused(problem: Problem) -> ended.Failed:
+def _refusal(problem: Problem) -> ended.Failed:
     return ended.Failed(ErrorCode.BAD_INPUT, None, (problem,))
 
 
-def _moment(now: object) -> datetime:
-    """The start of an execution: the time that is given, or else this one."""
+def _start_time(now: object) -> datetime:
+    """Return the start of an execution: the given time, or else the current one."""
     if now is None:
         return datetime.now(UTC)
     try:
@@ -467,7 +483,7 @@ def _moment(now: object) -> datetime:
 
 
 def _signature(node: Node, takes_now: bool) -> Signature:
-    """The keywords of a call. An input with the name of a Python keyword can only be given in a dict."""
+    """Return the keywords of a call. An input named like a Python keyword can only be given in a dict."""
     from inspect import Parameter, Signature
 
     parameters = [

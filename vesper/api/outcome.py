@@ -1,6 +1,6 @@
-"""What a call of a node comes to, as its caller sees it: plain data, no exception, nothing of the engine's.
+"""The outcome of a call: plain data, without an exception and without objects of an engine.
 
-An outcome is made on every call, so making one costs as little as Python allows: two fields and the time.
+Every call makes one, so it has two fields and the time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _shown.maxstring = _shown.maxother = 60
 
 
 class Outcome(Generic[OutputsT]):
-    """The outputs of a node, or why there are none. True where there are outputs.
+    """The outputs of a node, or the reason why there are none. True where there are outputs.
 
     An output is `outcome["fee"]`, and `outcome.fee` where no attribute of an outcome has its name.
     """
@@ -48,24 +48,24 @@ class Outcome(Generic[OutputsT]):
 
     @property
     def error(self) -> ErrorInfo | None:
-        """Why there are no outputs; None where there are."""
+        """The reason why there are no outputs; None where there are."""
         return self._error
 
     @property
     def trace_id(self) -> str:
-        """The name of this execution, one of its own. Names sort as the executions ended."""
+        """The name of this execution. Names sort in the order in which executions ended."""
         if self._trace_id is None:
-            with _naming:  # two threads that ask at once get the same
+            with _naming:  # two threads get the same name
                 if self._trace_id is None:
                     self._trace_id = trace_id(self._ended_at)
         return self._trace_id
 
     def is_execution(self, execution: str) -> None:
-        """Names the execution: for the Host, whose journal knows it by that name."""
+        """Set the name under which the journal has the execution."""
         self._trace_id = execution
 
     def unwrap(self) -> OutputsT:
-        """The outputs; where there are none, what `node.call` would have raised."""
+        """Return the outputs, or raise the exception of `node.call`."""
         if self._error is not None:
             raise self._error.exception()
         assert self._value is not None
@@ -81,10 +81,10 @@ class Outcome(Generic[OutputsT]):
         except KeyError:
             raise KeyError(_no_such_output(name, outputs)) from None
 
-    if not TYPE_CHECKING:  # a checker that knows the outputs (`vesper stubs`) is to find those that are misspelt
+    if not TYPE_CHECKING:  # a type checker that knows the outputs (`vesper stubs`) reports misspelt ones
 
         def __getattr__(self, name: str) -> Any:
-            # Only for what no slot and no property has. Python itself asks for names such as `__deepcopy__`.
+            # Called for names without slot or property. Python itself requests names such as `__deepcopy__`.
             if name.startswith("__"):
                 raise AttributeError(name)
             if self._value is None:
@@ -108,7 +108,7 @@ class Outcome(Generic[OutputsT]):
 if TYPE_CHECKING:
 
     class AnyOutcome(Outcome[dict[str, Any]]):
-        """An outcome of which nobody knows the outputs beforehand."""
+        """An outcome whose outputs are not known to type checkers."""
 
         def __getattr__(self, name: str) -> Any: ...
 else:

@@ -1,7 +1,6 @@
-"""Problems with inputs, for the person who gave them: where, what was expected, and what came.
+"""Describe problems with inputs: the place, the expected type and the given value, in one line each.
 
-In: the paths and kinds that an engine reports, and the inputs as they were given. Out: one line for each. Which inputs
-do not fit is not decided here.
+Takes the paths and kinds that an engine reports, and the given inputs. The engine decides which inputs fit.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from vesper.values.json_value import json_string
 from vesper.values.model import Problem, ProblemKind, printable, scalar_text, show
 from vesper.values.types import DATE, DECIMAL, TIMESTAMP, ArrayOf, Enum, MapOf, Record, SetOf, Type, without_null
 
-_LONGEST = 60
-_MOST_BITS = 256
+_MAX_LENGTH = 60
+_MAX_BITS = 256
 _ABSENT = object()
 _REASONS = {
     ProblemKind.WRONG_TYPE: "",
@@ -33,24 +32,24 @@ _REASONS = {
 }
 
 
-def described(
+def describe_problems(
     node: Node, problems: Iterable[Problem], inputs: Mapping[str, object], source: JsonSource | None = None
 ) -> tuple[InputProblem, ...]:
-    """Every problem, with what was expected at its path and what came there; of a JSON text also the place in it."""
+    """Return every problem with the expected type and the given value; for JSON text with the place in it."""
     whole = Record(tuple((each.name, each.type) for each in node.inputs))
     if source is None:
-        return tuple(_described(whole, problem, inputs) for problem in problems)
+        return tuple(_describe(whole, problem, inputs) for problem in problems)
     return tuple(_in_text(whole, problem, inputs, source) for problem in problems)
 
 
 def _in_text(whole: Record, problem: Problem, inputs: Mapping[str, object], source: JsonSource) -> InputProblem:
-    """The same of a text: what came is told as JSON says it, and where it stands."""
+    """Return a problem of a JSON text: with the value as JSON writes it, and its place."""
     if source.mistake is not None:
         place = source.place(source.mistake.offset)
         message = f"JSON text: {source.mistake.what} ({place})"
         return InputProblem("", problem.kind.value, "a JSON object", None, message, place.line, place.column)
     spot, is_there = source.find(_steps(whole, problem.path))
-    told = _described(whole, problem, inputs, str(spot) if is_there else None)
+    told = _describe(whole, problem, inputs, str(spot) if is_there else None)
     offset = spot.offset
     if problem.kind is ProblemKind.UNKNOWN and is_there and spot.name_offset is not None:
         offset = spot.name_offset
@@ -58,24 +57,24 @@ def _in_text(whole: Record, problem: Problem, inputs: Mapping[str, object], sour
     return replace(told, message=f"{told.message} ({place})", line=place.line, column=place.column)
 
 
-def _described(whole: Record, problem: Problem, inputs: Mapping[str, object], came: str | None = None) -> InputProblem:
+def _describe(whole: Record, problem: Problem, inputs: Mapping[str, object], came: str | None = None) -> InputProblem:
     path, kind = printable(problem.path), problem.kind.value
     if not problem.path:
         got = "" if came is None else f", got {came}"
         return InputProblem(path, kind, "a JSON object", came, f"expected a JSON object with the inputs{got}")
-    around, type_, given = _found(whole, problem.path, inputs)
+    around, type_, given = _locate(whole, problem.path, inputs)
     if problem.kind is ProblemKind.UNKNOWN:
         what = "input" if around is whole else "field"
         names = [name for name, _ in around.fields] if isinstance(around, Record) else []
         name = problem.path if around is whole else problem.path.rpartition(".")[2]
         none = f"there are no {what}s" if not names else f"the {what}s are {', '.join(names)}"
         return InputProblem(path, kind, "nothing", None, f"no such {what}; {did_you_mean(name, names) or none}")
-    expected = "something else" if type_ is None else _expected(type_)
+    expected = "something else" if type_ is None else _expected_type(type_)
     if problem.kind is ProblemKind.MISSING:
         return InputProblem(path, kind, expected, None, f"missing; expected {expected}")
     if given is _ABSENT and came is None:
         return InputProblem(path, kind, expected, None, f"expected {expected} ({kind.replace('_', ' ')})")
-    came = _came(given) if came is None else came
+    came = _given_text(given) if came is None else came
     reason = _REASONS.get(problem.kind, "")
     if problem.kind is ProblemKind.NOT_A_MEMBER and type_ is not None and type(given) is str:
         inner = without_null(type_)
@@ -84,7 +83,7 @@ def _described(whole: Record, problem: Problem, inputs: Mapping[str, object], ca
     return InputProblem(path, kind, expected, came, f"expected {expected}, got {came}{reason}{_advice(type_, given)}")
 
 
-def _expected(type_: Type) -> str:
+def _expected_type(type_: Type) -> str:
     inner = without_null(type_)
     if isinstance(inner, Enum):
         return f"one of {', '.join(inner.members)}" + (" or null" if inner is not type_ else "")
@@ -92,7 +91,7 @@ def _expected(type_: Type) -> str:
 
 
 def _advice(type_: Type | None, given: object) -> str:
-    """What to do about the mistakes that everybody makes."""
+    """Return advice for common mistakes."""
     inner = None if type_ is None else without_null(type_)
     if inner == DECIMAL and type(given) is float and isfinite(given):
         return f'; give it as text, "{given!r}", or as a Decimal: a float is not exact'
@@ -103,17 +102,17 @@ def _advice(type_: Type | None, given: object) -> str:
     return ""
 
 
-def _came(given: object) -> str:
-    """The type and the value; only the type where showing the value could call a method of somebody's class."""
+def _given_text(given: object) -> str:
+    """Return type and value; only the type where showing the value could call a method of a caller's class."""
     if given is None:
         return "null"
-    if type(given) is int and given.bit_length() > _MOST_BITS:
+    if type(given) is int and given.bit_length() > _MAX_BITS:
         return f"int of {given.bit_length()} bits"
     if type(given) not in _SHOWN or (isinstance(given, date) and getattr(given, "tzinfo", None) is None):
         text = str(given) if type(given) in _DATES else ""
     else:
         text = show(given)
-    text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    text = text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"
     return f"{type(given).__name__} {text}".rstrip()
 
 
@@ -126,8 +125,8 @@ _DATES = tuple({date, *date.__subclasses__()})
 _PLACE = re.compile(r'\[("(?:[^"\\]|\\.)*"|[^\]]*)\]')
 
 
-def _found(whole: Record, path: str, inputs: object) -> tuple[Type, Type | None, object]:
-    """The type around the path's end, the type at its end and what was given there, each as far as it is known."""
+def _locate(whole: Record, path: str, inputs: object) -> tuple[Type, Type | None, object]:
+    """Return the type around the end of the path, the type at its end, and the given value, each where known."""
     around: Type = whole
     type_: Type | None = whole
     given = inputs
@@ -141,7 +140,7 @@ def _found(whole: Record, path: str, inputs: object) -> tuple[Type, Type | None,
 
 
 def _steps(whole: Record, path: str) -> list[Step]:
-    """The parts of a path."""
+    """Return the parts of a path."""
     steps: list[Step] = []
     type_: Type | None = whole
     rest = f".{path}" if path else ""
@@ -154,7 +153,7 @@ def _steps(whole: Record, path: str) -> list[Step]:
 
 
 def _step(around: Type, rest: str) -> tuple[str, str]:
-    """The next step of a path and what follows. A name in it may be anything: the declared ones tell where it ends."""
+    """Return the next step of a path and the rest. A name may contain any character: the declared names delimit it."""
     if isinstance(around, Record):
         names = (name for name, _ in around.fields)
         fitting = [name for name in names if re.match(rf"\.{re.escape(name)}(?=[.\[]|$)", rest)]
@@ -177,7 +176,7 @@ def _inner(around: Type, step: str) -> Type | None:
 
 
 def _member(around: Type, given: object, step: str) -> object:
-    """What stands there in what was given; `_ABSENT` where that cannot be told."""
+    """Return the member of the given object; `_ABSENT` where it cannot be read."""
     if isinstance(around, Record) and type(given) is dict:
         return given.get(step, _ABSENT)
     if isinstance(around, ArrayOf | SetOf) and type(given) in (list, tuple) and step.isdecimal():

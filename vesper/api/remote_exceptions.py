@@ -1,7 +1,7 @@
-"""Exceptions of `vesper.kernels.raised` for executions that ended elsewhere: on the Rust engine, or some time ago.
+"""Exceptions of `vesper.kernels.raised` for executions without a traceback: on the direct engine, or from a journal.
 
-Those that generated Python raises find their place in the node by their traceback. These have none, and bring their
-message with them; they are caught under the same names.
+Exceptions of generated Python find their place in the node by their traceback. These have their message instead, and
+are caught under the same names.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Calls of a node without effects, where `[traces]` of the configuration asks for a share of them.
+"""Sampling of traces for calls of nodes without effects, as `[traces]` of the configuration asks.
 
-Where it asks for none, nothing here is in the way of a call: `node.call` is what it would be without this module, and
-loading a node does not even load this module (`nearest.mentions`). Each way into a node is sampled: `call` and all that
-goes through it here, `map`, `run_json` and `run_batch` in `vesper/api/batch_trace_sampling.py`.
+Where the configuration asks for none, `vesper.load` does not import this module (`config.locate.may_have_table`), and
+`node.call` is the engine's own entry. Each entry of a node is sampled: `call` and its callers here; `map`, `run_json`
+and `run_batch` in `vesper/api/batch_trace_sampling.py`.
 """
 
 from __future__ import annotations
@@ -13,67 +13,77 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vesper.api.batch_trace_sampling import for_many
+from vesper.api.batch_trace_sampling import sample_many
+from vesper.api.call_entry import Entries
+from vesper.api.run_captures import catcher
 from vesper.engines.engine import Limits
 from vesper.engines.outcome import Failed, Outcome
 from vesper.engines.registry import NAMES, PAIR
 from vesper.kernels.raised import BadInput
 from vesper.storage.per_process import PerProcess
+from vesper.trace.armed_breakpoints import ArmedWatch
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.inputs import NotInputs
 
 if TYPE_CHECKING:
-    from vesper.api.node import Node
+    from vesper.compiler import Compiled
     from vesper.config.settings import Config
-    from vesper.debug.captures import Watch
-    from vesper.host.host import Host
     from vesper.trace.sampling import Given, Sampled, Sampler
     from vesper.trace.snapshot import Snapshot
     from vesper.values.types import Type
 
 NEVER_BEGAN = (BadInput, NotInputs)
-"""What is raised where an execution never began."""
-_samplers: dict[tuple[str | None, str], tuple[Sampler, Watch | None]] = {}
+"""The exceptions of executions that never began."""
+_samplers: dict[tuple[str | None, str], tuple[Sampler, ArmedWatch | None]] = {}
 _lock = PerProcess(threading.Lock)
-_last = threading.local()
-"""The inputs of the call that raised last: who asks the engine why gives the same again."""
 
 
-def sample_calls(node: Node, host: Host | None) -> None:
-    """Lets calls of the node have traces, where the configuration asks for it."""
-    config = host.config if host is not None else _nearest(node.path)
+class _LastRaised(threading.local):
+    """The inputs of the call of this thread that raised last: `Node` runs them again to explain the exception."""
+
+    inputs: object = None
+
+
+_last = _LastRaised()
+
+
+def with_sampling(
+    entries: Entries, compiled: Compiled, engine: str, limits: Limits | None, config: Config | None
+) -> Entries:
+    """Return entries that sample traces, or the same ones where the configuration asks for no traces."""
     settings = None if config is None else config.traces
-    if config is None or settings is None or not (settings.sample or settings.watch) or node._is_hosted:
-        return
+    if config is None or settings is None or not (settings.sample or settings.watch):
+        return entries
     from vesper.trace.sampling import Sampled
     from vesper.trace.snapshot import snapshot_of
 
-    sampler, watch = _sampler(config)
-    engines = (node.engine,) if node.engine in NAMES else tuple(PAIR)
-    of = Sampled(node._compiled, engines, node._limits)
-    chosen = Chosen(sampler, watch, of, snapshot_of(node._compiled.node), node._types)
-    node.__dict__.update(
-        call=_entry(node.call, chosen, node._takes_now),
-        _engine_call=_engine_call(node._engine_call, chosen),
-        _call_many=None if node._call_many is None else for_many(node._call_many, chosen),
-        _chosen=chosen,
+    node = compiled.node
+    engines = (engine,) if engine in NAMES else tuple(PAIR)
+    types = {each.name: each.type for each in node.inputs}
+    sampling = CallSampling(*_sampler(config), Sampled(compiled, engines, limits), snapshot_of(node), types)
+    takes_now = node.type != "function"
+    return Entries(
+        call=_entry(entries.call, sampling, takes_now),
+        call_many=None if entries.call_many is None else sample_many(entries.call_many, sampling),
+        engine_call=_engine_call(entries.engine_call, sampling),
+        json=entries.json,
+        sampling=sampling,
     )
 
 
-def _nearest(node_path: str) -> Config | None:
-    """The configuration that `default_host` would take."""
-    from vesper.config.settings import find_config, read_config
+def nearest_settings(node_path: str) -> Config | None:
+    """Return the configuration that `default_host` would read; None where there is no such file."""
+    from vesper.config.locate import nearest_config
+    from vesper.config.settings import read_config
 
-    found = find_config() or find_config(Path(node_path).parent)
+    found = nearest_config(node_path)
     return None if found is None or not found.is_file() else read_config(found)
 
 
-def _sampler(config: Config) -> tuple[Sampler, Watch | None]:
-    """One for each configuration: the nodes of a process share what may be sampled in a second."""
-    from vesper.debug.captures import Watch
+def _sampler(config: Config) -> tuple[Sampler, ArmedWatch | None]:
+    """Return the sampler of a configuration: the nodes of a process share its budget per second."""
     from vesper.host.performers import Performers
     from vesper.trace.sampling import Sampler
 
@@ -82,27 +92,27 @@ def _sampler(config: Config) -> tuple[Sampler, Watch | None]:
     with _lock.get():
         found = _samplers.get(name)
         if found is None:
-            watch = Watch(config.folder) if settings.watch else None
+            watch = ArmedWatch(config.folder) if settings.watch else None
             keys = Performers(config, {}).key_ring
-            sampler = Sampler(settings, keys, None if watch is None else watch.caught)
+            sampler = Sampler(settings, keys, None if watch is None else catcher(watch))
             found = _samplers[name] = sampler, watch
         return found
 
 
 @atexit.register
 def wait_for_traces() -> None:
-    """Stores what was sampled last."""
+    """Store the traces that are still queued."""
     for sampler, _ in list(_samplers.values()):
         sampler.wait()
 
 
-class Chosen:
+class CallSampling:
     """Decides which calls of a node have a trace, and makes those calls."""
 
     __slots__ = ("node", "sampler", "snapshot", "types", "watch")
 
     def __init__(
-        self, sampler: Sampler, watch: Watch | None, node: Sampled, snapshot: Snapshot, types: Mapping[str, Type]
+        self, sampler: Sampler, watch: ArmedWatch | None, node: Sampled, snapshot: Snapshot, types: Mapping[str, Type]
     ) -> None:
         self.sampler = sampler
         self.watch = watch
@@ -124,10 +134,10 @@ class Chosen:
         return False
 
     def run(self, call: Callable[..., Any], inputs: Any, moment: dict[str, Any], is_sampled: bool) -> Any:
-        """The call itself; what it raises it raises."""
+        """Make the call, and queue its trace. Raises what the call raises."""
         try:
             kept: Mapping[str, Any] = self.snapshot(inputs)
-        except (TypeError, ValueError):  # objects that are no inputs, or that nobody here can copy
+        except (TypeError, ValueError):  # no inputs, or objects that cannot be copied
             self.sampler.counts.lost += 1
             return call(inputs, **moment)
         began = time.time_ns()
@@ -146,33 +156,39 @@ class Chosen:
         self.sampler.add((self.node, given, now, began, ended, is_sampled))
 
 
-def _entry(call: Callable[..., dict[str, Any]], chosen: Chosen, takes_now: bool) -> Callable[..., dict[str, Any]]:
-    """What callers call: a call that has no trace pays for one look at whether it has. One that has goes through
-    `Chosen.run`, or where all have one, and nobody looks at them, through the same written out."""
-    sampler, watch, draw, run = chosen.sampler, chosen.watch, random.random, chosen.run
-    share, is_watched = sampler.settings.sample, chosen.watch is not None
+def _entry(
+    call: Callable[..., dict[str, Any]], sampling: CallSampling, takes_now: bool
+) -> Callable[..., dict[str, Any]]:
+    """Return `call` with sampling: a call without a trace pays for the draw alone.
+
+    A sampled call goes through `CallSampling.run`, or through `_always` where every call has a trace.
+    """
+    sampler, watch, draw, run = sampling.sampler, sampling.watch, random.random, sampling.run
+    share, is_watched = sampler.settings.sample, sampling.watch is not None
 
     def sampled(inputs: dict[str, Any]) -> dict[str, Any]:
-        is_sampled = share > 0 and (share == 1 or draw() < share) and chosen.has_room()
+        is_sampled = share > 0 and (share == 1 or draw() < share) and sampling.has_room()
         if is_sampled or (is_watched and watch.is_armed()):  # type: ignore[union-attr]
             return run(call, inputs, {}, is_sampled)  # type: ignore[no-any-return]
         return call(inputs)
 
     def sampled_at(inputs: dict[str, Any], *, now: datetime) -> dict[str, Any]:
-        is_sampled = share > 0 and (share == 1 or draw() < share) and chosen.has_room()
+        is_sampled = share > 0 and (share == 1 or draw() < share) and sampling.has_room()
         if is_sampled or (is_watched and watch.is_armed()):  # type: ignore[union-attr]
             return run(call, inputs, {"now": now}, is_sampled)  # type: ignore[no-any-return]
         return call(inputs, now=now)
 
     if takes_now:
         return sampled_at
-    return _always(call, chosen) if share == 1 and not is_watched else sampled
+    return _always(call, sampling) if share == 1 and not is_watched else sampled
 
 
-def _always(call: Callable[..., dict[str, Any]], chosen: Chosen) -> Callable[..., dict[str, Any]]:
-    """As `Chosen.run` for every call, with `Sampler.add` in it: a function of Python that is called takes more than all
-    else here."""
-    sampler, node, snapshot = chosen.sampler, chosen.node, chosen.snapshot
+def _always(call: Callable[..., dict[str, Any]], sampling: CallSampling) -> Callable[..., dict[str, Any]]:
+    """Return `call` with a trace of every call.
+
+    Repeats `CallSampling.run` and `Sampler.add` inline: a Python call costs more than the rest of this function.
+    """
+    sampler, node, snapshot = sampling.sampler, sampling.node, sampling.snapshot
     wait, clock = sampler.waiting.append, time.time_ns
 
     def sampled(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -183,7 +199,7 @@ def _always(call: Callable[..., dict[str, Any]], chosen: Chosen) -> Callable[...
         sampler.left = left - 1
         try:
             kept = snapshot(inputs)
-        except (TypeError, ValueError):  # as there
+        except (TypeError, ValueError):  # as in `CallSampling.run`
             sampler.counts.lost += 1
             return call(inputs)
         began = clock()
@@ -192,7 +208,7 @@ def _always(call: Callable[..., dict[str, Any]], chosen: Chosen) -> Callable[...
         except NEVER_BEGAN:
             raise
         except Exception:
-            chosen.ended(kept, None, began, clock(), True)
+            sampling.ended(kept, None, began, clock(), True)
             _last.inputs = inputs
             raise
         wait((node, kept, None, began, clock(), True))
@@ -203,15 +219,15 @@ def _always(call: Callable[..., dict[str, Any]], chosen: Chosen) -> Callable[...
     return sampled
 
 
-def _engine_call(engine: Callable[..., Outcome], chosen: Chosen) -> Callable[..., Outcome]:
-    """The engine, for inputs that `call` does not take as they are: objects, JSON text."""
+def _engine_call(engine: Callable[..., Outcome], sampling: CallSampling) -> Callable[..., Outcome]:
+    """Return `Program.call` with sampling, for inputs that `call` does not accept: objects, JSON text."""
 
     def sampled(inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        if getattr(_last, "inputs", None) is inputs:  # its trace is being made: the engine is only asked why it failed
+        if _last.inputs is inputs:  # the call has a trace already
             _last.inputs = None
             return engine(inputs, now, limits)
-        is_sampled = chosen.is_sampled()
-        if not (is_sampled or chosen.is_watched()):
+        is_sampled = sampling.is_sampled()
+        if not (is_sampled or sampling.is_watched()):
             return engine(inputs, now, limits)
 
         def call(_: Mapping[str, object], now: datetime | None = None) -> Outcome:
@@ -221,7 +237,7 @@ def _engine_call(engine: Callable[..., Outcome], chosen: Chosen) -> Callable[...
             return outcome
 
         try:
-            found = chosen.run(call, dict(inputs), {} if now is None else {"now": now}, is_sampled)
+            found = sampling.run(call, dict(inputs), {} if now is None else {"now": now}, is_sampled)
         except _NeverBegan as refused:
             return refused.outcome
         assert isinstance(found, Outcome)
@@ -231,7 +247,7 @@ def _engine_call(engine: Callable[..., Outcome], chosen: Chosen) -> Callable[...
 
 
 class _NeverBegan(BadInput):
-    """The inputs do not fit: there was no execution, and there is no trace."""
+    """The inputs were refused: there was no execution, and there is no trace."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(())

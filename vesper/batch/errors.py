@@ -1,4 +1,4 @@
-"""What is raised where a table cannot be run at all. What is wrong with a row stands in the row."""
+"""The exception for a table that cannot be run. Problems of a row are in the row."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from vesper.values.vesper_error import VesperError
 
 
 class BatchError(VesperError):
-    """A table that does not go with the node, or a file that cannot be read or written; nothing was run, or not all."""
+    """A table that does not fit the node, or a file that cannot be read or written; not all rows were run."""

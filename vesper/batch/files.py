@@ -1,7 +1,7 @@
-"""Files of tables: Parquet, Arrow, CSV and JSON lines, read and written part by part. Needs pyarrow.
+"""Files of tables: Parquet, Arrow, CSV and JSON lines, read and written in parts. Needs pyarrow.
 
-Columns of CSV are read as texts, and lines of JSON as they are: what they stand for is told by the types of the inputs,
-by the engine, so that no number is rounded and a cell that does not fit is the affair of its row alone.
+CSV columns are read as texts, and JSON lines unparsed: the engine reads them by the types of the inputs, so that no
+number is rounded and a bad cell affects its row alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NEEDED = "files of tables are read and written by pyarrow, which is not install
 
 
 def arrow() -> Any:
-    """pyarrow."""
+    """Return pyarrow."""
     try:
         import pyarrow as pa
     except ImportError:
@@ -39,7 +39,7 @@ def arrow() -> Any:
 
 
 def format_of(path: Path) -> str:
-    """What a file is, by the end of its name."""
+    """Return the format of a file, by its suffix."""
     name = path.suffix.removeprefix(".").lower()
     found = {"feather": "arrow", "ipc": "arrow", "ndjson": "jsonl"}.get(name, name)
     if found not in FORMATS:
@@ -49,22 +49,22 @@ def format_of(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that is read from its beginning, part by part."""
+    """A file that is read from its beginning, in parts."""
 
     path: Path
     form: Form
     rows: int | None
-    """How many there are, where the file says so."""
+    """The number of rows, where the file has it."""
     schema: pa.Schema
     parts: Callable[[int, int], Iterator[pa.Table]]
-    """So many rows left out, tables of so many rows. Of a file without rows one, which has none."""
+    """Return tables of so many rows, after skipping some. A file without rows has one empty table."""
     read: Position
-    """How much of it was read, where `rows` says nothing."""
+    """Return the share of it that was read, where `rows` is unknown."""
 
 
 @dataclass(slots=True)
 class Position:
-    """How far a file was read, in bytes or in whatever it is counted in."""
+    """The position of a reader, in bytes or in any unit."""
 
     end: int
     at: int = 0
@@ -75,11 +75,11 @@ class Position:
 
 
 def open_source(path: Path) -> Source:
-    """Look at a file of a table."""
+    """Open a file of a table."""
     arrow()
     kind = format_of(path)
     try:
-        with path.open("rb"):  # what is wrong with the file itself, in the words of the system
+        with path.open("rb"):  # the system's own message about the file
             pass
         position = Position(path.stat().st_size)
         opens = {"parquet": _parquet, "arrow": _arrow, "csv": _csv, "jsonl": _jsonl}[kind]
@@ -170,8 +170,8 @@ def _arrow(path: Path, position: Position) -> tuple[int | None, pa.Schema, Batch
 def _csv(path: Path, position: Position) -> tuple[int | None, pa.Schema, Batches]:
     from pyarrow import csv, string
 
-    def opened(names: list[str]) -> Any:
-        # An empty cell is one that is not given; "" is the empty text.
+    def open_reader(names: list[str]) -> Any:
+        # An empty cell is a missing value; "" is the empty text.
         convert = csv.ConvertOptions(
             column_types={name: string() for name in names},
             null_values=[""],
@@ -180,15 +180,15 @@ def _csv(path: Path, position: Position) -> tuple[int | None, pa.Schema, Batches
         )
         return csv.open_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=convert)
 
-    with opened([]) as reader:
+    with open_reader([]) as reader:
         names: list[str] = reader.schema.names
     schema = arrow().schema([(name, string()) for name in names])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with opened(names) as reader:
+        with open_reader(names) as reader:
             for batch in reader:
-                # The reader is far ahead of us in its file. A cell has four bytes here that say where it ends, and one
-                # in the file; quotes are left out of account.
+                # The reader is far ahead in its file. A cell has four bytes of offset here, and one separator in the
+                # file; quotes are ignored.
                 position.at += batch.nbytes - 3 * batch.num_rows * batch.num_columns
                 yield batch
 
@@ -222,8 +222,8 @@ def _text(raw: bytes, number: int) -> str:
         raise ValueError(f"line {number} is not UTF-8: {error.reason} at byte {error.start + 1}") from None
 
 
-def parted_lines(table: pa.Table, keep: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    """Lines of JSON without the members that are kept, and those members as columns of texts."""
+def split_lines(table: pa.Table, keep: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """Return JSON lines without the kept members, and those members as columns of texts."""
     lib = arrow()
     lines: list[str] = []
     columns: list[list[str | None]] = [[] for _ in keep]
@@ -237,7 +237,7 @@ def parted_lines(table: pa.Table, keep: Sequence[str]) -> tuple[pa.Table, pa.Tab
 
 
 def with_kept(kept: pa.Table, answer: pa.Table) -> pa.Table:
-    """An answer with the columns that are kept in front."""
+    """Return an answer with the kept columns in front."""
     for name in kept.column_names:
         if name in answer.column_names:
             raise BatchError(f"`{name}` is kept, and is an output or the column of errors: it cannot be both")
@@ -248,7 +248,7 @@ def with_kept(kept: pa.Table, answer: pa.Table) -> pa.Table:
 
 
 def write_part(path: Path, table: pa.Table, kind: str) -> None:
-    """A part of an answer as a file, there whole or not at all."""
+    """Write a part of an answer as a file, atomically."""
     lib = arrow()
     temporary = path.with_name(f".{path.name}.new")
     try:
@@ -276,7 +276,7 @@ def write_part(path: Path, table: pa.Table, kind: str) -> None:
 
 
 def join_parts(parts: list[Path], out: Path, kind: str) -> None:
-    """The parts of an answer as one file, there whole or not at all."""
+    """Write the parts of an answer as one file, atomically."""
     lib = arrow()
     temporary = out.with_name(f".{out.name}.new")
     try:
@@ -285,7 +285,7 @@ def join_parts(parts: list[Path], out: Path, kind: str) -> None:
                 for number, part in enumerate(parts):
                     with part.open("rb") as given:
                         if kind == "csv" and number > 0:
-                            given.readline()  # the names, which the first part has
+                            given.readline()  # the header, which the first part has
                         while block := given.read(1 << 20):
                             file.write(block)
         elif kind == "parquet":
@@ -309,8 +309,10 @@ def join_parts(parts: list[Path], out: Path, kind: str) -> None:
 
 
 def flat(table: pa.Table) -> pa.Table:
-    """With a column for each part of a record: `error.code`; what CSV has no form for as its text, lists and maps as
-    their JSON."""
+    """Return a table with a column for each part of a record, such as `error.code`.
+
+    Values without a CSV form become their text; lists and maps become JSON.
+    """
     lib = arrow()
     while any(lib.types.is_struct(field.type) for field in table.schema):
         table = table.flatten()
@@ -331,8 +333,10 @@ def _json(value: Any, type_: pa.DataType) -> str:
 
 
 def _form(value: Any, type_: pa.DataType) -> Any:
-    """A value as JSON has it, in the forms that JSON inputs have (docs/spec/values.md): a map with texts for keys is an
-    object, any other a list of pairs."""
+    """Return a value in the form of JSON inputs (docs/spec/values.md).
+
+    A map with texts for keys is an object, any other a list of pairs.
+    """
     types = arrow().types
     match value:
         case None | bool() | int() | str():

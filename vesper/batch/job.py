@@ -1,8 +1,8 @@
-"""A file through a node into a file: in parts, so that what was stopped goes on where it was.
+"""Run a file through a node into a file, in parts, so that an interrupted job can continue.
 
-Beside the file that is written stands a folder while the job lasts: the parts that are done, and `state.json`, which
-says of what. A part is written before the state says so, and a part that the state does not know is written anew. At
-the end the parts become one file, and the folder goes.
+While the job lasts there is a folder beside the output: the finished parts, and `state.json`. A part is written before
+the state names it, and a part that the state does not name is written again. At the end the parts become one file, and
+the folder is deleted.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_A_PART = 262_144
-"""What is held in memory at a time, and what is done again at most."""
+"""Rows in memory at a time, and the most that an interruption repeats."""
 
 _VERSION = 1
-_OURS = re.compile(r"state\.(json|new)|[0-9]{6}\.[a-z]+|\.[0-9]{6}\.[a-z]+\.new", re.ASCII)
-"""What a job writes into its folder. Beginning anew empties it, so nothing else may stand there."""
+_OWN_FILES = re.compile(r"state\.(json|new)|[0-9]{6}\.[a-z]+|\.[0-9]{6}\.[a-z]+\.new", re.ASCII)
+"""The files that a job writes into its folder. A restart empties it, so it must contain nothing else."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far a job is."""
+    """The progress of a job."""
 
     rows: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     """By kind and code: `failed bad_input`."""
     share: float = 0.0
-    """How much of the file was read, from 0 to 1."""
+    """The share of the file that was read, from 0 to 1."""
     resumed: int = 0
-    """How many of the rows an earlier run had done."""
+    """Rows that an earlier run finished."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be done, and with what: a job that goes on must be the same."""
+    """The parameters of a job; a continued job must have the same."""
 
     source: Path
     out: Path
@@ -57,7 +57,7 @@ class Job:
     semantic_hash: str
     options: dict[str, Any]
     start: str
-    """When every row begins. A job that goes on keeps the time at which it began first."""
+    """The start of every row. A continued job keeps its first start."""
     run: Callable[[Source, pa.Table, str], pa.Table]
     error_column: str = "error"
     rows_a_part: int = ROWS_A_PART
@@ -67,23 +67,23 @@ class Job:
         return self.out.with_name(f"{self.out.name}.parts")
 
     def do(self, is_resumed: bool, tell: Callable[[Progress], None]) -> Progress:
-        """Run all of it, or what is left of it."""
+        """Run the job, or the rest of it."""
         kind = format_of(self.out)
         source = open_source(self.source)
         if self.out.is_dir():
             raise BatchError(f"{self.out} is a folder: name a file to write")
-        with self._claimed():
+        with self._claim():
             state = self._begun(is_resumed)
             try:
                 return self._done(source, state, kind, tell)
             except BatchError:
-                if not state["done"]:  # there is nothing to go on with
+                if not state["done"]:  # there is nothing to continue
                     shutil.rmtree(self.folder, ignore_errors=True)
                 raise
 
     @contextmanager
-    def _claimed(self) -> Iterator[None]:
-        """The folder for this job alone, as long as it lasts: beginning anew empties it."""
+    def _claim(self) -> Iterator[None]:
+        """Hold the folder of this job: a restart empties it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -122,8 +122,8 @@ class Job:
     def _part(self, number: int, kind: str) -> Path:
         return self.folder / f"{number:06}.{kind}"
 
-    def _same(self) -> dict[str, Any]:
-        """What must not have changed when a job goes on."""
+    def _parameters(self) -> dict[str, Any]:
+        """Return the parameters that must be unchanged when a job continues."""
         status = self.source.stat()
         return {
             "version": _VERSION,
@@ -138,7 +138,7 @@ class Job:
 
     def _begun(self, is_resumed: bool) -> dict[str, Any]:
         path = self.folder / "state.json"
-        same = self._same()
+        same = self._parameters()
         if is_resumed and path.exists():
             state = self._read(path)
             other = dict.fromkeys(
@@ -155,7 +155,7 @@ class Job:
                 raise BatchError(f"{self._part(lost, kind)} is gone: leave --resume away to begin anew")
             return state
         there = list(self.folder.iterdir())
-        foreign = next((each.name for each in there if not _OURS.fullmatch(each.name)), None)
+        foreign = next((each.name for each in there if not _OWN_FILES.fullmatch(each.name)), None)
         if foreign is not None:
             raise BatchError(
                 f"{self.folder} is where the parts of {self.out.name} would stand, and `{foreign}` in it is of no "
@@ -168,7 +168,7 @@ class Job:
         return state
 
     def _read(self, path: Path) -> dict[str, Any]:
-        """What `state.json` says. A person may have touched it: what is no state is refused before anything is run."""
+        """Read `state.json`. It may have been edited: an invalid state is refused before anything runs."""
         try:
             state: Any = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
@@ -206,10 +206,10 @@ def _is_done(part: object) -> bool:
 
 
 def _errors(column: pa.ChunkedArray) -> Counter[str]:
-    """How many rows have an error, by its kind and code."""
+    """Return how many rows have an error, by its kind and code."""
     if column.null_count == len(column):
         return Counter()
-    from pyarrow import compute  # not part of pyarrow until somebody imports it
+    from pyarrow import compute  # not imported by pyarrow itself
 
     named = compute.binary_join_element_wise(
         compute.struct_field(column, "kind"), compute.struct_field(column, "code"), " "

@@ -1,7 +1,7 @@
-"""Members of lines of JSON that are kept and are no inputs: cut out of their lines, which stay as they are otherwise.
+"""Cut members that are kept, and are no inputs, out of JSON lines; the rest of a line is unchanged.
 
-A line is not parsed and written anew, because that would change numbers (`1.10`) and hide what the engine refuses, such
-as a name that stands twice.
+A line is not parsed and written again, because that would change numbers (`1.10`) and hide mistakes that the engine
+refuses, such as a repeated name.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ _decode = json.JSONDecoder(parse_float=str, parse_int=str).raw_decode
 
 
 def cut_out(line: str, names: Sequence[str]) -> tuple[str, list[str | None]]:
-    """The line without these members, and what each of them is: a text as it is, anything else as its JSON, None where
-    it is null or not there. A line that is no object is left as it is: the engine says what is wrong with it."""
+    """Return the line without these members, and the value of each: a text, other JSON as text, or None.
+
+    A line that is no object is unchanged: the engine refuses it.
+    """
     try:
         members = _members(line)
     except (ValueError, IndexError, RecursionError):
@@ -26,21 +28,21 @@ def cut_out(line: str, names: Sequence[str]) -> tuple[str, list[str | None]]:
     rest: list[str] = []
     for name, value, text in members:
         if name in found:
-            found[name] = _kept(value)
+            found[name] = _kept_value(value)
         else:
             rest.append(text)
     return "{" + ",".join(rest) + "}", list(found.values())
 
 
-def _kept(value: str) -> str | None:
+def _kept_value(value: str) -> str | None:
     if value.startswith('"'):
         text = str(_decode(value)[0])
-        return value if has_surrogate(text) else text  # half of a pair of escapes is no text that a column could hold
+        return value if has_surrogate(text) else text  # half of a surrogate pair is no text for a column
     return None if value == "null" else value
 
 
 def _members(line: str) -> list[tuple[str, str, str]]:
-    """Each member of an object: its name, the text of its value, and its own text."""
+    """Return each member of an object: its name, the text of its value, and its own text."""
     at = _skip(line, 0)
     if line[at] != "{":
         raise ValueError("no object")

@@ -1,4 +1,4 @@
-"""Tables of the libraries that people use: what is given to the engine of one, and how an answer becomes one."""
+"""Tables of pyarrow, polars, duckdb and pandas: convert them to Arrow, and answers back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def as_stream(table: object) -> object:
-    """What the engine reads: an object that speaks Arrow."""
+    """Return an object with the Arrow interface."""
     if _library(table) == "pandas":
         # The index is no column; the answer gets it back.
         return table.reset_index(drop=True)  # type: ignore[attr-defined]  # it is a DataFrame
@@ -23,9 +23,9 @@ def as_stream(table: object) -> object:
 
 
 def answer_like(table: object, batches: Batches) -> Any:
-    """The answer as a table of the same kind; of a stream as a stream, which runs rows when they are asked for."""
+    """Return the answer as a table of the same kind; for a stream a stream that runs rows on demand."""
     try:
-        return _made(table, batches)
+        return _to_table(table, batches)
     except Exception:
         raised = batches.raised()
         if raised is not None:
@@ -33,7 +33,7 @@ def answer_like(table: object, batches: Batches) -> Any:
         raise
 
 
-def _made(table: object, batches: Batches) -> Any:
+def _to_table(table: object, batches: Batches) -> Any:
     library, name = _library(table), type(table).__name__
     if library == "pyarrow":
         arrow = sys.modules["pyarrow"]
@@ -54,8 +54,8 @@ def _made(table: object, batches: Batches) -> Any:
         import pyarrow as pa
 
         answer = pa.RecordBatchReader.from_stream(batches).read_all()
-        # Relations of two connections do not go together, and a relation does not tell its own: but a query that
-        # begins at it is run there, and finds `answer` in this frame.
+        # Relations of two connections cannot be combined, and a relation does not expose its connection. A query that
+        # starts from it runs there, and finds `answer` in this frame.
         return table.query("vesper_given", "SELECT * FROM answer")  # type: ignore[attr-defined]  # it is a relation
     return batches
 
@@ -64,7 +64,7 @@ def _to_pandas(batches: Batches) -> Any:
     pandas = sys.modules["pandas"]
     if hasattr(pandas.DataFrame, "from_arrow"):
         return pandas.DataFrame.from_arrow(batches)
-    import pyarrow as pa  # what pandas itself needs to speak Arrow
+    import pyarrow as pa  # pandas needs it for the Arrow interface
 
     return pa.RecordBatchReader.from_stream(batches).read_all().to_pandas()
 

@@ -1,6 +1,6 @@
-"""One table through a node: what the caller gives is checked, the engine runs it, and the answer is of the same kind.
+"""Run one table through a node: check the options, run the engine, and return a table of the same kind.
 
-No library of tables is imported here but the one that the given table is of, and that is there already.
+Imports no table library: the library of a given table is imported already.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from vesper.engines.engine import Limits
 
 Form = Literal["typed", "spelled", "json"]
-"""What the columns are: of types; of texts for values of any type, as in a CSV file; one column of JSON texts."""
+"""The form of the columns: typed; texts of any type, as in a CSV file; one column of JSON texts."""
 
 Decimals = Literal["text"] | int | Mapping[str, int] | None
-"""How decimals come out: as texts, with so many digits after the point, or as the node and the columns say."""
+"""The form of decimals: texts, a number of digits after the point, or as the node and the columns have it."""
 
-MOST_DIGITS = 38
-MOST_THREADS = 1_024
-"""More are a mistake: each has parts of its own in memory."""
+MAX_DIGITS = 38
+MAX_THREADS = 1_024
+"""Each thread has buffers of its own, so a larger number is a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a caller may say of a batch."""
+    """The options of a batch."""
 
     threads: int | None = None
-    """None is as many as this process may use processors."""
+    """None is the number of processors of this process."""
     keep: Iterable[str] = ()
     decimals: Decimals = None
     error_column: str = "error"
@@ -45,12 +45,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What is known of the node."""
+    """The declaration of the node."""
 
     node_id: str
     inputs: tuple[str, ...]
     decimals: tuple[str, ...]
-    """The outputs that hold decimals."""
+    """The outputs with decimals."""
 
 
 def run_table(
@@ -63,8 +63,10 @@ def run_table(
     limits: Limits | None,
     look_at: Callable[[Batches], None] | None = None,
 ) -> Any:
-    """The answer to every row of a table, as a table of the same kind. `look_at` is given the batches before
-    any of them is run: by it somebody is told of rows."""
+    """Run every row of a table, and return a table of the same kind.
+
+    `look_at` receives the batches before any of them runs, to subscribe to rows.
+    """
     batches = begin(program, declared, as_stream(table), wanted, explain, now, limits)
     if look_at is not None:
         look_at(batches)
@@ -80,7 +82,7 @@ def begin(
     now: datetime | None,
     limits: Limits | None,
 ) -> Batches:
-    """The answer as a stream, of which nothing is run yet."""
+    """Return the answer as a stream, before any row runs."""
     keep, threads, decimals = _names(wanted.keep), _threads(wanted.threads), _decimals(wanted.decimals, declared)
     try:
         return program.batches(
@@ -111,9 +113,9 @@ def _names(keep: Iterable[str]) -> list[str]:
 def _threads(threads: int | None) -> int:
     if threads is None:
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return min(processors, MOST_THREADS)
-    if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
-        raise ValueError(f"threads is a number from 1 to {MOST_THREADS:,}, not {threads!r}")
+        return min(processors, MAX_THREADS)
+    if type(threads) is not int or not 1 <= threads <= MAX_THREADS:
+        raise ValueError(f"threads is a number from 1 to {MAX_THREADS:,}, not {threads!r}")
     return threads
 
 
@@ -131,13 +133,13 @@ def _decimals(decimals: Decimals, declared: Declared) -> Literal["text"] | list[
 
 
 def _digits(digits: object) -> int:
-    if type(digits) is not int or not 0 <= digits <= MOST_DIGITS:
-        raise ValueError(f"decimals has from 0 to {MOST_DIGITS} digits after the point, not {digits!r}")
+    if type(digits) is not int or not 0 <= digits <= MAX_DIGITS:
+        raise ValueError(f"decimals has from 0 to {MAX_DIGITS} digits after the point, not {digits!r}")
     return digits
 
 
 def _refusal(error: ValueError, declared: Declared) -> str:
-    """What the engine says of a table that does not go with the node, with the name that may have been meant."""
+    """Return the engine's refusal of a table, with the name that was probably meant."""
     match error.args:
         case (str(message), str(kind), list(names)):
             hints = []

@@ -1,5 +1,5 @@
-"""What was worked out before: checked and generated nodes on disk (L2), results of functions (L3), and what both count.
+"""Caches: checked and generated nodes on disk (L2), results of functions (L3), and their counters.
 
-Nothing in here knows what a node is: names, bytes, bounds and counters. A warm start loads this package before anything
-else, so it imports little, and no `pathlib`.
+This package knows no nodes: names, bytes, bounds and counters. A warm start imports it first, so it imports little, and
+no `pathlib`.
 """

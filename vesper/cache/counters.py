@@ -1,7 +1,7 @@
-"""What the caches count: of this process, and for the cache on disk of all processes together.
+"""Counters of the caches: of this process, and for the cache on disk of all processes together.
 
-A process adds what it counted to a file when it ends: one line, appended at once, so that no two processes disturb each
-other. The file is summed up by who asks, and written anew when it has grown.
+A process that ends appends its counts to a file, as one line in one write, so that processes do not disturb each other.
+Readers sum the file, and rewrite it when it has grown.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import atexit
 import os
 
-from vesper.cache.folder import leniently
+from vesper.cache.folder import ignore_os_errors
 
 NAMES = ("hits", "misses", "evictions", "refused", "writes")
-"""`refused` are entries that were there and not believed: damaged, cut short, or of somebody else."""
-_LARGEST = 64 * 1024
+"""`refused` are entries that were present and not trusted: damaged, truncated, or of another user."""
+_MAX_FILE_BYTES = 64 * 1024
 
 
 class Counters:
-    """Plain attributes: a race of threads may lose one, and nobody decides by them."""
+    """Plain attributes: a race of threads may lose a count, and nothing depends on it."""
 
     def __init__(self) -> None:
         self.hits = self.misses = self.evictions = self.refused = self.writes = 0
@@ -26,14 +26,14 @@ class Counters:
         return {name: getattr(self, name) for name in NAMES}
 
     def take(self) -> list[int]:
-        """What was counted since the last time."""
+        """Return the counts since the last call, and reset them."""
         taken = [getattr(self, name) for name in NAMES]
         for name in NAMES:
             setattr(self, name, 0)
         return taken
 
 
-class Kept:
+class SavedCounters:
     """Counters that outlive the process, in a file of their own."""
 
     def __init__(self, file: str) -> None:
@@ -43,14 +43,14 @@ class Kept:
         atexit.register(self.save)
 
     def save(self) -> None:
-        """Add what this process counted. A child that was forked has the numbers of its parent, and says nothing."""
+        """Append the counts of this process. A forked child has the counts of its parent, and appends nothing."""
         if os.getpid() != self._process:
             return
         taken = self.counters.take()
         if not any(taken):
             return
         line = (" ".join(map(str, taken)) + "\n").encode("ascii")
-        with leniently:
+        with ignore_os_errors:
             handle = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 os.write(handle, line)
@@ -58,24 +58,24 @@ class Kept:
                 os.close(handle)
 
     def total(self) -> dict[str, int]:
-        """The sums over all processes that have ended, and this one. A line that is none counts nothing."""
+        """Return the sums over all processes that have ended, and this one. Malformed lines are ignored."""
         sums = [getattr(self.counters, name) for name in NAMES]
         data = b""
-        with leniently, open(self.file, "rb") as file:
-            data = file.read(16 * _LARGEST)
+        with ignore_os_errors, open(self.file, "rb") as file:
+            data = file.read(16 * _MAX_FILE_BYTES)
         for line in data.split(b"\n"):
             numbers = line.split(b" ")
             if len(numbers) == len(NAMES) and all(each.isdigit() and len(each) < 19 for each in numbers):
                 sums = [a + int(b) for a, b in zip(sums, numbers, strict=True)]
-        if len(data) > _LARGEST:
+        if len(data) > _MAX_FILE_BYTES:
             self._shorten(sums)
         return dict(zip(NAMES, sums, strict=True))
 
     def _shorten(self, sums: list[int]) -> None:
-        """One line in the place of many; what a process adds meanwhile may be lost, which is worth nothing more."""
+        """Replace many lines by one. A line that a process appends meanwhile may be lost."""
         own = [getattr(self.counters, name) for name in NAMES]
         line = " ".join(str(a - b) for a, b in zip(sums, own, strict=True)) + "\n"
-        with leniently:
+        with ignore_os_errors:
             other = f"{self.file}.{os.getpid()}"
             with open(other, "w", encoding="ascii") as file:
                 file.write(line)
@@ -83,5 +83,5 @@ class Kept:
 
     def clear(self) -> None:
         self.counters.take()
-        with leniently:
+        with ignore_os_errors:
             os.unlink(self.file)

@@ -1,9 +1,8 @@
-"""Entries on disk: a name and bytes, believed only with their MAC.
+"""Entries on disk: a name and bytes, trusted only with their MAC.
 
-One file an entry, written beside its place and renamed: a reader sees a whole entry or none, of two writers the last
-one wins, and a process that is killed leaves a file that the next eviction sweeps away. The name is part of what the
-MAC covers, so an entry under another name counts as damaged. The time of a file is when it was last used; when there is
-too much, the oldest go.
+Each entry is one file, written beside its place and renamed: a reader finds a whole entry or none, of two writers the
+last wins, and a killed process leaves a file that the next eviction deletes. The MAC covers the name, so an entry under
+another name counts as damaged. The time of a file is that of its last use; beyond the bounds, the oldest are deleted.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from __future__ import annotations
 import os
 import stat
 import time
-from _operator import _compare_digest  # what `hmac.compare_digest` is, without loading OpenSSL
+from _operator import _compare_digest  # `hmac.compare_digest` without importing OpenSSL
 
-from vesper.cache.counters import Kept
-from vesper.cache.folder import NoCache, folder_name, is_own, key_name, leniently, read_key, trusted_folder
+from vesper.cache.counters import SavedCounters
+from vesper.cache.folder import NoCache, folder_name, ignore_os_errors, is_own, key_name, read_key, trusted_folder
 
 try:
-    from _blake2 import blake2b  # `hashlib` loads OpenSSL first, which takes a tenth of what a warm start may
-except ImportError:  # pragma: no cover  # a Python that has it elsewhere
+    from _blake2 import blake2b  # `hashlib` imports OpenSSL first, a tenth of the time of a warm start
+except ImportError:  # pragma: no cover  # a Python with another layout
     from hashlib import blake2b
 
 MAGIC = b"vesper-entry-1\n"
@@ -28,14 +27,14 @@ BYTES_VARIABLE = "VESPER_CACHE_BYTES"
 _MAX_BYTES = 256 * 1024 * 1024
 _MAX_ENTRIES = 20_000
 _DIGEST = 32
-_TOUCH_AFTER = 600.0
-"""Seconds: an entry that is used often is not touched each time."""
-_ABANDONED_AFTER = 300.0
-"""Seconds after which a half-written file is nobody's."""
+_TOUCH_SECONDS = 600.0
+"""Seconds between two updates of the time of an entry that is used often."""
+_ABANDONED_SECONDS = 300.0
+"""Seconds after which a half-written file is abandoned."""
 
 
 def digest(*parts: bytes) -> bytes:
-    """One hash of several parts, each with its length."""
+    """Return one hash of several parts, each with its length."""
     made = blake2b(digest_size=_DIGEST)
     for part in parts:
         made.update(len(part).to_bytes(8, "little"))
@@ -51,12 +50,12 @@ class Entries:
         self._key = key
         self.max_bytes = max_bytes
         self.max_entries = max_entries
-        self.kept = Kept(f"{os.path.dirname(folder)}/counters")
+        self.kept = SavedCounters(f"{os.path.dirname(folder)}/counters")
 
     # -- asking -----------------------------------------------------------------------------------
 
     def find(self, name: str) -> bytes | None:
-        """The bytes that were put under this name, if they are still what they were."""
+        """Return the bytes under this name, if they are present and unchanged."""
         counters = self.kept.counters
         try:
             handle = os.open(self._file(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -71,8 +70,8 @@ class Entries:
             status = os.fstat(handle)
             data = self._read(handle, status)
             body = None if data is None else self._body(name, data)
-            if body is not None and time.time() - status.st_mtime > _TOUCH_AFTER:
-                with leniently:
+            if body is not None and time.time() - status.st_mtime > _TOUCH_SECONDS:
+                with ignore_os_errors:
                     os.utime(handle)
         except OSError:
             body = None
@@ -115,7 +114,7 @@ class Entries:
     # -- telling ----------------------------------------------------------------------------------
 
     def put(self, name: str, body: bytes) -> bool:
-        """Keep an entry; false where it is too large or the folder does not take it."""
+        """Store an entry; return False where it is too large or the folder cannot be written."""
         if len(body) + len(MAGIC) + _DIGEST > min(MAX_ENTRY, self.max_bytes):
             return False
         temporary = f"{self.folder}/.{name[:16]}.{os.getpid()}.{int.from_bytes(os.urandom(4))}"
@@ -128,7 +127,7 @@ class Entries:
                 file.writelines((MAGIC, self._mac(name, body), body))
             os.replace(temporary, self._file(name))
         except BaseException as error:
-            with leniently:
+            with ignore_os_errors:
                 os.unlink(temporary)
             if isinstance(error, OSError):
                 return False
@@ -138,31 +137,31 @@ class Entries:
         return True
 
     def drop(self, name: str) -> None:
-        with leniently:
+        with ignore_os_errors:
             os.unlink(self._file(name))
 
     # -- bounds -----------------------------------------------------------------------------------
 
     def evict(self) -> int:
-        """Remove what is over the bounds, the least recently used first, and what half-written files there are."""
-        found, count = self._listed(), 0
+        """Delete entries beyond the bounds, least recently used first, and abandoned files."""
+        found, count = self._list(), 0
         size = sum(each[1] for each in found)
         for _, length, path in sorted(found):
             if size <= self.max_bytes and len(found) - count <= self.max_entries:
                 break
-            with leniently:
+            with ignore_os_errors:
                 os.unlink(path)
                 size -= length
                 count += 1
         self.kept.counters.evictions += count
         return count
 
-    def _listed(self) -> list[tuple[float, int, str]]:
-        """When it was used, its size, its path."""
-        found, old = [], time.time() - _ABANDONED_AFTER
-        with leniently, os.scandir(self.folder) as listed:
+    def _list(self) -> list[tuple[float, int, str]]:
+        """Return time of use, size and path of every entry."""
+        found, old = [], time.time() - _ABANDONED_SECONDS
+        with ignore_os_errors, os.scandir(self.folder) as listed:
             for each in listed:
-                with leniently:
+                with ignore_os_errors:
                     status = each.stat(follow_symlinks=False)
                     if each.name.endswith(SUFFIX):
                         found.append((status.st_mtime, status.st_size, each.path))
@@ -171,22 +170,22 @@ class Entries:
         return found
 
     def size(self) -> tuple[int, int]:
-        """How many entries, and their bytes."""
-        found = self._listed()
+        """Return the number of entries, and their bytes."""
+        found = self._list()
         return len(found), sum(each[1] for each in found)
 
     def clear(self) -> int:
-        """Remove every entry; gives how many there were."""
-        found = self._listed()
+        """Delete every entry, and return how many there were."""
+        found = self._list()
         for _, _, path in found:
-            with leniently:
+            with ignore_os_errors:
                 os.unlink(path)
         self.kept.clear()
         return len(found)
 
 
 def open_entries() -> Entries:
-    """The cache that the environment says; raises `NoCache` with the reason where there is none."""
+    """Open the cache that the environment names. Raises `NoCache` with the reason where there is none."""
     folder = folder_name()
     trusted_folder(folder)
     inner = f"{folder}/nodes"
@@ -207,9 +206,9 @@ _opened: dict[tuple[str | None, ...], Entries | NoCache] = {}
 
 
 def entries() -> Entries | None:
-    """The cache of this process, looked for once for each state of the environment; None where there is none.
+    """Return the cache of this process, opened once for each state of the environment; None where there is none.
 
-    Somebody whose folder may not be believed is told so, once.
+    Warns once where a folder cannot be trusted.
     """
     names = ("VESPER_CACHE", "VESPER_NO_CACHE", "VESPER_CACHE_KEY", BYTES_VARIABLE, "XDG_CACHE_HOME", "HOME")
     state = tuple(map(os.environ.get, names))

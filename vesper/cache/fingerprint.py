@@ -1,13 +1,13 @@
-"""What a kept node depends on besides the node: Vesper's own sources, its parser and its writer, and Python.
+"""The dependencies of a cached node besides its text: Vesper's sources, its parser and generator, and Python.
 
-By name, size and time of change of the files, not by their bytes: reading them takes longer than a warm start may.
+Compared by name, size and time of change of the files: reading them takes longer than a warm start may.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from _frozen_importlib_external import PathFinder  # that of `importlib`, which loads `warnings`
+from _frozen_importlib_external import PathFinder  # that of `importlib`, which imports `warnings`
 from functools import lru_cache
 
 from vesper.cache.entries import digest

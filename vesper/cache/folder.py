@@ -1,13 +1,14 @@
-"""Where the cache of nodes is, and whether it may be believed.
+"""The folder of the cache of nodes, and whether it can be trusted.
 
-What stands in it is run: generated Python as compiled code. So it is the user's own folder, and never that of a
-project, which may come from anybody. Two things must hold: the folder and everything in it belong to this user, or to
-root, and nobody else may write there; and every entry carries a MAC under a key that stands elsewhere, so that a folder
-that was restored, copied or checked out from somewhere counts as empty.
+Its content is executed: generated Python as compiled code. So it is the user's own folder, and never that of a project,
+which may have any origin. Two conditions must hold: the folder and its content belong to this user or to root, and only
+they can write there; and every entry has a MAC under a key stored elsewhere, so that a restored, copied or checked-out
+folder counts as empty.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 
@@ -15,26 +16,16 @@ VARIABLE = "VESPER_CACHE"
 """A folder, or `off`."""
 OFF_VARIABLE = "VESPER_NO_CACHE"
 KEY_VARIABLE = "VESPER_CACHE_KEY"
-"""The file of the key, where it is not the user's own: for images that bring a filled cache."""
+"""The file of the key, where it is not the user's own: for images with a filled cache."""
 KEY_BYTES = 32
 _OFF = ("off", "no", "0")
 
 
-class _Leniently:
-    """`contextlib.suppress(OSError)`, without `contextlib`: a warm start loads little that is as large."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
-        return kind is not None and issubclass(kind, OSError)
-
-
-leniently = _Leniently()
+ignore_os_errors = contextlib.suppress(OSError)
 
 
 class NoCache(Exception):
-    """Why there is no cache, for people, with what to do. `is_meant` where somebody asked for none."""
+    """Why there is no cache, with a remedy. `is_meant` where the environment turned it off."""
 
     def __init__(self, why: str, is_meant: bool = False) -> None:
         super().__init__(why)
@@ -42,7 +33,7 @@ class NoCache(Exception):
 
 
 def folder_name() -> str:
-    """The folder that the environment says; raises where that is none."""
+    """Return the folder that the environment names. Raises `NoCache` where there is none."""
     said = os.environ.get(VARIABLE, "")
     if said in _OFF:
         raise NoCache(f"{VARIABLE}={said}", is_meant=True)
@@ -54,14 +45,14 @@ def folder_name() -> str:
 
 
 def key_name() -> str:
-    """The file of the key."""
+    """Return the file of the key."""
     said = os.environ.get(KEY_VARIABLE, "")
     return os.path.abspath(said) if said else f"{_own('XDG_CONFIG_HOME', '.config')}/cache.key"
 
 
 def _own(variable: str, otherwise: str) -> str:
     base = os.environ.get(variable, "")
-    if not base.startswith("/"):  # a relative one counts as none: the XDG specification
+    if not base.startswith("/"):  # a relative path is ignored, as the XDG specification requires
         home = os.environ.get("HOME", "")
         if not home.startswith("/"):
             raise NoCache(f"neither {VARIABLE} nor HOME says where; set {VARIABLE} to a folder, or to off")
@@ -70,7 +61,7 @@ def _own(variable: str, otherwise: str) -> str:
 
 
 def trusted_folder(folder: str) -> None:
-    """Make the folder where there is none; raises where others could have put something there."""
+    """Make the folder where there is none. Raises `NoCache` where other users could have written to it."""
     try:
         status = os.lstat(folder)
     except FileNotFoundError:
@@ -93,12 +84,12 @@ def trusted_folder(folder: str) -> None:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """True for what belongs to this user or to root."""
+    """Return whether a file belongs to this user or to root."""
     return status.st_uid in (os.geteuid(), 0)
 
 
 def read_key(file: str) -> bytes:
-    """The key of the user, made when there is none; raises where others could know or change it."""
+    """Return the key of the user; make it where there is none. Raises where other users could read or change it."""
     try:
         return _read_key(file)
     except FileNotFoundError:
@@ -112,7 +103,7 @@ def read_key(file: str) -> bytes:
         finally:
             os.close(handle)
         try:
-            os.link(temporary, file)  # whole, and never over the key of another process
+            os.link(temporary, file)  # atomic, and never over the key of another process
         except FileExistsError:
             pass
         finally:

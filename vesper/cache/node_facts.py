@@ -1,33 +1,30 @@
-"""What is worked out about one node and kept with it: facts by name, plain data that `marshal` can write.
+"""Facts about one node, cached with it by name: plain data that `marshal` can write.
 
     bound = compiled.kept.fact("python.fuel", lambda: fuel_bound(node))
 
-A node that comes from nowhere keeps nothing: the fact is worked out each time. One that `vesper.load` gave keeps it in
-memory and, when that is saved, on disk; whoever starts warm finds it there and loads nothing that could work it out.
-INVARIANT: a fact depends on the node, on those that it calls, on Vesper and on Python, and on nothing else.
+A node without a cache computes the fact each time. A node of `vesper.load` keeps it in memory and, once saved, on disk;
+a warm start finds it there and imports nothing that could compute it. INVARIANT: a fact depends on the node, its
+callees, Vesper and Python, and on nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
-TYPE_CHECKING = False  # as `vesper/values/typed.py` has it, which stands beside this package
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    _T = TypeVar("_T")
+_T = TypeVar("_T")
 
 
 class Nothing:
-    """Keeps nothing."""
+    """Caches nothing."""
 
-    def fact(self, name: str, make: Callable[[], _T]) -> _T:  # those that keep look at the name
+    def fact(self, name: str, make: Callable[[], _T]) -> _T:  # subclasses use the name
         return make()
 
     def save(self) -> None:
-        """Nothing to save."""
+        """Do nothing."""
 
-    # What is kept about a node takes no part in what the node is.
+    # Facts about a node take no part in its equality.
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Nothing)
 
@@ -39,7 +36,7 @@ NOTHING = Nothing()
 
 
 class Facts(Nothing):
-    """Keeps facts; `save` tells who keeps them on disk when there are new ones."""
+    """Caches facts in memory; `save` calls `changed` where there are new ones."""
 
     def __init__(self, facts: dict[str, Any], changed: Callable[[], None]) -> None:
         self.facts = facts

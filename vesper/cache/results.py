@@ -1,12 +1,10 @@
-"""Results that were worked out before (L3): in memory, within a bound of bytes, each for a time; with others in a store
-that processes share, where there is one.
+"""Results computed before (L3): in memory, bounded in bytes and time, and in a shared store where there is one.
 
-Whoever asks for what nobody knows works it out; who asks for the same meanwhile waits for them: threads of this process
-for each other, other processes for a lock with an end. What is worked out may be none to keep, and then everybody works
-it out for themselves. A store that is away costs nothing but what it would have saved: it is left alone for a while,
-and said so once.
+A miss computes the result; others that need the same result wait: threads of this process for each other, other
+processes for a lock with an end. A result may be uncacheable, and then each caller computes it. A store that fails is
+skipped for a while, with one warning.
 
-Nothing in here knows what a result is: `Kept` is what is kept, with its size, `Shared` writes and reads bytes.
+This module knows no results: `Kept` is a cached value with its bytes, `Shared` writes and reads bytes.
 """
 
 from __future__ import annotations
@@ -22,29 +20,29 @@ from vesper.cache.counters import Counters
 
 _log = logging.getLogger("vesper.cache")
 _OVERHEAD = 200
-"""Bytes that an entry takes besides its text: the key, the objects of the dict."""
-_AWAY = 5.0
-"""Seconds for which a store that failed is left alone."""
+"""Bytes of an entry besides its text: the key, the objects of the dict."""
+_RETRY_SECONDS = 5.0
+"""Seconds for which a store that failed is skipped."""
 
 
 class SharedAway(Exception):
-    """The shared store cannot be used just now; the message says why."""
+    """The shared store is unavailable; the message has the reason."""
 
 
 class Shared(Protocol):
-    """A store that processes share. Everything raises `SharedAway` where it cannot be used."""
+    """A store that processes share. Every method raises `SharedAway` where it is unavailable."""
 
     def find(self, key: str) -> bytes | None: ...
     def put(self, key: str, data: bytes, ttl: float) -> None: ...
     def lock(self, key: str, seconds: float) -> str | None:
-        """A token where this process is to work it out; None where another does."""
+        """Return a token where this process should compute the result; None where another does."""
         ...
 
     def unlock(self, key: str, token: str) -> None: ...
 
 
 class Kept:
-    """A result with what it is as bytes; `data` is None for one that is not to be shared or that nobody may keep."""
+    """A result with its bytes, and whether it may be cached and shared."""
 
     __slots__ = ("data", "is_kept", "is_shared", "value")
 
@@ -66,7 +64,7 @@ class ResultCounters(Counters):
 
 
 class Results:
-    """The results of one configuration. Any number of threads may use it."""
+    """The results of one configuration. Thread-safe."""
 
     def __init__(
         self,
@@ -87,12 +85,15 @@ class Results:
         self._lock = threading.Lock()
         self._working: dict[str, threading.Event] = {}
         self._away_until = 0.0
-        self._is_told = False
+        self._has_warned = False
 
     # -- asking -----------------------------------------------------------------------------------
 
     def find_or_make(self, key: str, make: Callable[[], Kept], read: Callable[[bytes], Any]) -> tuple[Any, bool]:
-        """The result of this key and whether it was known. `read` makes one of bytes; None where they are none."""
+        """Return the result of this key, and whether it was cached.
+
+        `read` decodes bytes; None where they are invalid.
+        """
         while True:
             with self._lock:
                 found = self._find(key)
@@ -105,15 +106,15 @@ class Results:
                     break
                 self.counters.waits += 1
             if not others.wait(self._wait):
-                return self._made(key, make).value, False  # whoever works it out takes too long to be waited for
+                return self._compute(key, make).value, False  # the other computation takes longer than a caller waits
             with self._lock:
                 found = self._find(key)
                 if found is not None:
                     self.counters.hits += 1
                     return found, True
                 self.counters.misses += 1
-            # They found nothing to keep: nobody waits in turn for what is the same again.
-            return self._made(key, make).value, False
+            # The other computation was uncacheable: waiting again would serialize the callers.
+            return self._compute(key, make).value, False
         try:
             return self._work(key, make, read)
         finally:
@@ -134,20 +135,20 @@ class Results:
         return value
 
     def _work(self, key: str, make: Callable[[], Kept], read: Callable[[bytes], Any]) -> tuple[Any, bool]:
-        known, token = self._ask_others(key, read)
+        known, token = self._find_shared(key, read)
         if known is not None:
             return known, True
         self.counters.misses += 1
         try:
-            kept = self._made(key, make)
+            kept = self._compute(key, make)
             if kept.is_shared:
-                self._tell_others(lambda shared: shared.put(key, kept.data, self.ttl))
+                self._update_shared(lambda shared: shared.put(key, kept.data, self.ttl))
             return kept.value, False
         finally:
             if token is not None:
-                self._tell_others(lambda shared: shared.unlock(key, token))
+                self._update_shared(lambda shared: shared.unlock(key, token))
 
-    def _made(self, key: str, make: Callable[[], Kept]) -> Kept:
+    def _compute(self, key: str, make: Callable[[], Kept]) -> Kept:
         kept = make()
         if kept.is_kept:
             self._put(key, kept.value, len(kept.data))
@@ -170,7 +171,7 @@ class Results:
                 self.counters.evictions += 1
 
     def size(self) -> tuple[int, int]:
-        """How many results are in memory, and their bytes."""
+        """Return the number of results in memory, and their bytes."""
         with self._lock:
             return len(self._entries), self._size
 
@@ -182,14 +183,14 @@ class Results:
             return count
 
     def after_fork(self) -> None:
-        """Another process: who worked something out does so no more here."""
+        """Forget computations of the parent: their threads do not exist here."""
         self._lock = threading.Lock()
         self._working = {}
 
     # -- with others ------------------------------------------------------------------------------
 
-    def _ask_others(self, key: str, read: Callable[[bytes], Any]) -> tuple[Any, str | None]:
-        """What another process found, or else the token of the lock, where this one has it."""
+    def _find_shared(self, key: str, read: Callable[[bytes], Any]) -> tuple[Any, str | None]:
+        """Return the result of another process, or the token of the lock where this process holds it."""
         shared = self._shared
         if shared is None or self._clock() < self._away_until:
             return None, None
@@ -204,7 +205,7 @@ class Results:
                     self.counters.shared_hits += 1
                     return value, None
                 if data is not None:
-                    self.counters.refused += 1  # what it says is no result of this node: it is written over
+                    self.counters.refused += 1  # no result of this node: it is overwritten
                 token = shared.lock(key, self._wait)
                 if token is not None:
                     return None, token
@@ -214,20 +215,20 @@ class Results:
                 time.sleep(pause)
                 pause = min(0.1, pause * 2)
         except SharedAway as why:
-            self._is_away(why)
+            self._note_failure(why)
             return None, None
 
-    def _tell_others(self, tell: Callable[[Shared], None]) -> None:
+    def _update_shared(self, tell: Callable[[Shared], None]) -> None:
         if self._shared is None or self._clock() < self._away_until:
             return
         try:
             tell(self._shared)
         except SharedAway as why:
-            self._is_away(why)
+            self._note_failure(why)
 
-    def _is_away(self, why: SharedAway) -> None:
+    def _note_failure(self, why: SharedAway) -> None:
         self.counters.shared_failures += 1
-        self._away_until = self._clock() + _AWAY
-        if not self._is_told:
-            self._is_told = True
+        self._away_until = self._clock() + _RETRY_SECONDS
+        if not self._has_warned:
+            self._has_warned = True
             _log.warning("results are worked out without the shared cache: %s; this is said once", why)

@@ -1,7 +1,7 @@
-"""What the exit codes of `vesper` mean."""
+"""Exit codes of `vesper`."""
 
 FINE = 0
 WRONG_INPUT = 1
-"""Something is wrong with a node or its inputs; or the output cannot be written."""
+"""A node or its inputs have an error, or the output cannot be written."""
 USAGE = 2
 OUR_BUG = 3

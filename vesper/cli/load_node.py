@@ -1,4 +1,4 @@
-"""From NODE on a command line to a compiled node, with diagnostics on standard error."""
+"""Find, compile and load the NODE of a command line. Prints diagnostics on standard error."""
 
 from __future__ import annotations
 
@@ -14,27 +14,12 @@ from vesper.language.diagnostics.diagnostic import Diagnostic, Severity
 from vesper.language.diagnostics.render.concise import render_concise
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
-from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, NodeNotFound, locate, node_files
+from vesper.repository.locate import NodeNotFound, locate, node_files
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
     from vesper.engines.engine import Engine, Program
-
-nodes_option = click.option(
-    "--nodes",
-    "root",
-    type=click.Path(path_type=Path),
-    default=Path(FOLDER),
-    show_default=True,
-    envvar=FOLDER_VARIABLE,
-    show_envvar=True,
-    help="The folder in which NODE is looked for.",
-)
-
-
-no_cache_option = click.option(
-    "--no-cache", is_flag=True, envvar="VESPER_NO_CACHE", show_envvar=True, help="Check every node anew."
-)
+    from vesper.language.check.cases import Case
 
 
 def find_node(wanted: str, root: Path) -> Path:
@@ -45,7 +30,7 @@ def find_node(wanted: str, root: Path) -> Path:
 
 
 def find_nodes(paths: tuple[str, ...], root: Path) -> list[Path]:
-    """Files and folders as they are, names through the repository; without any, every node under the root."""
+    """Return the files that the arguments name: files, folders or node names; without any, all nodes of the root."""
     try:
         if not paths:
             return node_files([root])
@@ -74,6 +59,30 @@ def load_or_exit(engine: Engine, compiled: Compiled) -> Program:
         return engine.load(compiled)
     except EngineUnavailable as problem:
         raise click.UsageError(f"engine {engine.name}: {problem}") from None
+
+
+def load_programs(compiled: Compiled, names: Iterable[str]) -> dict[str, Program]:
+    """Load the node on each engine; an unavailable engine ends the command."""
+    from vesper.engines.registry import ENGINES
+
+    return {name: load_or_exit(ENGINES[name], compiled) for name in names}
+
+
+def has_effects(compiled: Compiled) -> bool:
+    """Whether a run needs a Host: the node requests effects, or its runs are audited."""
+    return not compiled.node.is_pure() or compiled.node.grants.audit != "none"
+
+
+def find_case(compiled: Compiled, wanted: str) -> Case:
+    """Return the case of this name; otherwise end the command with the names there are."""
+    from vesper.language.diagnostics.suggest import did_you_mean
+
+    for case in compiled.cases:
+        if case.name == wanted:
+            return case
+    names = [each.name for each in compiled.cases]
+    hint = did_you_mean(wanted, names) or (f"the cases are {', '.join(names)}" if names else "it has no cases")
+    raise click.UsageError(f"{compiled.node.node_id} has no case `{wanted}`; {hint}")
 
 
 def print_diagnostics(source: SourceFile, diagnostics: Iterable[Diagnostic], style: str) -> None:

@@ -1,4 +1,4 @@
-"""The `vesper` command. Each subcommand is a module of its own and is imported only when it is used."""
+"""The `vesper` command. Imports the package of a subcommand only when that subcommand runs."""
 
 from __future__ import annotations
 
@@ -14,38 +14,41 @@ from vesper import __version__
 from vesper.cli.exits import OUR_BUG, WRONG_INPUT
 
 COMMANDS = {
-    "audit": "See what the audit log says, and show that nobody changed it.",
-    "bench": "Time a node on every engine, beside each other.",
-    "cache": "See what the caches hold and how often they help, and empty them.",
-    "check": "Check nodes and say what is wrong with them.",
-    "compile": "Write a node as Python, or as IR.",
+    "audit": "Show, verify and export the audit log.",
+    "bench": "Time a node on every engine, side by side.",
+    "cache": "Show what the caches hold and how often they hit; empty them.",
+    "check": "Report errors in nodes; apply unambiguous fixes.",
+    "compile": "Generate Python or IR from a node.",
     "debug": "Step through a node on both engines, forwards and backwards.",
-    "divergences": "See where the engines differ on live traffic, and make the smallest case of it.",
-    "explain": "Say what a diagnostic means, with an example.",
-    "fmt": "Lay out the text of nodes in the one way.",
-    "journal": "See what ran, and finish what was left.",
-    "migrate": "Move nodes to the direct engine, and simulate what that takes.",
-    "new": "Write a small node to start from, or the next version of one.",
-    "nodes": "List nodes and show what is in them.",
-    "profile": "Say where a node spends its time, on each engine.",
-    "replay": "Replay an execution from its trace, change it, and make a fix of it.",
+    "divergences": "Show, shrink and close differences of the engines on traffic.",
+    "explain": "Explain a diagnostic, with an example.",
+    "fmt": "Format the text of nodes.",
+    "journal": "Show runs with effects; resolve runs with an unknown outcome.",
+    "migrate": "Roll nodes out to the direct engine; simulate a rollout.",
+    "new": "Create a node from a template, or the next version of a node.",
+    "nodes": "List nodes and show their contents.",
+    "profile": "Show where a node spends its time, on each engine.",
+    "replay": "Replay an execution from its trace; change it, derive a fix.",
     "run": "Run a node on one engine or on both.",
-    "status": "Say in which mode each node runs, and what it lacks until the next one.",
-    "stubs": "Write type stubs, so that type checkers know the nodes.",
-    "test": "Run the cases of nodes, and try their contracts on generated inputs.",
-    "trace": "Make a test of a trace.",
-    "traces": "See what executions did, step by step.",
-    "verify": "Show that the engines agree on a node.",
+    "status": "Show each node's mode, and what it still needs for promotion.",
+    "stubs": "Generate type stubs of nodes for type checkers.",
+    "test": "Run cases of nodes; check contracts on generated inputs.",
+    "traces": "Show what executions did, step by step; turn traces into tests.",
+    "verify": "Check that the engines agree on nodes.",
 }
+RENAMED = {"trace": "traces to-test"}
+"""Commands of earlier releases and their present spelling."""
 
 
 class LazyCommands(click.Group):
-    """Knows the names and one line of help; loads a command when it is asked for."""
+    """Lists commands from a table, and imports a command when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in RENAMED:
+            raise click.UsageError(f"`vesper {cmd_name}` was renamed; use `vesper {RENAMED[cmd_name]}`", ctx)
         if cmd_name not in COMMANDS:
             return None
         command = getattr(importlib.import_module(f"vesper.cli.{cmd_name}.command"), "command", None)
@@ -60,19 +63,19 @@ class LazyCommands(click.Group):
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="vesper")
 def vesper() -> None:
-    """Business logic written once, run on two engines that are shown to agree.
+    """Run business logic, written once, on two engines that are verified to agree.
 
     NODE is a path, an id such as payment_decision_v1, or a name without its version.
 
-    Exit codes: 0 fine, 1 something is wrong with the node or its inputs (or the output cannot be written), 2 usage, 3 a
-    bug in Vesper.
+    Exit codes: 0 success, 1 an error in a node or its inputs (or the output cannot be written), 2 usage, 3 a bug in
+    Vesper.
     """
 
 
 def main() -> None:
     try:
         vesper(prog_name="vesper")
-    except Exception as error:  # noqa: BLE001  # the last line of defence: whatever it is, it is reported as ours
+    except Exception as error:  # noqa: BLE001  # any other exception is a bug in Vesper, and is reported as one
         if isinstance(error, OSError) and error.filename is None:
             _end_without_output(error)
         traceback.print_exc()
@@ -81,14 +84,14 @@ def main() -> None:
 
 
 def _end_without_output(error: OSError) -> None:
-    """Nobody takes what is printed: the disk is full, the terminal is gone. (A file that fails has a name.)
+    """End the command after standard output failed: the disk is full, or the terminal is gone.
 
-    A reader that has had enough (`vesper check | head`) is the one case that click itself ends with exit code 1.
+    An error of a named file has a file name and does not arrive here. Click itself ends a closed pipe (`| head`).
     """
     with contextlib.suppress(OSError):
         print(f"error: cannot write the output: {error.strerror or type(error).__name__}", file=sys.stderr, flush=True)
-    # What is still in the buffers has no place to go; Python would try once more at its end, and complain.
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    # Python flushes its buffers at exit and would report the error again.
+    devnull = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
-        os.dup2(nowhere, stream)
+        os.dup2(devnull, stream)
     sys.exit(WRONG_INPUT)

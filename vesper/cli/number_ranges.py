@@ -1,4 +1,4 @@
-"""Numbers on the command line."""
+"""Number types of options."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import click
 
 
 class FiniteRange(click.FloatRange):
-    """A number within bounds. `nan` is in no range, and click's own type lets it through: it is not less than the lower
-    bound, nor more than the upper one."""
+    """A number within bounds. Refuses `nan`, which click accepts because it compares false with both bounds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         found: float = super().convert(value, param, ctx)
         if math.isnan(found):
-            self.fail(f"{value} is no number in the range {self._describe_range()}.", param, ctx)
+            self.fail(f"{value} is not a number in the range {self._describe_range()}.", param, ctx)
         return found

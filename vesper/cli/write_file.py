@@ -1,4 +1,4 @@
-"""Files of nodes written: a reader sees the old text or the new one, all of it, whatever happens between."""
+"""Atomic writes of text files: a reader sees the old text or the new text, never a part."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Put the text in the place of a file that is there. A link stays a link, line ends are part of the text."""
+    """Replace the text of an existing file. Keeps its mode, symbolic links and line ends."""
     target = path.resolve()
     mode = target.stat().st_mode
     if not os.access(target, os.W_OK):
         raise PermissionError(13, "it is read-only")
-    temporary = _written(target, text, mode & 0o7777)
+    temporary = _write_beside(target, text, mode & 0o7777)
     try:
         temporary.replace(target)
     except BaseException:
@@ -22,7 +22,7 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def create_text(path: Path, text: str) -> None:
-    """Write a new file; one that is there is a `FileExistsError` and stays as it is."""
+    """Write a new file. Raises `FileExistsError` and changes nothing where the file exists."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("xb") as file:
         try:
@@ -32,8 +32,8 @@ def create_text(path: Path, text: str) -> None:
             raise
 
 
-def _written(target: Path, text: str, mode: int) -> Path:
-    """A file beside the target that holds the text."""
+def _write_beside(target: Path, text: str, mode: int) -> Path:
+    """Write the text to a temporary file in the folder of the target."""
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     temporary = Path(name)
     try:

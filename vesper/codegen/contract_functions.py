@@ -15,7 +15,7 @@ from vesper.values.types import Type
 
 
 class ContractFunction:
-    """`check_postconditions(*, …)` or `check_invariants(*, …)`: what the clauses mention goes in by name."""
+    """Write `check_postconditions(*, …)` or `check_invariants(*, …)`; the names in the clauses are its parameters."""
 
     def __init__(self, phase: str, clauses: tuple[ir.Clause, ...], own: Mapping[str, str], is_apart: bool) -> None:
         """`own` are parameters that the form of the module needs, with their types; where it is apart, what takes
@@ -25,20 +25,20 @@ class ContractFunction:
         self._phase = phase
         self._clauses = clauses
         self._own = own
-        self._mentioned = _mentioned(clauses)
+        self._mentioned = _find_mentioned(clauses)
         self._needs_now = any(isinstance(e, ir.Now) for clause in clauses for e in ir.walk(clause.holds))
 
-    def definition(self, blocks: BlockWriter, naming: Naming, types: TypeWriter) -> cst.FunctionDef:
-        """The function; names in it are its own."""
-        with naming.apart():
+    def write_definition(self, blocks: BlockWriter, naming: Naming, types: TypeWriter) -> cst.FunctionDef:
+        """Write the function; its names are independent of the names around it."""
+        with naming.enter_function():
             parameters = [
-                self._parameter(naming.name(kind, name), types.annotation(type_))
+                self._write_parameter(naming.name(kind, name), types.write_annotation(type_))
                 for (kind, name), type_ in self._mentioned.items()
             ]
             if self._needs_now:
-                parameters.append(self._parameter("now", cst.Name("datetime")))
-            parameters += [self._parameter(name, cst.Name(type_)) for name, type_ in self._own.items()]
-            body = [line for i, clause in enumerate(self._clauses) for line in blocks.clause(self._phase, i, clause)]
+                parameters.append(self._write_parameter("now", cst.Name("datetime")))
+            parameters += [self._write_parameter(name, cst.Name(type_)) for name, type_ in self._own.items()]
+            body = blocks.write_clauses([(self._phase, index, each) for index, each in enumerate(self._clauses)])
         first = body[0]
         assert isinstance(first, cst.If | cst.For)
         first = first.with_changes(leading_lines=first.leading_lines[1:])
@@ -51,25 +51,25 @@ class ContractFunction:
             returns=cst.Annotation(cst.Name("None")),
         )
 
-    def call(self, naming: Naming) -> cst.BaseStatement:
-        """The call at one end, with what there is there."""
-        values = {name: naming.name(kind, each) for (kind, each), name in self._names(naming).items()}
+    def write_call(self, naming: Naming) -> cst.BaseStatement:
+        """Write the call at one end of the node, with the values that this end has."""
+        values = {name: naming.name(kind, each) for (kind, each), name in self._choose_names(naming).items()}
         if self._needs_now:
             values["now"] = "now"
         values |= {name: name for name in self._own}
         arguments = [cst.Arg(cst.Name(value), keyword=cst.Name(name), equal=EQUAL) for name, value in values.items()]
         return cst.SimpleStatementLine([cst.Expr(cst.Call(cst.Name(self.name), arguments))])
 
-    def _names(self, naming: Naming) -> dict[tuple[str, str], str]:
-        """What the parameters are called: the same names in the same order as in the definition."""
-        with naming.apart():
+    def _choose_names(self, naming: Naming) -> dict[tuple[str, str], str]:
+        """Choose the names of the parameters, in the order of the definition."""
+        with naming.enter_function():
             return {(kind, name): naming.name(kind, name) for kind, name in self._mentioned}
 
-    def _parameter(self, name: str, annotation: cst.BaseExpression) -> cst.Param:
+    def _write_parameter(self, name: str, annotation: cst.BaseExpression) -> cst.Param:
         return cst.Param(cst.Name(name), annotation=cst.Annotation(annotation))
 
 
-def _mentioned(clauses: tuple[ir.Clause, ...]) -> dict[tuple[str, str], Type]:
+def _find_mentioned(clauses: tuple[ir.Clause, ...]) -> dict[tuple[str, str], Type]:
     """Inputs, outputs and fields of errors that the clauses read, in order of first mention."""
     found: dict[tuple[str, str], Type] = {}
     for clause in clauses:

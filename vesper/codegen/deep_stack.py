@@ -1,4 +1,4 @@
-"""A stack that is deep enough for the deepest node, whoever asks.
+"""Run code on a stack that is deep enough for the deepest node.
 
 libcst walks its trees by recursion, several frames a level, so an expression within the language's limits can need
 more than Python's usual thousand frames, and a caller may have used most of those already. Deep nodes are therefore
@@ -15,12 +15,12 @@ from typing import TypeVar
 _Result = TypeVar("_Result")
 
 _FRAMES = 50_000
-_STACK_BYTES = 256 * 1024 * 1024  # of address space; what is not used costs nothing
+_STACK_BYTES = 256 * 1024 * 1024  # of address space; unused pages cost nothing
 _only_one = threading.Lock()
 
 
-def on_deep_stack(work: Callable[[], _Result]) -> _Result:
-    """What `work` returns or raises, with room for about fifty thousand frames."""
+def run_on_deep_stack(work: Callable[[], _Result]) -> _Result:
+    """Return or raise the outcome of `work`, run with room for about fifty thousand frames."""
     results: list[_Result] = []
     errors: list[BaseException] = []
 

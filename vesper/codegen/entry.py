@@ -1,10 +1,10 @@
 """The entry of a generated module: `call(inputs)`, for a caller's own objects.
 
-It looks at each input by its exact type and takes what is a value already; whatever else there is goes to
-`read_inputs` of vesper/kernels/runtime/entry.py, which means the same and knows every problem. This is text of fixed
-forms
-around identifiers that `Naming` gave and string literals, not a tree: nothing in it can fail at a place of its own, and
-a tree would double the time that a module takes. vocabulary.py looks at it as at all the rest.
+The entry tests each input by its exact type and accepts plain values directly; all other objects go to `read_inputs` of
+vesper/kernels/runtime/entry.py, which has the same meaning and reports every problem. The entry is text of fixed forms
+around
+identifiers from `Naming` and string literals, not a tree: none of its expressions has a place in the node, and a tree
+would double the time to generate a module. vocabulary.py checks it like all other code.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from decimal import Decimal
 from itertools import pairwise
 
 from vesper.codegen.expressions import ExpressionWriter
-from vesper.codegen.layout.expressions import code_of
+from vesper.codegen.layout.expressions import render_code
 from vesper.codegen.layout.lines import WIDTH
-from vesper.codegen.layout.python_expression import string_literal
+from vesper.codegen.layout.python_expression import write_string
 from vesper.codegen.naming import Naming
 from vesper.codegen.types import TypeWriter
 from vesper.language.ir import nodes as ir
@@ -44,12 +44,12 @@ _TARGETS = 2
 """How many indents the names of inputs stand in."""
 OWN_NAMES = frozenset({
     "INPUTS", "NOT_PLAIN", "RUN", "MAX_ENTRIES", "MAX_INTEGER", "MAX_TEXT", "MIN_INTEGER", "Any",
-    "Inputs", "NotPlain", "call", "exact_entry", "is_ascii", "is_finite", "is_text", "new_objects",
+    "Inputs", "NotPlain", "call", "exact_entry", "get_entry", "is_ascii", "is_finite", "is_text", "new_objects",
     "read_boolean", "read_decimal", "read_inputs", "read_integer", "read_member", "read_text", "read_value",
     "type", "undecorated",
 })  # fmt: skip
-"""What the entry mentions besides the names of the node."""
-_DOCSTRING = '"""The same for a caller\'s own objects: each is checked and made a value first."""'
+"""Names that the entry uses besides those of the node."""
+_DOCSTRING = '"""Run the node on a caller\'s own objects; each is checked and converted first."""'
 
 
 class EntryWriter:
@@ -67,19 +67,19 @@ class EntryWriter:
 
     @property
     def functions(self) -> set[str]:
-        """What the entry calls that only this module has."""
+        """Functions of this module that the entry calls."""
         return {self._node.node_id, "RUN", *(name for name, _ in self._readers.values())}
 
-    def text(self, takes_now: bool) -> str:
-        """The declared inputs, a function for each record among them, and the entry."""
+    def write(self, takes_now: bool) -> str:
+        """Write the declared inputs, a function for each record among them, and the entry."""
         for name in OWN_NAMES:
             self._naming.reserve(name)
         if self._is_plain:
             for each in self._node.inputs:
                 self._find_records(each.type)
-        readers = [self._reader(name, record) for name, record in self._readers.values()]
+        readers = [self._write_reader(name, record) for name, record in self._readers.values()]
         run = [f"RUN: Final = undecorated({self._node.node_id})"] if self._is_plain else []
-        blocks = [[*self._declared(), *run], *readers, self._entry(takes_now)]
+        blocks = [[*self._write_inputs(), *run], *readers, self._write_entry(takes_now)]
         return "\n\n\n".join("\n".join(lines) for lines in blocks) + "\n"
 
     @property
@@ -87,146 +87,152 @@ class EntryWriter:
         return self._node.is_pure()
 
     def _find_records(self, type_: Type) -> None:
-        """The records that are read by functions of their own."""
+        """Find the records that need a reader function."""
         match type_:
             case OptionalOf(Record() as inner) | ArrayOf(Record() as inner):
                 self._find_records(inner)
             case Record(fields):
                 for _, field in fields:
                     self._find_records(field)
-                class_name = code_of(self._types.annotation(type_))
+                class_name = render_code(self._types.write_annotation(type_))
                 if class_name not in self._readers:
                     wanted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", class_name).lower()
-                    self._readers[class_name] = self._naming.fresh(f"read_{wanted}"), type_
+                    self._readers[class_name] = self._naming.create_name(f"read_{wanted}"), type_
 
-    def _declared(self) -> list[str]:
-        types = [f"{string_literal(each.name)}: {string_literal(type_text(each.type))}" for each in self._node.inputs]
+    def _write_inputs(self) -> list[str]:
+        types = [f"{write_string(each.name)}: {write_string(type_text(each.type))}" for each in self._node.inputs]
         defaults = [
-            f"{string_literal(each.name)}: {self._literal(each.type, each.default)}"
+            f"{write_string(each.name)}: {self._write_default(each)}"
             for each in self._node.inputs
             if each.default is not None
         ]
-        rows = [_display(_INDENT, types), _display(_INDENT, defaults)]
+        rows = [_write_dict(_INDENT, types), _write_dict(_INDENT, defaults)]
         line = f"INPUTS: Final = Inputs({rows[0][0].strip()}, {rows[1][0].strip()})"
         if len(rows[0]) == len(rows[1]) == 1 and len(line) <= WIDTH:
             return [line]
         return ["INPUTS: Final = Inputs(", *(line for row in rows for line in (*row[:-1], f"{row[-1]},")), ")"]
 
-    def _literal(self, type_: Type, value: Value) -> str:
-        return code_of(self._expressions.literal(type_, value).node)
+    def _write_default(self, given: ir.Input) -> str:
+        """Write the default of an input; a changeable one is a constant of the module."""
+        if isinstance(given.default, list | dict):
+            return self._naming.name("default", given.name)
+        return self._write_literal(given.type, given.default)
+
+    def _write_literal(self, type_: Type, value: Value) -> str:
+        return render_code(self._expressions.write_literal(type_, value).node)
 
     # -- functions --------------------------------------------------------------------------------
 
-    def _reader(self, name: str, record: Record) -> list[str]:
-        class_name = code_of(self._types.annotation(record))
-        with self._own_scope():
-            given = self._naming.fresh("given")
-            key = self._naming.fresh("name")
-            fields = [(field, self._naming.fresh(field), type_) for field, type_ in record.fields]
+    def _write_reader(self, name: str, record: Record) -> list[str]:
+        class_name = render_code(self._types.write_annotation(record))
+        with self._open_scope():
+            given = self._naming.create_name("given")
+            key = self._naming.create_name("name")
+            fields = [(field, self._naming.create_name(field), type_) for field, type_ in record.fields]
             optional = [field for field, _, type_ in fields if isinstance(type_, OptionalOf)]
-            lines = [*self._names(given, key, len(fields), optional, 1)]
+            lines = [*self._write_name_check(given, key, len(fields), optional, 1)]
             entries = []
             for field, target, type_ in fields:
-                found = f"{given}[{string_literal(field)}]"
+                found = f"{given}[{write_string(field)}]"
                 if isinstance(type_, OptionalOf):
-                    found = f"{found} if {string_literal(field)} in {given} else None"
-                if isinstance(type_, Enum) and _members(type_) is not None:
-                    # A type checker would take what was compared with `str` for any string.
-                    lines += _assigned(target, f"read_member({found}, {_tuple(type_)})", 1)
-                    entries.append(f"{string_literal(field)}: {target}")
+                    found = f"get_entry({given}, {write_string(field)})"
+                if isinstance(type_, Enum) and _write_members(type_) is not None:
+                    # A type checker would infer any string after a comparison with `str`.
+                    lines += _write_assignment(target, f"read_member({found}, {_write_tuple(type_)})", 1)
+                    entries.append(f"{write_string(field)}: {target}")
                     continue
-                value, more = self._value(target, type_, 1)
-                lines += [*_assigned(target, found, 1), *more]
-                entries.append(f"{string_literal(field)}: {value}")
-            lines += _display(f"{_INDENT}return ", entries)
+                value, more = self._write_value(target, type_, 1)
+                lines += [*_write_assignment(target, found, 1), *more]
+                entries.append(f"{write_string(field)}: {value}")
+            lines += _write_dict(f"{_INDENT}return ", entries)
         head = f"def {name}({given}: Any) -> {class_name}:"
-        return [head, f'{_INDENT}"""What is a {class_name} already, field by field."""', *lines]
+        return [head, f'{_INDENT}"""Read a plain {class_name}, field by field."""', *lines]
 
-    def _entry(self, takes_now: bool) -> list[str]:
-        with self._own_scope():
-            inputs, key = self._naming.fresh("inputs"), self._naming.fresh("name")
-            targets = [(each, self._naming.fresh(each.name)) for each in self._node.inputs]
-            taking = [*self._taking(inputs, key, targets)] if self._is_plain else []
+    def _write_entry(self, takes_now: bool) -> list[str]:
+        with self._open_scope():
+            inputs, key = self._naming.create_name("inputs"), self._naming.create_name("name")
+            targets = [(each, self._naming.create_name(each.name)) for each in self._node.inputs]
+            taking = [*self._write_fast_path(inputs, key, targets)] if self._is_plain else []
         keywords = ({"now": "datetime"} if takes_now else {}) | dict(self._own)
         parameters = "".join(f", {name}: {type_}" for name, type_ in keywords.items())
         result = "Success" if self._is_plain else "Asking[Success]"
         head = f"def call({inputs}: dict[str, Any]{', *' if keywords else ''}{parameters}) -> {result}:"
         lines = [head, f"{_INDENT}{_DOCSTRING}"]
-        arguments = [*self._arguments(targets), *(f"{name}={name}" for name in keywords)]
+        arguments = [*self._write_arguments(targets), *(f"{name}={name}" for name in keywords)]
         if not self._is_plain:
-            # What it asks for takes longer than reading its inputs ever does.
-            lines += _read([target for _, target in targets], inputs, 1)
-            return [*lines, *_call(f"{_INDENT}return {self._node.node_id}", arguments, "")]
-        around = ("return new_objects(", ")") if self._shares() else ("return ", "")
-        return ["@exact_entry", *lines, *taking, *_call(f"{_INDENT}{around[0]}RUN", arguments, around[1])]
+            # Requests take much longer than reading inputs, so no fast path is needed.
+            lines += _write_read([target for _, target in targets], inputs, 1)
+            return [*lines, *_write_call(f"{_INDENT}return {self._node.node_id}", arguments, "")]
+        around = ("return new_objects(", ")") if self._has_shared_outputs() else ("return ", "")
+        return ["@exact_entry", *lines, *taking, *_write_call(f"{_INDENT}{around[0]}RUN", arguments, around[1])]
 
-    def _taking(self, inputs: str, key: str, targets: Sequence[tuple[ir.Input, str]]) -> Iterator[str]:
-        """Inputs that are values already, one after another; any that is none sends all of them to be read."""
+    def _write_fast_path(self, inputs: str, key: str, targets: Sequence[tuple[ir.Input, str]]) -> Iterator[str]:
+        """Write the path for plain inputs; any other object sends all inputs to `read_inputs`."""
         if not targets:
-            yield from _read([], inputs, 1)
+            yield from _write_read([], inputs, 1)
             return
         yield f"{_INDENT}try:"
-        optional = [each.name for each, _ in targets if _may_be_absent(each)]
-        yield from self._names(inputs, key, len(targets), optional, _TARGETS)
+        optional = [each.name for each, _ in targets if _is_optional(each)]
+        yield from self._write_name_check(inputs, key, len(targets), optional, _TARGETS)
         for each, target in targets:
-            found = f"{inputs}[{string_literal(each.name)}]"
-            if _may_be_absent(each):
-                default = self._literal(each.type, each.default)
-                found = f"{found} if {string_literal(each.name)} in {inputs} else {default}"
-            value, lines = self._value(target, each.type, _TARGETS)
-            is_told = (
+            found = f"{inputs}[{write_string(each.name)}]"
+            if _is_optional(each):
+                default = "" if each.default is None else f", {self._write_default(each)}"
+                found = f"get_entry({inputs}, {write_string(each.name)}{default})"
+            value, lines = self._write_value(target, each.type, _TARGETS)
+            is_member_default = (
                 isinstance(each.type, Enum) and each.default is not None
             )  # else it is any string to a type checker
-            yield from _assigned(f"{target}: Any" if is_told else target, found, _TARGETS)
+            yield from _write_assignment(f"{target}: Any" if is_member_default else target, found, _TARGETS)
             yield from lines
             if value != target:
-                yield from _assigned(target, value, _TARGETS)
+                yield from _write_assignment(target, value, _TARGETS)
         yield f"{_INDENT}except NOT_PLAIN:"
-        yield from _read([target for _, target in targets], inputs, _TARGETS)
+        yield from _write_read([target for _, target in targets], inputs, _TARGETS)
 
-    def _arguments(self, targets: Sequence[tuple[ir.Input, str]]) -> list[str]:
-        """By position, or by keyword where the function takes its inputs so."""
-        absent = [_may_be_absent(each) for each, _ in targets]
+    def _write_arguments(self, targets: Sequence[tuple[ir.Input, str]]) -> list[str]:
+        """Write arguments by position, or by keyword where the function requires it."""
+        absent = [_is_optional(each) for each, _ in targets]
         if all(not a or b for a, b in pairwise(absent)):
             return [target for _, target in targets]
         return [f"{self._naming.name('input', each.name)}={target}" for each, target in targets]
 
-    def _shares(self) -> bool:
+    def _has_shared_outputs(self) -> bool:
         """True where an output may be json, or share an object with another one or with a constant: then callers get
         new objects."""
         return any(mentions(each.type, JSON) or is_changeable(each.type) for each in self._node.outputs)
 
     # -- values -----------------------------------------------------------------------------------
 
-    def _names(self, given: str, key: str, count: int, optional: Sequence[str], depth: int) -> Iterator[str]:
-        """A dict under plain names, as many as there are to know."""
-        # SEMANTICS: a look-up would call what a subclass of str overrides, so the names come first.
+    def _write_name_check(self, given: str, key: str, count: int, optional: Sequence[str], depth: int) -> Iterator[str]:
+        """Write the test of the keys of a dict: plain strings, and as many as declared."""
+        # SEMANTICS: a look-up would call methods of a subclass of str, so the names are tested first.
         indent = _INDENT * depth
         yield f"{indent}if type({given}) is not dict:"
         yield f"{indent}{_INDENT}raise NotPlain"
         yield f"{indent}for {key} in {given}:"
         yield f"{indent}{_INDENT}if type({key}) is not str:"
         yield f"{indent}{_INDENT * 2}raise NotPlain"
-        present = [f"({string_literal(name)} in {given})" for name in optional]
-        yield from _sum_test(f"{indent}if len({given}) != ", [str(count - len(optional)), *present], indent)
+        present = [f"({write_string(name)} in {given})" for name in optional]
+        yield from _write_length_test(f"{indent}if len({given}) != ", [str(count - len(optional)), *present], indent)
         yield f"{indent}{_INDENT}raise NotPlain"
 
-    def _value(self, target: str, type_: Type, depth: int) -> tuple[str, list[str]]:
-        """The expression of a value that a name has the object of, and the statements that check it first."""
+    def _write_value(self, target: str, type_: Type, depth: int) -> tuple[str, list[str]]:
+        """Write the value of an object that a name holds, and the statements that check it first."""
         is_optional = isinstance(type_, OptionalOf)
         inner = type_.inner if isinstance(type_, OptionalOf) else type_
         if is_optional and isinstance(inner, ArrayOf):
-            return f"read_value({string_literal(type_text(type_))}, {target})", []
-        value, tests = self._checked(target, inner)
+            return f"read_value({write_string(type_text(type_))}, {target})", []
+        value, tests = self._write_check(target, inner)
         if is_optional and value != target:
             value = f"None if {target} is None else {value}"
-        lines = _if_any(tests, f"{target} is not None" if is_optional else None, depth)
+        lines = _write_if_any(tests, f"{target} is not None" if is_optional else None, depth)
         return value, lines
 
-    def _checked(self, target: str, type_: Type) -> tuple[str, list[str]]:
-        """The value, and what the object must not be."""
+    def _write_check(self, target: str, type_: Type) -> tuple[str, list[str]]:
+        """Write the value, and the tests that refuse an object."""
         if type_ == DECIMAL:
-            zero = self._literal(DECIMAL, Decimal(0))
+            zero = self._write_literal(DECIMAL, Decimal(0))
             return f"{target} + {zero}", [f"type({target}) is not Decimal", f"not is_finite({target})"]
         if type_ == INTEGER:
             return target, [f"type({target}) is not int", f"{target} < MIN_INTEGER", f"{target} > MAX_INTEGER"]
@@ -238,32 +244,32 @@ class EntryWriter:
             is_text = f"not (is_ascii({target}) or is_text({target}))"
             return target, [f"type({target}) is not str", is_text, f"len({target}) > MAX_TEXT"]
         match type_:
-            case Enum() if (members := _members(type_)) is not None:
+            case Enum() if (members := _write_members(type_)) is not None:
                 return target, [f"type({target}) is not str", f"{target} not in {members}"]
             case Record():
-                return f"{self._reader_of(type_)}({target})", []
-            case ArrayOf(element) if (read := self._item(element)) is not None:
+                return f"{self._find_reader(type_)}({target})", []
+            case ArrayOf(element) if (read := self._write_item_reader(element)) is not None:
                 tests = [f"type({target}) is not list", f"len({target}) > MAX_ENTRIES"]
                 return f"[{read} for item in {target}]", tests
             case _:
-                return f"read_value({string_literal(type_text(type_))}, {target})", []
+                return f"read_value({write_string(type_text(type_))}, {target})", []
 
-    def _item(self, type_: Type) -> str | None:
-        """What reads the item of an array; None for items that are arrays, sets or maps themselves."""
+    def _write_item_reader(self, type_: Type) -> str | None:
+        """Write the call that reads an item of an array; None for items that are collections."""
         if type_ in _READERS:
             return f"{_READERS[type_]}(item)"
         match type_:
-            case Enum() if _members(type_) is not None:
-                return f"read_member(item, {_tuple(type_)})"
+            case Enum() if _write_members(type_) is not None:
+                return f"read_member(item, {_write_tuple(type_)})"
             case Record():
-                return f"{self._reader_of(type_)}(item)"
+                return f"{self._find_reader(type_)}(item)"
             case _:
                 return None
 
-    def _reader_of(self, record: Record) -> str:
-        return self._readers[code_of(self._types.annotation(record))][0]
+    def _find_reader(self, record: Record) -> str:
+        return self._readers[render_code(self._types.write_annotation(record))][0]
 
-    def _own_scope(self) -> _Scope:
+    def _open_scope(self) -> _Scope:
         return _Scope(self._naming, {*self.functions, "Success", "item"})
 
 
@@ -276,11 +282,11 @@ _READERS: dict[Type, str] = {
 
 
 class _Scope:
-    """The names of one function: free of those of others, apart from what every function here mentions."""
+    """The names of one function: independent of other functions, except for shared names."""
 
     def __init__(self, naming: Naming, reserved: set[str]) -> None:
         self._naming = naming
-        self._apart = naming.apart()
+        self._apart = naming.enter_function()
         self._reserved = reserved | OWN_NAMES
 
     def __enter__(self) -> None:
@@ -292,49 +298,42 @@ class _Scope:
         self._apart.__exit__(None, None, None)
 
 
-def _tuple(enum: Enum) -> str:
-    members = ", ".join(string_literal(member) for member in enum.members)
+def _write_tuple(enum: Enum) -> str:
+    members = ", ".join(write_string(member) for member in enum.members)
     return f"({members}{',' * (len(enum.members) == 1)})"
 
 
-def _may_be_absent(each: ir.Input) -> bool:
+def _is_optional(each: ir.Input) -> bool:
     return each.default is not None or isinstance(each.type, OptionalOf)
 
 
-def _members(enum: Enum) -> str | None:
-    """The members as Python compares best with; None for so many that nobody would read them here."""
-    text = f"{{{', '.join(string_literal(member) for member in enum.members)}}}"
+def _write_members(enum: Enum) -> str | None:
+    """Write the members as a set; None where they are too many for one line."""
+    text = f"{{{', '.join(write_string(member) for member in enum.members)}}}"
     return text if len(text) <= WIDTH - 40 else None
 
 
 # -- layout ---------------------------------------------------------------------------------------
 
 
-def _if_any(tests: Sequence[str], unless: str | None, depth: int) -> list[str]:
-    """`if a or b: raise NotPlain`, on one line or one test a line."""
+def _write_if_any(tests: Sequence[str], unless: str | None, depth: int) -> list[str]:
+    """`if a or b: raise NotPlain`."""
     if not tests:
         return []
     indent = _INDENT * depth
     either = " or ".join(tests)
     test = either if unless is None else f"{unless} and ({either})" if len(tests) > 1 else f"{unless} and {either}"
-    line = f"{indent}if {test}:"
-    if len(line) <= WIDTH:
-        return [line, f"{indent}{_INDENT}raise NotPlain"]
-    first, *others = tests
-    if unless is not None:
-        return [f"{indent}if {unless}:", *_if_any(tests, None, depth + 1)]
-    rows = [f"{indent}{_INDENT}{first}", *(f"{indent}{_INDENT}or {each}" for each in others)]
-    return [f"{indent}if (", *rows, f"{indent}):", f"{indent}{_INDENT}raise NotPlain"]
+    return [f"{indent}if {test}:", f"{indent}{_INDENT}raise NotPlain"]
 
 
-def _assigned(target: str, value: str, depth: int) -> list[str]:
+def _write_assignment(target: str, value: str, depth: int) -> list[str]:
     line = f"{_INDENT * depth}{target} = {value}"
     if len(line) <= WIDTH or " if " not in value:
         return [line]
     return [f"{_INDENT * depth}{target} = (", f"{_INDENT * (depth + 1)}{value}", f"{_INDENT * depth})"]
 
 
-def _read(targets: Sequence[str], inputs: str, depth: int) -> list[str]:
+def _write_read(targets: Sequence[str], inputs: str, depth: int) -> list[str]:
     """`a, b = read_inputs(INPUTS, inputs)`."""
     indent = _INDENT * depth
     if not targets:
@@ -350,7 +349,7 @@ def _read(targets: Sequence[str], inputs: str, depth: int) -> list[str]:
     ]
 
 
-def _sum_test(head: str, terms: Sequence[str], indent: str) -> list[str]:
+def _write_length_test(head: str, terms: Sequence[str], indent: str) -> list[str]:
     """`if len(x) != 5 + ("flagged" in x):`, broken by its terms where it is too long."""
     line = f"{head}{' + '.join(terms)}:"
     if len(line) <= WIDTH:
@@ -359,7 +358,7 @@ def _sum_test(head: str, terms: Sequence[str], indent: str) -> list[str]:
     return [f"{head}(", *rows, f"{indent}):"]
 
 
-def _call(head: str, arguments: Sequence[str], end: str) -> list[str]:
+def _write_call(head: str, arguments: Sequence[str], end: str) -> list[str]:
     """A call on one line, or with one argument a line."""
     line = f"{head}({', '.join(arguments)}){end}"
     if len(line) <= WIDTH:
@@ -368,7 +367,7 @@ def _call(head: str, arguments: Sequence[str], end: str) -> list[str]:
     return [f"{head}(", *(f"{indent}{_INDENT}{each}," for each in arguments), f"{indent}){end}"]
 
 
-def _display(head: str, entries: Sequence[str]) -> list[str]:
+def _write_dict(head: str, entries: Sequence[str]) -> list[str]:
     """A dict on one line, or with one entry a line."""
     line = f"{head}{{{', '.join(entries)}}}"
     if len(line) <= WIDTH:

@@ -3,11 +3,14 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from typing import Any
 
 import libcst as cst
 
+from vesper.codegen.first_use import find_first_use
 from vesper.codegen.layout.python_expression import (
     AND,
     ATOM,
@@ -20,17 +23,18 @@ from vesper.codegen.layout.python_expression import (
     SIGN,
     SUM,
     TERNARY,
-    Written,
-    in_parentheses,
-    negated,
-    string_literal,
+    PythonExpression,
+    add_parentheses,
+    negate,
+    write_string,
 )
-from vesper.codegen.loops import LoopWriter, members_of
+from vesper.codegen.loops import LoopWriter, write_members
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.negative_zero import may_be_negative_zero
 from vesper.codegen.ranges import cannot_overflow
-from vesper.codegen.scalars import scalar_literal
+from vesper.codegen.same import is_same_path
+from vesper.codegen.scalars import write_scalar
 from vesper.codegen.spelling import (
     BY_EQUALITY,
     BY_ORDER,
@@ -79,17 +83,32 @@ _COMPARE: dict[str, cst.BaseCompOp] = {
     "in": cst.In(),
 }
 
+_CONSTANT: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
 
 class ExpressionWriter(LoopWriter):
-    """Writes the expressions of one function and remembers what must be known about them."""
+    """Write the expressions of one function and record the decimals, kernels and places they use."""
 
     def __init__(self, naming: Naming, types: TypeWriter, traced: bool, metering: Metering) -> None:
         self.naming = naming
         self._types = types
-        self.traced = traced
+        self.is_traced = traced
         self.metering = metering
-        self._atoms: dict[int, ir.Expression] = {}
-        """Locals that are another name for a name or a literal, with what they stand for."""
+        self.atoms: dict[int, ir.Expression] = {}
+        """Locals that are aliases of a name or a literal, with their target."""
+        self._bound_at_first_use: dict[int, ir.Let] = {}
+        """Locals whose value is written where they are first read."""
+        self._used_once: set[int] = set()
+        """Those of them that are read nowhere else, and need no name."""
+        self.iterable_depth = 0
+        """How many iterables of comprehensions are being written: Python takes no assignment in one."""
         self.decimals: dict[str, Decimal] = {}
         """Decimal literals by the name that the module gives them."""
         self.kernels: set[str] = set()
@@ -99,145 +118,172 @@ class ExpressionWriter(LoopWriter):
         self.ends: dict[cst.BaseExpression, int] = {}
         """Statements that end the node with a broken clause or an error, with the line of the node they stand for."""
 
-    def write(self, expression: ir.Expression) -> Written:
+    def write(self, expression: ir.Expression) -> PythonExpression:
         match expression:
             case ir.Literal():
-                return self.value(expression.value, expression)
+                return self.write_literal(expression.type, expression.value)
             case ir.Ref():
-                return Written(cst.Name(self.naming.name(expression.kind, expression.name)), ATOM)
+                return PythonExpression(cst.Name(self.naming.name(expression.kind, expression.name)), ATOM)
             case ir.Logical():
-                return self._logical(expression)
+                return self._write_logical(expression)
             case ir.If():
-                return self._ternary(expression)
+                return self._write_ternary(expression)
             case ir.Call():
-                return self._call(expression)
+                return self._write_call(expression)
             case ir.Local():
-                if expression.number in self._atoms:
-                    return self.write(self._atoms[expression.number])
-                return Written(cst.Name(self.naming.local(expression.number, expression.name)), ATOM)
+                if expression.number in self.atoms:
+                    return self.write(self.atoms[expression.number])
+                if expression.number in self._bound_at_first_use:
+                    return self._write_first_use(self._bound_at_first_use.pop(expression.number))
+                return PythonExpression(cst.Name(self.naming.name_local(expression.number, expression.name)), ATOM)
             case ir.Let():
-                return self._let(expression)
+                return self._write_let(expression)
             case ir.For():
-                return self.loop(expression)
+                return self.write_loop(expression)
             case ir.Array():
-                items = [cst.Element(self.stored(item).node) for item in expression.items]
-                return Written(cst.List(items), ATOM)
+                items = [cst.Element(self.write_stored(item).node) for item in expression.items]
+                return PythonExpression(cst.List(items), ATOM)
             case ir.RecordValue():
-                return self.made(expression.type, [(name, self.stored(value)) for name, value in expression.fields])
+                return self.write_record(
+                    expression.type, [(name, self.write_stored(value)) for name, value in expression.fields]
+                )
             case ir.Field():
-                base = self.inside(expression.of, ATOM)
-                return Written(_item(base, cst.SimpleString(string_literal(expression.name))), ATOM)
+                base = self.write_operand(expression.of, ATOM)
+                return PythonExpression(_write_item(base, cst.SimpleString(write_string(expression.name))), ATOM)
             case ir.Now():
-                return Written(cst.Name("now"), ATOM)
+                return PythonExpression(cst.Name("now"), ATOM)
             case ir.Result():
                 raise AssertionError("a result stands only where its statement names it")
 
-    def stored(self, expression: ir.Expression) -> Written:
-        """A value as a name, a collection or a record may hold it: zero has no sign."""
+    def write_stored(self, expression: ir.Expression) -> PythonExpression:
+        """Write a value that a name, a collection or a record holds: zero has no sign."""
         written = self.write(expression)
         if without_null(expression.type) == DECIMAL and may_be_negative_zero(expression):
-            return Written(cst.Call(cst.Name("unsigned_zero"), [cst.Arg(written.node)]), ATOM)
+            return PythonExpression(cst.Call(cst.Name("unsigned_zero"), [cst.Arg(written.node)]), ATOM)
         return written
 
-    def made(self, type_: Type, entries: Sequence[tuple[str, Written]]) -> Written:
-        """A record by its class, so that readers and type checkers know what it is: `Plan(total=total)`."""
+    def write_record(self, type_: Type, entries: Sequence[tuple[str, PythonExpression]]) -> PythonExpression:
+        """Write a record by its class, which readers and type checkers know: `Plan(total=total)`."""
         assert isinstance(type_, Record)
-        arguments = [cst.Arg(self.record(entries))]
+        arguments = [cst.Arg(self.write_dict(entries))]
         if has_plain_fields(type_):
             arguments = [cst.Arg(each.node, keyword=cst.Name(name), equal=EQUAL) for name, each in entries]
-        return Written(cst.Call(cst.Name(self._types.record(type_)), arguments), ATOM)
+        return PythonExpression(cst.Call(cst.Name(self._types.write_record_class(type_)), arguments), ATOM)
 
-    def plain(self, expression: ir.Expression) -> Written:
-        """A value for which only its shape matters, not the names of its types: records are dicts."""
+    def write_plain(self, expression: ir.Expression) -> PythonExpression:
+        """Write a value whose class does not matter: records are dicts."""
         match expression:
             case ir.RecordValue(fields=fields):
-                return Written(self.record([(name, self.plain(value)) for name, value in fields]), ATOM)
+                return PythonExpression(
+                    self.write_dict([(name, self.write_plain(value)) for name, value in fields]), ATOM
+                )
             case ir.Array(items=items):
-                return Written(cst.List([cst.Element(self.plain(item).node) for item in items]), ATOM)
+                return PythonExpression(cst.List([cst.Element(self.write_plain(item).node) for item in items]), ATOM)
             case ir.Call(op="optional.some", args=(value,)):
-                return self.plain(value)
+                return self.write_plain(value)
             case _:
-                return self.stored(expression)
+                return self.write_stored(expression)
 
-    def record(self, entries: Sequence[tuple[str, Written]]) -> cst.Dict:
-        return cst.Dict([cst.DictElement(cst.SimpleString(string_literal(key)), each.node) for key, each in entries])
+    def write_dict(self, entries: Sequence[tuple[str, PythonExpression]]) -> cst.Dict:
+        return cst.Dict([cst.DictElement(cst.SimpleString(write_string(key)), each.node) for key, each in entries])
 
-    def marked(self, expression: ir.Expression, written: Written) -> Written:
-        """In the traced form, the expression inside `mark(index, …)`."""
-        if not self.traced:
+    def add_mark(self, expression: ir.Expression, written: PythonExpression) -> PythonExpression:
+        """Wrap an expression in `mark(index, …)` in the traced form."""
+        if not self.is_traced:
             return written
         arguments = [cst.Arg(cst.Integer(str(expression.index))), cst.Arg(written.node)]
-        return Written(cst.Call(cst.Name("mark"), arguments), ATOM)
+        return PythonExpression(cst.Call(cst.Name("mark"), arguments), ATOM)
 
-    def condition(self, expression: ir.Expression) -> Written:
-        return self.marked(expression, self.write(expression))
+    def write_condition(self, expression: ir.Expression) -> PythonExpression:
+        return self.add_mark(expression, self.write(expression))
 
-    def opposite(self, written: Written) -> Written:
-        opposite = negated(written)
+    def write_opposite(self, written: PythonExpression) -> PythonExpression:
+        opposite = negate(written)
         node = opposite.node
         if isinstance(node, cst.UnaryOperation):
-            self.moved(written.node, node.expression)
+            self.move_site(written.node, node.expression)
         return opposite
 
-    def value(self, value: Value, of: ir.Literal | ir.Constant) -> Written:
-        """A literal value; decimals are named once for the module, so that no call builds them again."""
-        return self.literal(of.type, value)
+    def find_locals(self, expression: ir.Expression) -> set[int]:
+        """Find the locals that an expression reads, directly or through aliases."""
+        read: set[int] = set()
+        for each in ir.walk(expression):
+            while isinstance(each, ir.Local) and each.number in self.atoms:
+                each = self.atoms[each.number]
+            read |= {part.number for part in ir.walk(each) if isinstance(part, ir.Local)}
+        return read
 
-    def literal(self, type_: Type, value: Value) -> Written:
+    def write_literal(self, type_: Type, value: Value) -> PythonExpression:
+        """Write a literal; the module names each decimal once, so that no call builds it again."""
         if value is None:
-            return Written(cst.Name("None"), ATOM)
+            return PythonExpression(cst.Name("None"), ATOM)
         if isinstance(value, bool):
-            return Written(cst.Name(str(value)), ATOM)
+            return PythonExpression(cst.Name(str(value)), ATOM)
         if isinstance(value, int):
             digits = cst.Integer(str(abs(value)))
-            return Written(digits, ATOM) if value >= 0 else Written(cst.UnaryOperation(cst.Minus(), digits), SIGN)
+            return (
+                PythonExpression(digits, ATOM)
+                if value >= 0
+                else PythonExpression(cst.UnaryOperation(cst.Minus(), digits), SIGN)
+            )
         if isinstance(value, Decimal):
-            name = self.naming.decimal(value)
+            name = self.naming.name_decimal(value)
             self.decimals[name] = value
-            return Written(cst.Name(name), ATOM)
+            return PythonExpression(cst.Name(name), ATOM)
         if isinstance(value, str):
-            return Written(cst.SimpleString(string_literal(value)), ATOM)
-        scalar = scalar_literal(value)
+            return PythonExpression(cst.SimpleString(write_string(value)), ATOM)
+        scalar = write_scalar(value)
         if scalar is not None:
-            return Written(scalar, SIGN if isinstance(scalar, cst.UnaryOperation) else ATOM)
-        return Written(self._collection_literal(without_null(type_), value), ATOM)
+            return PythonExpression(scalar, SIGN if isinstance(scalar, cst.UnaryOperation) else ATOM)
+        return PythonExpression(self._write_collection(without_null(type_), value), ATOM)
 
-    def _collection_literal(self, type_: Type, value: Value) -> cst.BaseExpression:
+    def _write_collection(self, type_: Type, value: Value) -> cst.BaseExpression:
         match type_, value:
             case SetOf(element), frozenset():
-                members = [cst.Element(self.literal(element, each).node) for each in in_order(element, value)]
+                members = [cst.Element(self.write_literal(element, each).node) for each in in_order(element, value)]
                 return cst.Call(cst.Name("frozenset"), [cst.Arg(cst.Set(members))] if members else [])
             case ArrayOf(element), list():
-                return cst.List([cst.Element(self.literal(element, each).node) for each in value])
+                return cst.List([cst.Element(self.write_literal(element, each).node) for each in value])
             case MapOf(key, of), dict():
                 return cst.Dict(
                     [
-                        cst.DictElement(self.literal(key, each).node, self.literal(of, found).node)
+                        cst.DictElement(self.write_literal(key, each).node, self.write_literal(of, found).node)
                         for each, found in value.items()
                     ]
                 )
             case Record(fields), dict():
-                return self.record([(name, self.literal(field, value[name])) for name, field in fields])
+                return self.write_dict([(name, self.write_literal(field, value[name])) for name, field in fields])
             case _:
                 raise AssertionError(f"{value!r} is no {type_}")
 
     # -- forms ------------------------------------------------------------------------------------
 
-    def _logical(self, expression: ir.Logical) -> Written:
-        binds, operator = (AND, cst.And()) if expression.kind == "and" else (OR, cst.Or())
-        # Python would need no parentheses around an `and` in an `or`; people do.
+    def _write_logical(self, expression: ir.Logical) -> PythonExpression:
+        binds, word = (AND, cst.And()) if expression.kind == "and" else (OR, cst.Or())
+        # Python needs no parentheses around an `and` in an `or`; they help readers.
         tight = NOT if expression.kind == "or" else binds
-        left = self.inside(expression.left, tight if _is_and(expression.left) else binds)
-        right = self.inside(expression.right, tight if _is_and(expression.right) else binds + 1)
-        return Written(cst.BooleanOperation(left, operator, right), binds)
+        left = self.write_operand(expression.left, tight if _is_and(expression.left) else binds)
+        right = self.write_operand(expression.right, tight if _is_and(expression.right) else binds + 1)
+        if expression.kind == "and" and (chained := _chain_comparisons(left, right)) is not None:
+            return PythonExpression(chained, COMPARISON)
+        if (member := _merge_equalities(left, right, expression.kind)) is not None:
+            return PythonExpression(member, COMPARISON)
+        return PythonExpression(cst.BooleanOperation(left, word, right), binds)
 
-    def _ternary(self, expression: ir.If) -> Written:
-        test = in_parentheses(self.condition(expression.condition), OR)
-        then = self.inside(expression.then, OR)
-        otherwise = self.inside(expression.otherwise, TERNARY)
-        return Written(cst.IfExp(test=test, body=then, orelse=otherwise), TERNARY)
+    def _write_ternary(self, expression: ir.If) -> PythonExpression:
+        extreme = None if self.is_traced else _find_extreme(expression)
+        if extreme is not None:  # the condition is observed in the traced form alone
+            name, *both = extreme
+            return PythonExpression(cst.Call(cst.Name(name), [cst.Arg(self.write(each).node) for each in both]), ATOM)
+        condition = self.write_condition(expression.condition)
+        if isinstance(condition.node, cst.Name) and condition.node.value in ("True", "False"):
+            return self.write(expression.then if condition.node.value == "True" else expression.otherwise)
+        test = add_parentheses(condition, OR)
+        then = self.write_operand(expression.then, OR)
+        otherwise = self.write_operand(expression.otherwise, TERNARY)
+        return PythonExpression(cst.IfExp(test=test, body=then, orelse=otherwise), TERNARY)
 
-    def _call(self, call: ir.Call) -> Written:
+    def _write_call(self, call: ir.Call) -> PythonExpression:
         spelling: Spelling | None = SPELLINGS.get(call.op)
         is_plain = all(has_plain_equality(type_) for type_ in call.of)
         if call.op in EQUALITIES and is_plain:
@@ -247,48 +293,62 @@ class ExpressionWriter(LoopWriter):
         if call.op in ("optional.equal", "optional.not_equal") and _is_null(call.args[-1]):
             spelling = IsNone(is_negated=call.op == "optional.not_equal")
         match spelling:
+            case Infix(sign) if sign in _CONSTANT and len(constants := self._find_constants(call)) == len(call.args):
+                written = PythonExpression(cst.Name(str(_CONSTANT[sign](*constants))), ATOM)
             case Infix(sign) if sign in _COMPARE:
                 # SEMANTICS: Python chains comparisons; one inside another always gets parentheses.
-                left, right = (self.inside(argument, SUM) for argument in _operands(call))
+                left, right = (self.write_operand(argument, SUM) for argument in _select_operands(call))
                 comparison = cst.Comparison(left, [cst.ComparisonTarget(_COMPARE[sign], right)])
-                written = Written(comparison, COMPARISON)
+                written = PythonExpression(comparison, COMPARISON)
             case Infix(sign):
-                operator, binds = _BINARY[sign]
-                first, second = _operands(call)
-                left = self.inside(first, binds)
-                right = self.inside(second, binds + 1)
-                written = Written(cst.BinaryOperation(left, operator, right), binds)
+                sign_, binds = _BINARY[sign]
+                first, second = _select_operands(call)
+                left = self.write_operand(first, binds)
+                right = self.write_operand(second, binds + 1)
+                written = PythonExpression(cst.BinaryOperation(left, sign_, right), binds)
             case Prefix("not"):
-                written = self.opposite(self.write(call.args[0]))
+                written = self.write_opposite(self.write(call.args[0]))
             case Prefix():
-                written = Written(cst.UnaryOperation(cst.Minus(), self.inside(call.args[0], SIGN)), SIGN)
+                written = PythonExpression(
+                    cst.UnaryOperation(cst.Minus(), self.write_operand(call.args[0], SIGN)), SIGN
+                )
             case Itself():
                 return self.write(call.args[0])
             case Item():
-                entries, key = self.inside(call.args[0], ATOM), self.stored(call.args[1]).node
-                written = Written(_item(entries, key), ATOM)
+                entries, key = self.write_operand(call.args[0], ATOM), self.write_stored(call.args[1]).node
+                written = PythonExpression(_write_item(entries, key), ATOM)
             case IsNone(is_negated):
-                operand = self.inside(call.args[0], SUM)
-                asks = cst.IsNot() if is_negated else cst.Is()
-                comparison = cst.Comparison(operand, [cst.ComparisonTarget(asks, cst.Name("None"))])
-                written = Written(comparison, COMPARISON)
+                operand = self.write_operand(call.args[0], SUM)
+                identity = cst.IsNot() if is_negated else cst.Is()
+                comparison = cst.Comparison(operand, [cst.ComparisonTarget(identity, cst.Name("None"))])
+                written = PythonExpression(comparison, COMPARISON)
             case Function(name):
-                written = self._function(name, call)
+                written = self._write_function(name, call)
             case _:
                 self.kernels.add(call.op)
-                written = self._function(kernel_name(call.op), call, *_told(call))
+                written = self._write_function(kernel_name(call.op), call, *_write_type_arguments(call))
         if call.op in CHECKED and not cannot_overflow(call):
-            written = Written(cst.Call(cst.Name("checked"), [cst.Arg(written.node)]), ATOM)
+            written = PythonExpression(cst.Call(cst.Name("checked"), [cst.Arg(written.node)]), ATOM)
         if OPERATIONS[call.op].raises:
             self.sites[written.node] = call.index
         return written
 
+    def _find_constants(self, call: ir.Call) -> list[int | str]:
+        """Find the operands that are literals; a comparison of two literals is decided here."""
+        found: list[int | str] = []
+        for operand in call.args:
+            while isinstance(operand, ir.Local) and operand.number in self.atoms:
+                operand = self.atoms[operand.number]
+            if isinstance(operand, ir.Literal) and isinstance(operand.value, int | str):
+                found.append(operand.value)
+        return found
+
     # -- names bound on the way, and loops ---------------------------------------------------------
 
     def is_atom(self, let: ir.Let) -> bool:
-        """True for a name that is bound to a name or a literal: Python can write that itself wherever it is used."""
+        """True for a LET that binds an alias; its target is then written wherever the name is used."""
         value = let.value
-        while True:  # a field of one is as good: it holds what it holds; and so is what is known not to be null
+        while True:  # a field of an atom is an atom, and so is an unwrapped one
             if isinstance(value, ir.Field):
                 value = value.of
             elif isinstance(value, ir.Call) and isinstance(SPELLINGS.get(value.op), Itself):
@@ -299,42 +359,147 @@ class ExpressionWriter(LoopWriter):
             isinstance(value, ir.Literal) and isinstance(value.value, bool | int | Decimal | str)
         )
         if is_atom:
-            self._atoms[let.local] = let.value
+            self.atoms[let.local] = let.value
         return is_atom
 
-    def _let(self, let: ir.Let) -> Written:
-        """`[body for name in [value]][0]`: Python has no shorter expression that evaluates a value first and once."""
+    def _write_let(self, let: ir.Let) -> PythonExpression:
+        """Bind a name inside of an expression: `0 if (value := get(key)) is None else value`.
+
+        The value is evaluated before the body. Where the body reads the name before anything that can be observed, the
+        value stands there; elsewhere it is the first part of a tuple, or the item of a generator where Python takes no
+        assignment.
+        """
         if self.is_atom(let):
             return self.write(let.body)
-        target = cst.Name(self.naming.local(let.local, let.name))
-        value = cst.List([cst.Element(self.stored(let.value).node)])
-        loop = cst.CompFor(target=target, iter=value)
-        return Written(_item(cst.ListComp(self.write(let.body).node, loop), cst.Integer("0")), ATOM)
+        uses = sum(isinstance(each, ir.Local) and each.number == let.local for each in ir.walk(let.body))
+        first_use = find_first_use(let.body, let.local)
+        if first_use == "operand" and (uses == 1 or not self.iterable_depth):
+            self._bound_at_first_use[let.local] = let
+            if uses == 1:
+                self._used_once.add(let.local)
+            return self.write(let.body)
+        if first_use == "iterable" and uses == 1:
+            self._bound_at_first_use[let.local] = let
+            self._used_once.add(let.local)
+            return self.write(let.body)
+        if self.iterable_depth:
+            target = cst.Name(self.naming.name_local(let.local, let.name))
+            loop = cst.CompFor(target=target, iter=cst.List([cst.Element(self.write_stored(let.value).node)]))
+            generator = cst.GeneratorExp(self.write(let.body).node, loop, lpar=[], rpar=[])
+            return PythonExpression(cst.Call(cst.Name("next"), [cst.Arg(generator)]), ATOM)
+        value = self._write_assignment(let).with_changes(lpar=[], rpar=[])
+        both = cst.Tuple([cst.Element(value), cst.Element(self.write(let.body).node)])
+        return PythonExpression(_write_item(both, cst.Integer("1")), ATOM)
 
-    def _function(self, name: str, call: ir.Call, *more: cst.BaseExpression) -> Written:
-        # A kernel may give an argument back or put it in a collection, so it takes what could be stored.
-        written = self.plain if call.op in BY_TYPE else self.stored
+    def _write_first_use(self, let: ir.Let) -> PythonExpression:
+        """Write the first use of a local: its value, under its name where it is read again."""
+        if let.local in self._used_once:
+            return self.write_stored(let.value)
+        return PythonExpression(self._write_assignment(let), ATOM)
+
+    def _write_assignment(self, let: ir.Let) -> cst.NamedExpr:
+        value = self.write_stored(let.value).node
+        target = cst.Name(self.naming.assign_local(let.local, let.name, type_text(let.value.type)))
+        return cst.NamedExpr(target, value, lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+    def _write_function(self, name: str, call: ir.Call, *more: cst.BaseExpression) -> PythonExpression:
+        # A kernel may return an argument or store it in a collection, so zero has no sign here.
+        written = self.write_plain if call.op in BY_TYPE else self.write_stored
         arguments = [*(written(argument).node for argument in call.args), *more]
-        return Written(cst.Call(cst.Name(name), [cst.Arg(argument) for argument in arguments]), ATOM)
+        return PythonExpression(cst.Call(cst.Name(name), [cst.Arg(argument) for argument in arguments]), ATOM)
 
-    def inside(self, expression: ir.Expression, binds: int) -> cst.BaseExpression:
-        """The operand of a form that binds this tight."""
+    def write_operand(self, expression: ir.Expression, binds: int) -> cst.BaseExpression:
+        """Write the operand of a form that binds this tight."""
         written = self.write(expression)
-        wrapped = in_parentheses(written, binds)
-        self.moved(written.node, wrapped)
+        wrapped = add_parentheses(written, binds)
+        self.move_site(written.node, wrapped)
         return wrapped
 
-    def moved(self, old: cst.BaseExpression, new: cst.BaseExpression) -> None:
-        """An expression was replaced by one that only looks different; its site goes with it."""
+    def move_site(self, old: cst.BaseExpression, new: cst.BaseExpression) -> None:
+        """Move the site of an expression that was replaced by an equal one."""
         if old in self.sites:
             self.sites[new] = self.sites.pop(old)
+
+
+def _merge_equalities(left: cst.BaseExpression, right: cst.BaseExpression, kind: str) -> cst.Comparison | None:
+    """Write `a == "x" or a == "y"` as `a in ("x", "y")`, and its opposite; None for anything else."""
+    equal, member = (cst.Equal, cst.In) if kind == "or" else (cst.NotEqual, cst.NotIn)
+    match left, right:
+        case (
+            cst.Comparison(left=cst.Name() as name, comparisons=[first], lpar=[]),
+            cst.Comparison(left=cst.Name() as again, comparisons=[second], lpar=[]),
+        ) if name.value == again.value and isinstance(second.operator, equal):
+            members = _find_members(first, equal, member)
+            if members is None or not isinstance(second.comparator, cst.SimpleString | cst.Integer):
+                return None
+            all_of_them = cst.Tuple([*members, cst.Element(second.comparator)])
+            return cst.Comparison(name, [cst.ComparisonTarget(member(), all_of_them)])
+        case _:
+            return None
+
+
+def _find_members(
+    target: cst.ComparisonTarget, equal: type[cst.BaseCompOp], member: type[cst.BaseCompOp]
+) -> list[cst.BaseElement] | None:
+    """Return the literals that a comparison names; None where it compares with anything else."""
+    if isinstance(target.operator, equal) and isinstance(target.comparator, cst.SimpleString | cst.Integer):
+        return [cst.Element(target.comparator)]
+    if isinstance(target.operator, member) and isinstance(target.comparator, cst.Tuple):
+        return list(target.comparator.elements)
+    return None
+
+
+_COMPARED = ("integer", "decimal", "text", "date", "timestamp", "duration")
+_EXTREMES = {
+    # The operation, whether the left side is taken where it holds; the sides in the order in which equal ones count.
+    ("greater", True): ("max", 1, 0),
+    ("less", True): ("min", 1, 0),
+    ("greater_or_equal", True): ("max", 0, 1),
+    ("less_or_equal", True): ("min", 0, 1),
+    ("greater", False): ("min", 0, 1),
+    ("less", False): ("max", 0, 1),
+    ("greater_or_equal", False): ("min", 1, 0),
+    ("less_or_equal", False): ("max", 1, 0),
+}
+
+
+def _find_extreme(expression: ir.If) -> tuple[str, ir.Expression, ir.Expression] | None:
+    """Find `IF a > b THEN a ELSE b`: `max(b, a)`, which gives `b` too where both are equal."""
+    condition = expression.condition
+    if not isinstance(condition, ir.Call) or len(condition.args) != 2:
+        return None
+    family, _, verb = condition.op.partition(".")
+    sides = condition.args
+    is_left = is_same_path(sides[0], expression.then) and is_same_path(sides[1], expression.otherwise)
+    is_right = is_same_path(sides[1], expression.then) and is_same_path(sides[0], expression.otherwise)
+    if family not in _COMPARED or (verb, is_left) not in _EXTREMES or not (is_left or is_right):
+        return None
+    name, first, second = _EXTREMES[verb, is_left]
+    return name, sides[first], sides[second]
+
+
+_RISING = (cst.LessThan, cst.LessThanEqual)
+_FALLING = (cst.GreaterThan, cst.GreaterThanEqual)
+
+
+def _chain_comparisons(left: cst.BaseExpression, right: cst.BaseExpression) -> cst.Comparison | None:
+    """Write `a <= b and b <= c` as `a <= b <= c`; None for anything else."""
+    if not isinstance(left, cst.Comparison) or not isinstance(right, cst.Comparison) or left.lpar or right.lpar:
+        return None
+    middle, again = left.comparisons[-1].comparator, right.left
+    if not isinstance(middle, cst.Name) or not isinstance(again, cst.Name) or middle.value != again.value:
+        return None
+    targets = [*left.comparisons, *right.comparisons]
+    if not any(all(isinstance(target.operator, way) for target in targets) for way in (_RISING, _FALLING)):
+        return None
+    return left.with_changes(comparisons=targets)
 
 
 def _is_and(expression: ir.Expression) -> bool:
     return isinstance(expression, ir.Logical) and expression.kind == "and"
 
 
-def _operands(call: ir.Call) -> tuple[ir.Expression, ...]:
+def _select_operands(call: ir.Call) -> tuple[ir.Expression, ...]:
     """The operands of an infix operator. Beside a `Decimal` Python takes an `int` for exactly that number."""
     bare = [
         each.args[0] if isinstance(each, ir.Call) and each.op == "decimal.from_integer" else each for each in call.args
@@ -347,16 +512,16 @@ def _is_null(expression: ir.Expression) -> bool:
     return isinstance(expression, ir.Literal) and expression.value is None
 
 
-def _told(call: ir.Call) -> list[cst.BaseExpression]:
-    """What a kernel must be told of its types: the members of the enum by whose order it goes, or a type as text."""
+def _write_type_arguments(call: ir.Call) -> list[cst.BaseExpression]:
+    """Write the type arguments of a kernel: the ordered members of an enum, or a type as text."""
     if call.op in BY_TYPE:
-        return [cst.SimpleString(string_literal(type_text(call.of[0])))]
+        return [cst.SimpleString(write_string(type_text(call.of[0])))]
     match call.of:
         case (Enum() as enum, *_) if call.op in BY_ORDER:
-            return [members_of(enum)]
+            return [write_members(enum)]
         case _:
             return []
 
 
-def _item(base: cst.BaseExpression, index: cst.BaseExpression) -> cst.Subscript:
+def _write_item(base: cst.BaseExpression, index: cst.BaseExpression) -> cst.Subscript:
     return cst.Subscript(base, [cst.SubscriptElement(cst.Index(index))])

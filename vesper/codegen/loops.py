@@ -1,21 +1,30 @@
-"""What is computed for each item of a collection, as Python writes it: comprehensions, and calls with a small function.
+"""Write computations over the items of a collection: comprehensions, and calls with a lambda.
 
 A condition (`where`) of an item is evaluated just before its value. Where something is done with items by a value
-computed for each (sorting, grouping), a helper of `vesper.kernels.runtime.forms` is given the function and the items,
-and asks
-for both in turn; Python's own `sorted` would ask for all the items first, so it stands only where there is no
-condition.
+computed for each (sorting, grouping), a helper of `vesper.kernels.runtime.forms` gets the function and the items and
+evaluates
+both in turn; Python's own `sorted` would evaluate all items first, so it is used only where there is no condition.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 
 import libcst as cst
 
-from vesper.codegen.layout.python_expression import ATOM, EQUAL, OR, Written, in_parentheses, string_literal
+from vesper.codegen.layout.python_expression import (
+    ATOM,
+    EQUAL,
+    OR,
+    TERNARY,
+    PythonExpression,
+    add_parentheses,
+    write_string,
+)
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.language.ir import nodes as ir
@@ -54,57 +63,60 @@ class LoopWriter:
     metering: Metering
     kernels: set[str]
     sites: dict[cst.BaseExpression, int]
+    iterable_depth: int
 
     @abstractmethod
-    def write(self, expression: ir.Expression) -> Written: ...
+    def write(self, expression: ir.Expression) -> PythonExpression: ...
     @abstractmethod
-    def stored(self, expression: ir.Expression) -> Written: ...
+    def write_stored(self, expression: ir.Expression) -> PythonExpression: ...
     @abstractmethod
     def is_atom(self, let: ir.Let) -> bool: ...
     @abstractmethod
-    def condition(self, expression: ir.Expression) -> Written: ...
+    def write_condition(self, expression: ir.Expression) -> PythonExpression: ...
     @abstractmethod
-    def inside(self, expression: ir.Expression, binds: int) -> cst.BaseExpression: ...
+    def write_operand(self, expression: ir.Expression, binds: int) -> cst.BaseExpression: ...
     @abstractmethod
-    def literal(self, type_: Type, value: Value) -> Written: ...
+    def write_literal(self, type_: Type, value: Value) -> PythonExpression: ...
 
-    def loop(self, expression: ir.For) -> Written:
+    def write_loop(self, expression: ir.For) -> PythonExpression:
         if expression.kind in _HELPERS:
-            return self._with_function(expression)
+            return self._write_helper_call(expression)
         if expression.kind == "count" and _is_each_item(expression):
-            items = self.metering.all_of(self.write(expression.over).node)
-            return Written(cst.Call(cst.Name("len"), [cst.Arg(items)]), ATOM)
+            items = self.metering.meter_all(self.write(expression.over).node)
+            return PythonExpression(cst.Call(cst.Name("len"), [cst.Arg(items)]), ATOM)
         if expression.kind in _OF_ALL and is_every_item(expression):
-            return self._of_all(expression)
-        entries = _written_entries(expression)
+            return self._write_aggregate_of_all(expression)
+        entries = _find_entries(expression)
         if entries is not None:
-            return self._map_literal(expression, entries)
+            return self._write_map_literal(expression, entries)
         if expression.kind == "array" and _is_each_item(expression):
-            return self._as_array(expression.over)
-        loop = self.comprehension(expression)
+            return self._write_array(expression.over)
+        loop = self.write_comprehension(expression)
         if expression.kind in _OF_VALUES:
-            expression, loop = self._with_names(expression, loop)
+            expression, loop = self._bind_names(expression, loop)
         # A sum starts from a zero without sign, and adding to that never gives one with it.
-        value = (self.write if expression.kind == "sum" else self.stored)(expression.value).node
+        value = (self.write if expression.kind == "sum" else self.write_stored)(expression.value).node
         match expression.kind:
             case "array":
-                return Written(cst.ListComp(value, loop), ATOM)
+                return PythonExpression(cst.ListComp(value, loop), ATOM)
             case "count":
-                return Written(cst.Call(cst.Name("len"), [cst.Arg(cst.ListComp(value, loop))]), ATOM)
+                return PythonExpression(cst.Call(cst.Name("len"), [cst.Arg(cst.ListComp(value, loop))]), ATOM)
             case "set":
-                return Written(_of_generator("frozenset", value, loop), ATOM)
+                return PythonExpression(_write_generator_call("frozenset", value, loop), ATOM)
             case "forall" | "exists":
-                return Written(_of_generator("all" if expression.kind == "forall" else "any", value, loop), ATOM)
+                return PythonExpression(
+                    _write_generator_call("all" if expression.kind == "forall" else "any", value, loop), ATOM
+                )
             case "avg":
-                call = self._aggregate(expression, cst.ListComp(value, loop))
+                call = self._write_aggregate(expression, cst.ListComp(value, loop))
             case "sum" | "min" | "max":
-                call = self._aggregate(expression, cst.GeneratorExp(value, loop))
+                call = self._write_aggregate(expression, cst.GeneratorExp(value, loop))
             case _:
-                call = self._map(expression, value, loop)
+                call = self._write_map(expression, value, loop)
         self.sites[call] = expression.index
-        return Written(call, ATOM)
+        return PythonExpression(call, ATOM)
 
-    def _with_names(self, expression: ir.For, loop: cst.CompFor) -> tuple[ir.For, cst.CompFor]:
+    def _bind_names(self, expression: ir.For, loop: cst.CompFor) -> tuple[ir.For, cst.CompFor]:
         """The names that a value binds first, as clauses of the comprehension: `for x in [value]` binds and no more.
 
         A list of one item as a clause always means that; CPython runs it as an assignment.
@@ -113,158 +125,174 @@ class LoopWriter:
         bound: list[tuple[cst.Name, cst.BaseExpression]] = []
         while isinstance(value, ir.Let):
             if not self.is_atom(value):
-                written = self.stored(value.value).node
-                bound.append((cst.Name(self.naming.local(value.local, value.name)), written))
+                with self.enter_iterable():
+                    written = self.write_stored(value.value).node
+                bound.append((cst.Name(self.naming.name_local(value.local, value.name)), written))
             value = value.body
         inner: cst.CompFor | None = None
         for name, written in reversed(bound):
             inner = cst.CompFor(target=name, iter=cst.List([cst.Element(written)]), inner_for_in=inner)
         return replace(expression, value=value), loop.with_changes(inner_for_in=inner)
 
-    def _as_array(self, collection: ir.Expression) -> Written:
+    def _write_array(self, collection: ir.Expression) -> PythonExpression:
         """All the items of a collection, in order."""
         match collection.type:
             case MapOf():
-                items = self.metering.all_of(self.write(collection).node)
-                return Written(cst.Call(cst.Name("list"), [cst.Arg(items)]), ATOM)
+                items = self.metering.meter_all(self.write(collection).node)
+                return PythonExpression(cst.Call(cst.Name("list"), [cst.Arg(items)]), ATOM)
             case SetOf():
-                return Written(self.metering.all_of(self.plain_items(collection, 1)), ATOM)
+                return PythonExpression(self.metering.meter_all(self.write_plain_items(collection, 1)), ATOM)
             case _:
-                return Written(self.metering.all_of(self.inside(collection, OR)), ATOM)
+                return PythonExpression(self.metering.meter_all(self.write_operand(collection, OR)), ATOM)
 
-    def _of_all(self, expression: ir.For) -> Written:
+    def _write_aggregate_of_all(self, expression: ir.For) -> PythonExpression:
         """An aggregate of all the items of an array: Python needs no loop of its own."""
         items = self.write(expression.over).node
-        call = self._aggregate(
-            expression, self.metering.all_of(items) if expression.kind == "avg" else self.metering.items(items)
+        call = self._write_aggregate(
+            expression, self.metering.meter_all(items) if expression.kind == "avg" else self.metering.meter_items(items)
         )
         self.sites[call] = expression.index
-        return Written(call, ATOM)
+        return PythonExpression(call, ATOM)
 
-    def _aggregate(self, expression: ir.For, items: cst.BaseExpression) -> cst.Call:
-        """A sum, an average, a smallest or a largest of what an expression gives one by one."""
+    def _write_aggregate(self, expression: ir.For, items: cst.BaseExpression) -> cst.Call:
+        """Write a sum, an average, a minimum or a maximum of items."""
         if expression.kind == "avg" or (expression.kind == "sum" and expression.type not in (INTEGER, DECIMAL)):
             op = f"{expression.value.type}.{expression.kind}"
             self.kernels.add(op)
-            return cst.Call(cst.Name(kernel_name(op)), [cst.Arg(_alone(items))])
+            return cst.Call(cst.Name(kernel_name(op)), [cst.Arg(_strip_parentheses(items))])
         if expression.kind == "sum" and expression.type == DECIMAL:
-            zero = cst.Arg(self.literal(DECIMAL, Decimal(0)).node)
+            zero = cst.Arg(self.write_literal(DECIMAL, Decimal(0)).node)
             return cst.Call(cst.Name("sum"), [cst.Arg(items), zero])
         name = {"sum": "checked_sum", "min": "smallest", "max": "largest"}[expression.kind]
         if isinstance(expression.type, Enum):
-            return cst.Call(cst.Name(name), [cst.Arg(items), cst.Arg(members_of(expression.type))])
-        return cst.Call(cst.Name(name), [cst.Arg(_alone(items))])
+            return cst.Call(cst.Name(name), [cst.Arg(items), cst.Arg(write_members(expression.type))])
+        return cst.Call(cst.Name(name), [cst.Arg(_strip_parentheses(items))])
 
-    def _map(self, expression: ir.For, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:
+    def _write_map(self, expression: ir.For, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:
         """A map of keys and values; `index_by` is one of its values and the items."""
-        key = self.stored(expression.key).node if expression.key is not None else value
+        key = self.write_stored(expression.key).node if expression.key is not None else value
         if expression.key is None:
-            value = cst.Name(self.naming.local(expression.locals[0], expression.names[0]))
+            value = cst.Name(self.naming.name_local(expression.locals[0], expression.names[0]))
         pair = cst.Tuple([cst.Element(key), cst.Element(value)])
         key_type = (expression.key or expression.value).type
         if not isinstance(key_type, Enum):
-            return _of_generator("map_of", pair, loop)
-        members = members_of(key_type)
+            return _write_generator_call("map_of", pair, loop)
+        members = write_members(key_type)
         return cst.Call(cst.Name("map_of_members"), [cst.Arg(members), cst.Arg(cst.GeneratorExp(pair, loop))])
 
-    def _map_literal(self, expression: ir.For, entries: list[tuple[ir.Expression, ir.Expression]]) -> Written:
+    def _write_map_literal(
+        self, expression: ir.For, entries: list[tuple[ir.Expression, ir.Expression]]
+    ) -> PythonExpression:
         """`{'a': 1}` of the language: a dict where that has its keys in order and once, else made of pairs."""
         assert expression.key is not None
-        pairs = [(self.stored(key).node, self.stored(value).node) for key, value in entries]
+        pairs = [(self.write_stored(key).node, self.write_stored(value).node) for key, value in entries]
         keys: list[Key] = [
             key.value for key, _ in entries if isinstance(key, ir.Literal) and isinstance(key.value, Key)
         ]
         if len(keys) == len(entries) and keys == in_order(expression.key.type, dict.fromkeys(keys)):
             literal = cst.Dict([cst.DictElement(key, value) for key, value in pairs])
-            return Written(self.metering.all_of(literal), ATOM)
+            return PythonExpression(self.metering.meter_all(literal), ATOM)
         written = cst.List([cst.Element(cst.Tuple([cst.Element(key), cst.Element(value)])) for key, value in pairs])
-        items = self.metering.items(written)
+        items = self.metering.meter_items(written)
         key_type = expression.key.type
         if isinstance(key_type, Enum):
-            call = cst.Call(cst.Name("map_of_members"), [cst.Arg(members_of(key_type)), cst.Arg(items)])
+            call = cst.Call(cst.Name("map_of_members"), [cst.Arg(write_members(key_type)), cst.Arg(items)])
         else:
             call = cst.Call(cst.Name("map_of"), [cst.Arg(items)])
         self.sites[call] = expression.index
-        return Written(call, ATOM)
+        return PythonExpression(call, ATOM)
 
     # -- a function and the items -----------------------------------------------------------------
 
-    def _with_function(self, expression: ir.For) -> Written:
-        names = self._names(expression)
+    def _write_helper_call(self, expression: ir.For) -> PythonExpression:
+        names = self._write_names(expression)
         if expression.kind == "fold":
             names = [names[-1], *names[:-1]]
         parameters = cst.Parameters([cst.Param(name) for name in names])
-        if expression.kind == "fold" and _asks_for_state(expression):
-            return self._with_function(_with_condition_inside(expression))
+        if expression.kind == "fold" and _is_condition_on_state(expression):
+            return self._write_helper_call(_move_condition_inside(expression))
         is_sorted = expression.kind == "sort_by" and expression.where is None and expression.value.type in _BY_PYTHON
-        items = self.plain_items(expression.over, len(names)) if is_sorted else self._items(expression)
-        with_ = None if expression.with_ is None else self.stored(expression.with_).node
-        # What a fold computes is held until the next item; the others only compare it.
-        value = (self.stored if expression.kind == "fold" else self.write)(expression.value).node
+        items = (
+            self.write_plain_items(expression.over, len(names)) if is_sorted else self._write_helper_items(expression)
+        )
+        with_ = None if expression.with_ is None else self.write_stored(expression.with_).node
+        # The state of a fold is stored until the next item; the others only compare values.
+        value = (self.write_stored if expression.kind == "fold" else self.write)(expression.value).node
         function = cst.Lambda(parameters, value)
         if is_sorted:
-            return Written(self._sorted(expression, items, function, with_), ATOM)
+            return PythonExpression(self._write_sorted(expression, items, function, with_), ATOM)
         helper = _HELPERS[expression.kind]
         if expression.kind == "fold" and len(names) > 2:
             helper = "fold_entries"
         arguments = [function, items, *([] if with_ is None else [with_])]
         if isinstance(expression.value.type, Enum) and expression.kind not in ("distinct_by", "fold"):
-            arguments.append(members_of(expression.value.type))
-        return Written(cst.Call(cst.Name(helper), [cst.Arg(argument) for argument in arguments]), ATOM)
+            arguments.append(write_members(expression.value.type))
+        return PythonExpression(cst.Call(cst.Name(helper), [cst.Arg(argument) for argument in arguments]), ATOM)
 
-    def _sorted(
+    def _write_sorted(
         self, expression: ir.For, items: cst.BaseExpression, function: cst.Lambda, with_: cst.BaseExpression | None
     ) -> cst.Call:
         """`sorted(items, key=lambda …)`, which keeps the order of equal items both ways, as the language does."""
-        arguments = [cst.Arg(items), _keyword("key", self.metering.before_each(function))]
+        arguments = [cst.Arg(items), _write_keyword("key", self.metering.meter_each(function))]
         if isinstance(expression.with_, ir.Literal):
             if expression.with_.value == "descending":
-                arguments.append(_keyword("reverse", cst.Name("True")))
+                arguments.append(_write_keyword("reverse", cst.Name("True")))
         else:
             assert with_ is not None
             target = cst.ComparisonTarget(cst.Equal(), cst.SimpleString('"descending"'))
-            arguments.append(_keyword("reverse", cst.Comparison(with_, [target])))
+            arguments.append(_write_keyword("reverse", cst.Comparison(with_, [target])))
         return cst.Call(cst.Name("sorted"), arguments)
 
-    def _items(self, expression: ir.For) -> cst.BaseExpression:
-        """What a helper goes over: the collection itself, or those of its items that a condition leaves."""
-        names = self._names(expression)
+    def _write_helper_items(self, expression: ir.For) -> cst.BaseExpression:
+        """Write the items of a helper: the collection, or its items that satisfy the condition."""
+        names = self._write_names(expression)
         if expression.kind == "fold":
             names = names[:-1]
         if expression.where is None:
-            return self.items(expression.over, len(names))
-        return cst.GeneratorExp(loop_target(names, parentheses=True), self.comprehension(expression))
+            return self.write_items(expression.over, len(names))
+        return cst.GeneratorExp(write_target(names, parentheses=True), self.write_comprehension(expression))
+
+    @contextmanager
+    def enter_iterable(self) -> Iterator[None]:
+        """Write the iterable of a comprehension."""
+        self.iterable_depth += 1
+        try:
+            yield
+        finally:
+            self.iterable_depth -= 1
 
     # -- the loop itself --------------------------------------------------------------------------
 
-    def _names(self, expression: ir.For) -> list[cst.Name]:
+    def _write_names(self, expression: ir.For) -> list[cst.Name]:
         return [
-            cst.Name(self.naming.local(number, name))
+            cst.Name(self.naming.name_local(number, name))
             for number, name in zip(expression.locals, expression.names, strict=True)
         ]
 
-    def comprehension(self, expression: ir.For) -> cst.CompFor:
-        names = self._names(expression)
+    def write_comprehension(self, expression: ir.For) -> cst.CompFor:
+        names = self._write_names(expression)
         if expression.kind == "fold":
             names = names[:-1]
-        over = self.items(expression.over, len(names))
+        with self.enter_iterable():
+            over = self.write_items(expression.over, len(names))
         conditions = []
         if expression.where is not None:
-            where = in_parentheses(self.condition(expression.where), OR)
+            where = add_parentheses(self.write_condition(expression.where), OR)
             conditions.append(cst.CompIf(where))
-        return cst.CompFor(target=loop_target(names, parentheses=False), iter=over, ifs=conditions)
+        return cst.CompFor(target=write_target(names, parentheses=False), iter=over, ifs=conditions)
 
-    def items(self, collection: ir.Expression, names: int) -> cst.BaseExpression:
-        """A collection as a loop goes over it: in the order of the language, with one or two names for an item."""
-        return self.metering.items(self.plain_items(collection, names))
+    def write_items(self, collection: ir.Expression, names: int) -> cst.BaseExpression:
+        """Write a collection as a loop goes over it, in the order of the language."""
+        return self.metering.meter_items(self.write_plain_items(collection, names))
 
-    def plain_items(self, collection: ir.Expression, names: int) -> cst.BaseExpression:
-        """The same for who counts in another way."""
-        over = self.inside(collection, OR)
+    def write_plain_items(self, collection: ir.Expression, names: int) -> cst.BaseExpression:
+        """Write a collection as a loop goes over it, without a meter."""
+        is_argument = isinstance(collection.type, SetOf) or (isinstance(collection.type, MapOf) and names > 1)
+        over = self.write_operand(collection, TERNARY if is_argument else OR)
         match collection.type:
             case SetOf(Enum() as enum):
                 # SEMANTICS: a set is walked in the order of its members, which Python's sets do not have.
-                return cst.Call(cst.Name("members_in_order"), [cst.Arg(members_of(enum)), cst.Arg(over)])
+                return cst.Call(cst.Name("members_in_order"), [cst.Arg(write_members(enum)), cst.Arg(over)])
             case SetOf():
                 return cst.Call(cst.Name("sorted"), [cst.Arg(over)])
             case MapOf() if names > 1:
@@ -273,8 +301,8 @@ class LoopWriter:
                 return over
 
 
-def members_of(enum: Enum) -> cst.Tuple:
-    return cst.Tuple([cst.Element(cst.SimpleString(string_literal(member))) for member in enum.members])
+def write_members(enum: Enum) -> cst.Tuple:
+    return cst.Tuple([cst.Element(cst.SimpleString(write_string(member))) for member in enum.members])
 
 
 def is_every_item(expression: ir.For) -> bool:
@@ -290,7 +318,7 @@ def _is_each_item(expression: ir.For) -> bool:
     )
 
 
-def _written_entries(expression: ir.For) -> list[tuple[ir.Expression, ir.Expression]] | None:
+def _find_entries(expression: ir.For) -> list[tuple[ir.Expression, ir.Expression]] | None:
     """The entries of a map that is written out: `{e.key: e.value FOR e IN [{key: …, value: …}, …]}`."""
     if not isinstance(expression.over, ir.Array) or expression.where is not None or expression.key is None:
         return None
@@ -307,38 +335,38 @@ def _written_entries(expression: ir.For) -> list[tuple[ir.Expression, ir.Express
     return entries
 
 
-def _asks_for_state(fold: ir.For) -> bool:
-    """True where the condition of an item is about what was computed so far."""
+def _is_condition_on_state(fold: ir.For) -> bool:
+    """True where the condition of an item reads the state of the fold."""
     return fold.where is not None and any(
         isinstance(part, ir.Local) and part.number == fold.locals[-1] for part in ir.walk(fold.where)
     )
 
 
-def _with_condition_inside(fold: ir.For) -> ir.For:
-    """The same fold, in which an item that is passed over leaves what there is as it is."""
+def _move_condition_inside(fold: ir.For) -> ir.For:
+    """Return an equal fold in which a skipped item keeps the state."""
     assert fold.where is not None
     same = ir.Local(fold.locals[-1], fold.names[-1], fold.value.type, fold.place)
     value = ir.If(fold.where, fold.value, same, fold.value.type, fold.place)
     return replace(fold, where=None, value=value)
 
 
-def loop_target(names: list[cst.Name], parentheses: bool) -> cst.Name | cst.Tuple:
+def write_target(names: list[cst.Name], parentheses: bool) -> cst.Name | cst.Tuple:
     if len(names) == 1:
         return names[0]
     marks: dict[str, list[cst.LeftParen] | list[cst.RightParen]] = {} if parentheses else {"lpar": [], "rpar": []}
     return cst.Tuple([cst.Element(name) for name in names], **marks)  # type: ignore[arg-type]
 
 
-def _alone(items: cst.BaseExpression) -> cst.BaseExpression:
+def _strip_parentheses(items: cst.BaseExpression) -> cst.BaseExpression:
     """The only argument of a call: a generator needs no parentheses of its own there."""
     return items.with_changes(lpar=[], rpar=[]) if isinstance(items, cst.GeneratorExp) else items
 
 
-def _of_generator(function: str, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:
+def _write_generator_call(function: str, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:
     """`function(value for …)`."""
     generator = cst.GeneratorExp(value, loop, lpar=[], rpar=[])
     return cst.Call(cst.Name(function), [cst.Arg(generator)])
 
 
-def _keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
+def _write_keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
     return cst.Arg(value, keyword=cst.Name(name), equal=EQUAL)

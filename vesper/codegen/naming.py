@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import cache
@@ -12,15 +12,15 @@ from vesper.values.generated.operations import IMPLEMENTED
 from vesper.values.model import decimal_text
 
 _MAX_DECIMAL_NAME = 24
-_OF_THE_MODULE = ("decimal", "constant", "type")
-# What generated code mentions besides the node's own names; a step called `len` becomes `len_`.
+_OF_THE_MODULE = ("decimal", "constant", "default", "type")
+# Names that generated code uses besides those of the node; a step named `len` becomes `len_`.
 RESERVED = frozenset({
     "Decimal", "Final", "Literal", "TypedDict", "Success", "ContractBroken", "Mark",
     "exact_decimals", "unsigned_zero", "checked", "checked_sum", "smallest", "largest", "map_of", "map_of_members",
     "members_in_order", "entries_of", "sorted_by", "distinct_by", "least_by", "greatest_by", "grouped_by", "counted_by",
     "taken_while", "dropped_while", "fold", "fold_entries", "mark",
     "Meter", "meter", "all_of", "before_each", "spend", "spending",
-    "len", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
+    "len", "max", "min", "next", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
     "list", "dict", "float", "bytes", "date", "datetime", "timedelta", "UTC", "Json", "json_literal",
     "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",
     "counted", "exact_steps", "one_of", "http_class", "keep", "path", "now", "failure",
@@ -35,7 +35,7 @@ _SOFT_KEYWORDS = frozenset({"_", "case", "match", "type"})
 
 
 def kernel_name(op: str) -> str:
-    """What generated code calls a kernel: `text_length` for `text.length`."""
+    """Return the name of a kernel in generated code: `text_length` for `text.length`."""
     return op.replace(".", "_")
 
 
@@ -44,53 +44,95 @@ def kernel_names() -> frozenset[str]:
     return frozenset(map(kernel_name, IMPLEMENTED))
 
 
+def _is_keyword(identifier: str) -> bool:
+    return keyword.iskeyword(identifier) or identifier in _SOFT_KEYWORDS
+
+
 class Naming:
-    """Hands out each identifier once."""
+    """Assign identifiers to names, each once."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set(RESERVED) | kernel_names()
         self._given: dict[tuple[str, str], str] = {}
         self._held: set[tuple[str, str]] = set()
         self._kept: set[str] = set()
+        self._assigned: dict[str, str] = {}
+        """The text of the type of each identifier that `:=` binds."""
+        self._avoided: set[str] = set()
 
     def name(self, kind: str, name: str) -> str:
-        """The identifier of an input, step, output or constant; the same one each time."""
+        """Return the identifier of an input, step, output or constant, always the same."""
         if (kind, name) not in self._given:
-            self._given[kind, name] = self._fresh(name.upper() if kind == "constant" else name.partition("#")[0])
+            wanted = name.partition("#")[0]
+            if kind in ("constant", "default"):
+                wanted = wanted.upper() if kind == "constant" else f"DEFAULT_{wanted.upper()}"
+            self._given[kind, name] = self._choose(wanted)
         return self._given[kind, name]
 
     def begin_statement(self) -> None:
-        """The names that the last statement's expressions bound are free again: Python forgets them as well."""
+        """Release the names that expressions of the last statement bound."""
         for key in [key for key in self._given if key[0] == "local" and key not in self._held]:
             identifier = self._given.pop(key)
             if identifier not in self._kept:
                 self._taken.discard(identifier)
 
-    def kept_local(self, number: int, name: str) -> str:
-        """The same for a name that a statement of its own binds: Python remembers it, and its type, to the end."""
-        identifier = self.local(number, name)
+    def keep_local(self, number: int, name: str) -> str:
+        """Return the identifier of a name that a statement binds; it is taken to the end of the function."""
+        identifier = self.name_local(number, name)
         self._kept.add(identifier)
         return identifier
 
-    def hold(self, number: int, name: str) -> str:
-        """The identifier of a name that a loop binds: it stays as long as the loop does."""
-        self._held.add(("local", f"{name}#{number}"))
-        return self.local(number, name)
+    def assign_local(self, number: int, name: str, type_: str) -> str:
+        """Return the identifier of a name that `:=` binds.
 
-    def let_go(self, number: int, name: str) -> None:
-        """The loop is over; the name is free for others."""
+        Python keeps it to the end of the function. Names of one type share one, unless they are in the same statement.
+        """
+        key = ("local", f"{name}#{number}")
+        if key in self._given:
+            return self._given[key]
+        in_use = set(self._given.values())
+        identifier = name
+        while True:
+            if identifier not in self._taken and identifier not in self._avoided and not _is_keyword(identifier):
+                break
+            if self._assigned.get(identifier) == type_ and identifier not in in_use:
+                break
+            identifier += "_"
+        self._taken.add(identifier)
+        self._kept.add(identifier)
+        self._assigned[identifier] = type_
+        self._given[key] = identifier
+        return identifier
+
+    def avoid(self, identifiers: Iterable[str]) -> None:
+        """Keep identifiers that the function gives out later from those that `:=` binds."""
+        self._avoided |= set(identifiers)
+
+    def name_local_as(self, number: int, name: str, wanted: str) -> str:
+        """Give a local of this statement an identifier other than its name."""
+        identifier = self._choose(wanted)
+        self._given["local", f"{name}#{number}"] = identifier
+        return identifier
+
+    def hold(self, number: int, name: str) -> str:
+        """Return the identifier of a name that a loop binds, and keep it until `release`."""
+        self._held.add(("local", f"{name}#{number}"))
+        return self.name_local(number, name)
+
+    def release(self, number: int, name: str) -> None:
+        """Release a name at the end of its loop."""
         self._held.discard(("local", f"{name}#{number}"))
 
-    def fresh(self, wanted: str) -> str:
-        """An identifier for something that has no name in the node."""
-        return self._fresh(wanted)
+    def create_name(self, wanted: str) -> str:
+        """Create an identifier for a value without a name in the node."""
+        return self._choose(wanted)
 
-    def local(self, number: int, name: str) -> str:
-        """The identifier of a name that an expression binds; within one statement no two share one."""
+    def name_local(self, number: int, name: str) -> str:
+        """Return the identifier of a name that an expression binds, unique in its statement."""
         return self.name("local", f"{name}#{number}")
 
-    def type(self, wanted: str) -> str:
-        """A name for a class that no other has: `Plan`, `Plan2`."""
+    def name_type(self, wanted: str) -> str:
+        """Choose a unique name for a class: `Plan`, `Plan2`."""
         identifier, number = wanted, 1
         while identifier in self._taken or keyword.iskeyword(identifier):
             number += 1
@@ -100,41 +142,42 @@ class Naming:
         return identifier
 
     def reserve(self, identifier: str) -> None:
-        """Keep an identifier for what generated code calls so."""
+        """Reserve an identifier for generated code."""
         self._taken.add(identifier)
 
     @contextmanager
-    def apart(self) -> Iterator[None]:
-        """A function of its own: its names are free of those around it; what belongs to the module is shared."""
-        given, taken = self._given, self._taken
+    def enter_function(self) -> Iterator[None]:
+        """Enter another function: its names are independent, those of the module are shared."""
+        given, taken, assigned = self._given, self._taken, self._assigned
         shared = {key: identifier for key, identifier in given.items() if key[0] in _OF_THE_MODULE}
-        self._given = dict(shared)
+        self._given, self._assigned = dict(shared), {}
         self._taken = set(RESERVED) | kernel_names() | set(shared.values())
         try:
             yield
         finally:
             added = {key: each for key, each in self._given.items() if key[0] in _OF_THE_MODULE and key not in given}
             self._given, self._taken = given | added, taken | set(added.values())
+            self._assigned = assigned
 
     def forget(self, kind: str, name: str) -> None:
-        """Let the next use of a name have an identifier of its own."""
+        """Give the next use of a name a new identifier."""
         self._given.pop((kind, name), None)
 
     def alias(self, kind: str, name: str, identifier: str) -> None:
-        """Let a name stand for an identifier that is there already."""
+        """Bind a name to an existing identifier."""
         self._given[kind, name] = identifier
 
-    def decimal(self, value: Decimal) -> str:
-        """The name of a decimal literal: `D_0_029` for 0.029."""
+    def name_decimal(self, value: Decimal) -> str:
+        """Return the name of a decimal literal: `D_0_029` for 0.029."""
         text = decimal_text(value)
         if ("decimal", text) not in self._given:
             word = "D_" + text.replace("-", "MINUS_").replace(".", "_")
-            self._given["decimal", text] = self._fresh(word[:_MAX_DECIMAL_NAME])
+            self._given["decimal", text] = self._choose(word[:_MAX_DECIMAL_NAME])
         return self._given["decimal", text]
 
-    def _fresh(self, wanted: str) -> str:
+    def _choose(self, wanted: str) -> str:
         identifier = wanted
-        while identifier in self._taken or keyword.iskeyword(identifier) or identifier in _SOFT_KEYWORDS:
+        while identifier in self._taken or _is_keyword(identifier):
             identifier += "_"
         self._taken.add(identifier)
         return identifier

@@ -1,7 +1,7 @@
 """Where Python's `decimal` could give a zero with a sign, which Vesper does not have.
 
 Only a product can: zero times a negative number. Every name and every part of a collection or record holds an unsigned
-zero, because values are put right where they are stored; so what remains is a question about one expression.
+zero, because values are normalised where they are stored; so each expression can be judged alone.
 """
 
 from __future__ import annotations

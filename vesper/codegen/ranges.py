@@ -1,6 +1,6 @@
 """Which integers an expression can be, so that a check that cannot fail need not be written.
 
-Only what is certain from the expression itself counts: literals, the two sides of an `if`, sums and products of
+Only facts of the expression itself count: literals, the two sides of an `if`, sums and products of
 those. A name may be any integer. This keeps `(30 if flagged else 0) + …` readable and every real overflow check in
 place.
 """

@@ -1,7 +1,7 @@
-"""What the classes of records are called: as the node declares them, else after what holds them.
+"""Choose names for the classes of records: as declared, else after the value that holds them.
 
 Records are structural, so one class stands for all that have the same fields. `plan` holds a `Plan`, an array of
-records in it is one of `PlanItem`; what is only computed on the way is a `PlanGroup`, a `PlanEntry` or a `PlanRow`.
+records in it is one of `PlanItem`; an intermediate record is a `PlanGroup`, a `PlanEntry` or a `PlanRow`.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from vesper.values.types import ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 _ON_THE_WAY: dict[tuple[str, ...], str] = {("key", "items"): "Group", ("key", "value"): "Entry"}
 
 
-def record_names(node: ir.Node, fresh: Callable[[str], str]) -> dict[Record, str]:
+def choose_record_names(node: ir.Node, fresh: Callable[[str], str]) -> dict[Record, str]:
     """A name for every record of the node; `fresh` makes one of them that nothing else has."""
     names = _Names(fresh)
-    for type_ in _types(node):
-        names.declared(type_)
+    for type_ in _list_types(node):
+        names.add_declared(type_)
     for given in node.inputs:
-        names.held(_camel(given.name), given.type)
+        names.add_held(_to_camel_case(given.name), given.type)
     for statement in all_statements(node.body):
         if isinstance(statement, ir.Return | ir.Raise):
             for name, value in statement.values:
-                names.held(_camel(name), value.type)
+                names.add_held(_to_camel_case(name), value.type)
             continue
         if isinstance(statement, ir.Require):
             continue
         held = value_type(statement)
         if held is not None:
-            names.held(_camel(statement.name), held)
-    for name, type_ in _declarations(node):
-        names.held(_camel(name), type_)
+            names.add_held(_to_camel_case(statement.name), held)
+    for name, type_ in _list_declarations(node):
+        names.add_held(_to_camel_case(name), type_)
     for statement in all_statements(node.body):
         if not isinstance(statement, ir.Return | ir.Raise | ir.Require):
-            for expression in _own_expressions(statement):
-                names.met(_camel(statement.name), expression.type)
+            for expression in _find_own_expressions(statement):
+                names.add_met(_to_camel_case(statement.name), expression.type)
     for expression in node.expressions():
-        names.met("Node", expression.type)
+        names.add_met("Node", expression.type)
     return names.given
 
 
-def _own_expressions(statement: ir.Statement) -> Iterator[ir.Expression]:
+def _find_own_expressions(statement: ir.Statement) -> Iterator[ir.Expression]:
     """Those of the statement itself, not of statements inside of it."""
     inner = {root for block in inner_blocks(statement) for root in map(id, expressions_of(block))}
     for root in expressions_of((statement,)):
@@ -56,27 +56,27 @@ class _Names:
         self.given: dict[Record, str] = {}
         self._fresh = fresh
 
-    def declared(self, type_: Type) -> None:
-        for record in records_in(type_):
+    def add_declared(self, type_: Type) -> None:
+        for record in find_records(type_):
             if record.name is not None:
                 self._give(record, record.name)
 
-    def held(self, name: str, type_: Type) -> None:
+    def add_held(self, name: str, type_: Type) -> None:
         match type_:
             case Record(fields):
                 self._give(type_, name)
                 for field, inner in fields:
-                    # What a loop collects are the items of its value.
-                    self.held(name if field == "collected" else name + _camel(field), inner)
+                    # The collected records of a loop are named after the loop.
+                    self.add_held(name if field == "collected" else name + _to_camel_case(field), inner)
             case ArrayOf(inner) | SetOf(inner):
-                self.held(f"{name}Item", inner)
+                self.add_held(f"{name}Item", inner)
             case OptionalOf(inner):
-                self.held(name, inner)
+                self.add_held(name, inner)
             case MapOf(_, value):
-                self.held(f"{name}Value", value)
+                self.add_held(f"{name}Value", value)
 
-    def met(self, name: str, type_: Type) -> None:
-        for record in records_in(type_):
+    def add_met(self, name: str, type_: Type) -> None:
+        for record in find_records(type_):
             fields = tuple(field for field, _ in record.fields)
             self._give(record, name + _ON_THE_WAY.get(fields, "Row"))
 
@@ -85,7 +85,7 @@ class _Names:
             self.given[record] = self._fresh(name)
 
 
-def _declarations(node: ir.Node) -> list[tuple[str, Type]]:
+def _list_declarations(node: ir.Node) -> list[tuple[str, Type]]:
     return [
         *((each.name, each.type) for each in node.inputs),
         *((each.name, each.type) for each in (*node.outputs, *node.errors)),
@@ -93,24 +93,24 @@ def _declarations(node: ir.Node) -> list[tuple[str, Type]]:
     ]
 
 
-def _types(node: ir.Node) -> list[Type]:
-    return [*(type_ for _, type_ in _declarations(node)), *(each.type for each in node.expressions())]
+def _list_types(node: ir.Node) -> list[Type]:
+    return [*(type_ for _, type_ in _list_declarations(node)), *(each.type for each in node.expressions())]
 
 
-def records_in(type_: Type) -> Iterator[Record]:
+def find_records(type_: Type) -> Iterator[Record]:
     """The records of a type, an outer one before those in it."""
     match type_:
         case Record(fields):
             yield type_
             for _, inner in fields:
-                yield from records_in(inner)
+                yield from find_records(inner)
         case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner):
-            yield from records_in(inner)
+            yield from find_records(inner)
         case MapOf(key, value):
-            yield from records_in(key)
-            yield from records_in(value)
+            yield from find_records(key)
+            yield from find_records(value)
 
 
-def _camel(name: str) -> str:
+def _to_camel_case(name: str) -> str:
     """`call_stripe_api` as a class: `CallStripeApi`."""
     return "".join(part.capitalize() for part in name.split("_")) or "Value"

@@ -1,4 +1,4 @@
-"""How an operation is written inline, where an operator or a builtin says exactly what its kernel does.
+"""Spell operations inline where an operator or a builtin is equal to the kernel.
 
 An operation that is not here is written as a call of its kernel. `tests/unit/codegen/test_spelling.py` holds every
 entry against the kernel on generated values, so an entry can make generated code shorter but never give it another
@@ -30,12 +30,12 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Itself:
-    """The argument as it is: a conversion that Python's form of the types does not need."""
+    """The bare argument: Python's form of the types needs no conversion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What a dict has under a key; a `KeyError` is the failure `missing_key`."""
+    """The entry of a dict under a key; a `KeyError` is the failure `missing_key`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ EQUALITIES: Final[dict[str, Spelling]] = {
     for family in ("array", "map", "record", "optional")
     for verb in ("equal", "not_equal")
 }
-"""Equalities of what is made of parts; Python's own means the same where `has_plain_equality` says so of the parts."""
+"""Equalities of composed values; equal to Python's where the parts have `has_plain_equality`."""
 
 
 def has_plain_equality(type_: Type) -> bool:
@@ -107,8 +107,8 @@ def has_plain_equality(type_: Type) -> bool:
 
 
 # SEMANTICS: an inline operator gives more than the operation does, and the rest must be put right around it:
-# integers must be checked for 64 bits (ranges.py says where that is proven), and a product of decimals may be -0
-# (negative_zero.py says where it cannot be).
+# integers must be checked for 64 bits (ranges.py proves where not), and a product of decimals may be -0
+# (negative_zero.py proves where not).
 CHECKED: Final = frozenset({"integer.add", "integer.subtract", "integer.multiply", "integer.negate"})
 
 # SEMANTICS: in Python a member of an enum is a string that does not know its type. Where the first type argument of
@@ -121,7 +121,7 @@ BY_ORDER: Final = frozenset(
 )  # fmt: skip
 
 # SEMANTICS: nothing that holds a NaN is equal to anything, but Python takes an object that it finds in a list for
-# equal to itself. Where these may meet a float their kernel is called, which asks first.
+# equal to itself. Where these may meet a float their kernel is called, which compares first.
 BY_EQUALITY: Final = frozenset({"array.is_item"})
 
 # Operations whose result depends on a type that no argument shows: their kernels take its text as a last argument.

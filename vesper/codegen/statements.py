@@ -1,4 +1,4 @@
-"""Statements of the flow as Python statements: what a person would write for a branch, a loop, a request, a handler."""
+"""Write the statements of a flow as Python: branches, loops, requests, handlers and clauses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,26 @@ import libcst as cst
 import libcst.matchers as matchers
 
 from vesper.codegen.expressions import ExpressionWriter
-from vesper.codegen.handler_codes import taken_when, takes_the_rest
-from vesper.codegen.layout.python_expression import ATOM, EQUAL, OR, PRODUCT, Written, negated, string_literal
-from vesper.codegen.loops import is_every_item, loop_target
+from vesper.codegen.handler_codes import is_default_handler, write_handler_condition
+from vesper.codegen.item_clauses import NumberedClause, merge_clauses, split_runs
+from vesper.codegen.layout.expressions import render_code
+from vesper.codegen.layout.python_expression import (
+    ATOM,
+    EQUAL,
+    NOT,
+    OR,
+    PRODUCT,
+    PythonExpression,
+    add_parentheses,
+    negate,
+    write_string,
+)
+from vesper.codegen.loops import is_every_item, write_target
 from vesper.codegen.naming import Naming
-from vesper.codegen.types import TypeWriter, needs_annotation
+from vesper.codegen.policy_comments import describe_policies
+from vesper.codegen.same import is_same_path
+from vesper.codegen.sql_lines import sql_lines
+from vesper.codegen.types import TypeWriter, is_annotation_needed
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.statements import all_statements, leaves, value_type
 from vesper.values.types import DECIMAL, ArrayOf, MapOf, OptionalOf, Primitive, SetOf, Type
@@ -29,14 +44,14 @@ End = Callable[[ir.Return | ir.Raise, bool], Lines]
 """Writes how the node ends, inside of another statement or not."""
 
 
-def comment(text: str) -> cst.EmptyLine:
-    """A comment line; what cannot be seen is shown, so that nothing in a node can end the line."""
+def write_comment(text: str) -> cst.EmptyLine:
+    """Write a comment line; invisible characters are escaped, so that no text can end the line."""
     shown = "".join(c if is_printable(c) else c.encode("unicode_escape").decode() for c in text)
     return cst.EmptyLine(comment=cst.Comment(f"# {shown}"))
 
 
-def indented(lines: Lines) -> cst.IndentedBlock:
-    """Statements inside of another one, which begin without a blank line."""
+def indent_block(lines: Lines) -> cst.IndentedBlock:
+    """Indent statements inside of another one, without a blank line before the first."""
     if not lines:  # a loop may have state and no steps
         return cst.IndentedBlock([cst.SimpleStatementLine([cst.Pass()])])
     first = lines[0]
@@ -65,81 +80,137 @@ class BlockWriter:
         self._names_outside = {
             *(each.name for each in node.inputs),
             *(each.name for each in (*node.outputs, *node.errors)),
-            *(name for each in all_statements(node.body) for name in _bound_by(each)),
+            *(name for each in all_statements(node.body) for name in _find_bound_names(each)),
         }
         """The names that are bound outside of expressions."""
+        naming.avoid(self._names_outside)
         self._loop_types: dict[str, Type] = {}
         """The names that loops of clauses bind."""
         self._failures: list[str] = []
         """The names of the failures whose handlers are being written, outermost first."""
         self._skipped_values: dict[str, ir.Expression] = {}
-        """Of requests that may be skipped: what their value becomes outside."""
+        """The value of each request that may be skipped, as seen after it."""
+        self._unread_skipped: set[str] = set()
+        """Those of them whose value nothing reads."""
 
-    def block(self, block: ir.Block) -> Lines:
+    def write_block(self, block: ir.Block) -> Lines:
         lines: Lines = []
         for statement in block:
             self._naming.begin_statement()
-            lines += self._statement(statement)
+            lines += self._write_statement(statement)
         return lines
 
-    def cause(self) -> cst.From | None:
-        """What an end of the node inside of a handler comes from."""
+    def write_cause(self) -> cst.From | None:
+        """Write the cause of an end inside of a handler."""
         return cst.From(cst.Name(self._failures[-1])) if self._failures else None
 
-    def _inner(self, block: ir.Block, after: Callable[[], Lines] = list) -> cst.IndentedBlock:
-        """A block, and what comes after it, which is written then: only the block says what its steps are called."""
+    def _write_inner(self, block: ir.Block, after: Callable[[], Lines] = list) -> cst.IndentedBlock:
+        """Write a block and the lines after it, which need the names of its steps."""
         self._nesting += 1
-        lines = [*self.block(block), *after()]
+        lines = [*self.write_block(block), *after()]
         self._nesting -= 1
-        return indented(lines)
+        return indent_block(lines)
 
-    def _statement(self, statement: ir.Statement) -> Lines:
+    def _write_statement(self, statement: ir.Statement) -> Lines:
         match statement:
             case ir.Step():
-                return self._handled(statement.handlers, statement, lambda: self._step(statement))
+                return self._write_with_handlers(statement.handlers, statement, lambda: self._write_step(statement))
             case ir.Return() | ir.Raise():
                 return self._end(statement, self._nesting > 0)
             case ir.Require(clause):
                 number = self._requires
                 self._requires += 1
-                return self.clause("validation", number, clause)
+                return self.write_clause("validation", number, clause)
             case ir.Branch():
-                if (skipped := _skipped_step(statement)) is not None:
-                    return self._skipped(statement, skipped)
-                return self._handled(statement.handlers, statement, lambda: self._branch(statement))
+                if (skipped := _find_skippable(statement)) is not None:
+                    return self._write_skippable(statement, skipped)
+                return self._write_with_handlers(statement.handlers, statement, lambda: self._write_branch(statement))
             case ir.Loop():
-                return self._handled(statement.handlers, statement, lambda: self._loop(statement))
+                return self._write_with_handlers(statement.handlers, statement, lambda: self._write_loop(statement))
             case ir.Request():
-                return self._handled(statement.handlers, statement, lambda: self._request(statement))
+                return self._write_with_handlers(statement.handlers, statement, lambda: self._write_request(statement))
             case ir.CallNode():
-                return self._handled(statement.handlers, statement, lambda: self._call(statement))
+                return self._write_with_handlers(statement.handlers, statement, lambda: self._write_call(statement))
 
     # -- clauses ----------------------------------------------------------------------------------
 
-    def clause(self, phase: str, index: int, clause: ir.Clause) -> Lines:
+    def write_clauses(self, clauses: Sequence[NumberedClause]) -> Lines:
+        """Write clauses in order; neighbours about each item of one collection take one pass over it.
+
+        The first broken clause counts, whichever item breaks it. So the pass only finds out whether one is broken, and
+        the clauses after it, one by one, which. The forms that count or observe items have no such pass.
+        """
+        lines: Lines = []
+        for run in split_runs(clauses):
+            if len(run) == 1:
+                lines += self.write_clause(*run[0])
+                continue
+            guard = self._write_pass(run)  # in every form, so that all of them give out the same names
+            checks = [line for each in run for line in self.write_clause(*each, is_expression=True)]
+            if self._expressions.is_traced or self._expressions.metering.is_metered:
+                lines += checks
+            else:
+                broken_if = guard.body.body[0]
+                assert isinstance(broken_if, cst.If)
+                body = cst.IndentedBlock([broken_if.with_changes(body=indent_block(checks))])
+                lines.append(guard.with_changes(body=body))
+        return lines
+
+    def _write_pass(self, run: Sequence[NumberedClause]) -> cst.For:
+        """Write the loop that tests all clauses of a run; its `if` has no body yet."""
         self._naming.begin_statement()
-        heading = [_BLANK, comment(f"{phase}, line {clause.holds.place.line}: {clause.text}")]
-        names = self._names_of_loop(clause.holds, "forall")
+        atoms = dict(self._expressions.atoms)
+        whole = merge_clauses([clause for _, _, clause in run], self._expressions.atoms)
+        names = [cst.Name(name) for name in self._choose_pass_names(whole)]
+        over = self._expressions.write_plain_items(whole.over, len(names))
+        collection = render_code(self._expressions.write(whole.over).node)
+        heading = write_comment(
+            f"one pass over {collection} tests {len(run)} clauses; where one is broken, the first is named"
+        )
+        broken_if = self._expressions.write_opposite(self._expressions.write(whole.value)).node
+        self._expressions.atoms = atoms
+        guard = cst.If(broken_if, cst.IndentedBlock([]))
+        target = write_target(names, parentheses=False)
+        return cst.For(target, over, cst.IndentedBlock([guard]), leading_lines=[_BLANK, heading])
+
+    def _choose_pass_names(self, loop: ir.For) -> list[str]:
+        """Choose the names of the items of a pass; Python keeps them, so each has one type."""
+        read = self._expressions.find_locals(loop.value)
+        names = []
+        for number, name, type_ in zip(loop.locals, loop.names, ir.item_types(loop.over.type), strict=False):
+            wanted = name if number in read else f"_{name}"
+            while wanted in self._names_outside or self._loop_types.get(wanted, type_) != type_:
+                wanted = f"{wanted}_" if number in read else f"_{wanted}"
+            identifier = self._naming.name_local_as(number, name, wanted)
+            self._loop_types[identifier] = type_
+            names.append(identifier)
+        return names
+
+    def write_clause(self, phase: str, index: int, clause: ir.Clause, is_expression: bool = False) -> Lines:
+        """Write one clause: as an expression, or as a loop where it is about each item of a collection."""
+        self._naming.begin_statement()
+        heading = [_BLANK, write_comment(f"{phase}, line {clause.holds.place.line}: {clause.text}")]
+        names = None if is_expression else self._choose_loop_names(clause.holds, "forall")
         if names is not None:
             assert isinstance(clause.holds, ir.For)
-            return self._clause_for_each(clause.holds, names, self._broken(phase, index, clause), heading)
-        broken_if = self._expressions.opposite(self._expressions.condition(clause.holds)).node
-        broken = self._broken(phase, index, clause)
+            return self._write_item_clause(clause.holds, names, self._write_broken(phase, index, clause), heading)
+        broken_if = self._expressions.write_opposite(self._expressions.write_condition(clause.holds)).node
+        broken = self._write_broken(phase, index, clause)
         return [cst.If(broken_if, cst.IndentedBlock([broken]), leading_lines=heading)]
 
-    def _broken(self, phase: str, index: int, clause: ir.Clause) -> cst.SimpleStatementLine:
-        shown = self._expressions.record(
-            [(ref.name.lstrip("_"), self._expressions.write(ref)) for ref in ir.mentioned(clause)]
+    def _write_broken(self, phase: str, index: int, clause: ir.Clause) -> cst.SimpleStatementLine:
+        shown = self._expressions.write_dict(
+            [(ref.name.lstrip("_"), self._expressions.write(ref)) for ref in ir.mentioned_refs(clause)]
         )
-        arguments = [cst.SimpleString(string_literal(phase)), cst.Integer(str(index)), shown]
+        arguments = [cst.SimpleString(write_string(phase)), cst.Integer(str(index)), shown]
         broken = cst.Call(cst.Name("ContractBroken"), [cst.Arg(each) for each in arguments])
         self._expressions.ends[broken] = clause.holds.place.line
-        return cst.SimpleStatementLine([cst.Raise(broken, cause=self.cause())])
+        return cst.SimpleStatementLine([cst.Raise(broken, cause=self.write_cause())])
 
-    def _names_of_loop(self, loop: ir.Expression, kind: str) -> list[str] | None:
-        """What a loop over all the items would call them; None where it is better an expression.
+    def _choose_loop_names(self, loop: ir.Expression, kind: str) -> list[str] | None:
+        """Choose the names of the items of a loop; None where an expression is written instead.
 
-        Python remembers the names of such a loop, so they must be nobody else's, and always of one type.
+        Python keeps the names of a loop statement, so they must be unused elsewhere and of one type.
         """
         if (
             not isinstance(loop, ir.For)
@@ -148,108 +219,112 @@ class BlockWriter:
             or isinstance(loop.value, ir.Let)
         ):
             return None
-        types = dict(zip(loop.names, ir.item_types(loop.over.type), strict=False))
+        read = {each.number for each in ir.walk(loop.value) if isinstance(each, ir.Local)}
+        wanted = [name if number in read else f"_{name}" for number, name in zip(loop.locals, loop.names, strict=True)]
+        types = dict(zip(wanted, ir.item_types(loop.over.type), strict=False))
         if any(name in self._names_outside or self._loop_types.get(name, types[name]) != types[name] for name in types):
             return None
-        names = [self._naming.local(number, name) for number, name in zip(loop.locals, loop.names, strict=True)]
-        if names != list(loop.names):
+        names = [self._naming.name_local(number, name) for number, name in zip(loop.locals, wanted, strict=True)]
+        if names != wanted:
             return None
         self._loop_types |= types
         return names
 
-    def _clause_for_each(
+    def _write_item_clause(
         self, holds: ir.For, names: Sequence[str], broken: cst.SimpleStatementLine, heading: list[cst.EmptyLine]
     ) -> Lines:
-        """A clause about every item, as a person writes it: a loop that ends with the first one that breaks it."""
-        over = self._expressions.items(holds.over, len(names))
-        broken_if = self._expressions.opposite(self._expressions.write(holds.value)).node
-        end = [*self._noted(holds, "False"), broken]
-        target = loop_target([cst.Name(name) for name in names], parentheses=False)
+        """Write a clause about every item as a loop that ends at the first item that breaks it."""
+        over = self._expressions.write_items(holds.over, len(names))
+        broken_if = self._expressions.write_opposite(self._expressions.write(holds.value)).node
+        end = [*self._write_mark(holds, cst.Name("False")), broken]
+        target = write_target([cst.Name(name) for name in names], parentheses=False)
         body = cst.IndentedBlock([cst.If(broken_if, cst.IndentedBlock(end))])
-        return [cst.For(target, over, body, leading_lines=heading), *self._noted(holds, "True")]
+        return [cst.For(target, over, body, leading_lines=heading), *self._write_mark(holds, cst.Name("True"))]
 
-    def _noted(self, clause: ir.Expression, came_to: str) -> list[cst.SimpleStatementLine]:
-        """In the traced form, the mark of a clause that has no expression of its own."""
-        if not self._expressions.traced:
+    def _write_mark(self, of: ir.Expression, value: cst.BaseExpression) -> list[cst.SimpleStatementLine]:
+        """Write a mark as a statement in the traced form, for a value without an expression."""
+        if not self._expressions.is_traced:
             return []
-        marked = self._expressions.marked(clause, Written(cst.Name(came_to), ATOM)).node
+        marked = self._expressions.add_mark(of, PythonExpression(value, ATOM)).node
         return [cst.SimpleStatementLine([cst.Expr(marked)])]
 
     # -- values -----------------------------------------------------------------------------------
 
-    def _heading(self, name: str, place: ir.Place) -> list[cst.EmptyLine]:
+    def _write_heading(self, name: str, place: ir.Place) -> list[cst.EmptyLine]:
         shown = name.lstrip("_")
-        return [_BLANK, comment(f"{'step ' if not name.startswith('_') else ''}{shown}, line {place.line}")]
+        return [_BLANK, write_comment(f"{'step ' if not name.startswith('_') else ''}{shown}, line {place.line}")]
 
-    def _step(self, step: ir.Step) -> Lines:
-        heading = self._heading(step.name, step.place)
+    def _write_step(self, step: ir.Step) -> Lines:
+        heading = self._write_heading(step.name, step.place)
         before: Lines = []
         value = step.value
         while isinstance(value, ir.Let):
-            # What a step binds outermost is a statement of its own; nothing is evaluated before it.
+            # The outermost LET of a step is a statement; nothing is evaluated before it.
             if not self._expressions.is_atom(value):
-                local = self._naming.local(value.local, value.name)
+                local = self._naming.name_local(value.local, value.name)
                 before.append(self.assign(local, value.value, heading))
                 heading = []
             value = value.body
-        if isinstance(value, ir.For) and value.kind == "fold" and _starts_at_once(value):
-            return [*before, *self._fold(step, value, heading)]
+        if isinstance(value, ir.For) and value.kind == "fold" and _is_infallible_start(value):
+            return [*before, *self._write_fold(step, value, heading)]
         if isinstance(value, ir.For) and value.type == DECIMAL and not is_every_item(value):
-            names = self._names_of_loop(value, "sum")
+            names = self._choose_loop_names(value, "sum")
             if names is not None:
-                return [*before, *self._sum(step, value, names, heading)]
+                return [*before, *self._write_sum(step, value, names, heading)]
         target = self._naming.name("step", step.name)
         is_chain = isinstance(value, ir.If) and isinstance(value.otherwise, ir.If)
         # Without it a type checker takes members of an enum for any string, and a record for any dict.
-        annotation = self._types.annotation(value.type) if needs_annotation(value.type) else None
+        annotation = self._types.write_annotation(value.type) if is_annotation_needed(value.type) else None
         if is_chain and annotation is not None:
             before.append(self._declare(target, annotation, heading))
             heading = []
         if isinstance(value, ir.If) and isinstance(value.otherwise, ir.If):
-            # Two conditions or more: a person would write statements, not nested conditional expressions.
-            return [*before, self._chain(target, value, step.value).with_changes(leading_lines=heading)]
+            # Two conditions or more read better as statements than as nested conditional expressions.
+            return [*before, self._write_chain(target, value, step.value).with_changes(leading_lines=heading)]
         return [*before, self.assign(target, value, heading, mark_as=step.value, annotation=annotation)]
 
-    def _fold(self, step: ir.Step, fold: ir.For, heading: Sequence[cst.EmptyLine]) -> Lines:
-        """A fold that is a whole step is a loop: the value so far has a name, and each item changes it."""
+    def _write_fold(self, step: ir.Step, fold: ir.For, heading: Sequence[cst.EmptyLine]) -> Lines:
+        """Write a fold that is a whole step as a loop that updates its state."""
         assert fold.with_ is not None
         read = {each.number for each in ir.walk(fold) if isinstance(each, ir.Local)} | {fold.locals[-1]}
         names = [
-            self._naming.kept_local(number, name if number in read else f"_{name}")
+            self._naming.keep_local(number, name if number in read else f"_{name}")
             for number, name in zip(fold.locals, fold.names, strict=True)
         ]
         state = names.pop()
-        annotation = None if isinstance(fold.type, Primitive) else self._types.annotation(fold.type)
+        annotation = None if isinstance(fold.type, Primitive) else self._types.write_annotation(fold.type)
         start = self.assign(state, fold.with_, heading, annotation=annotation)
-        over = self._expressions.items(fold.over, len(names))
+        over = self._expressions.write_items(fold.over, len(names))
         change: cst.BaseStatement = self.assign(state, fold.value)
         if fold.where is not None:
-            test = self._expressions.condition(fold.where).node
+            test = self._expressions.write_condition(fold.where).node
             change = cst.If(test=test, body=cst.IndentedBlock([change]))
-        targets = loop_target([cst.Name(name) for name in names], parentheses=False)
+        targets = write_target([cst.Name(name) for name in names], parentheses=False)
         loop = cst.For(target=targets, iter=over, body=cst.IndentedBlock([change]))
         result = ir.Local(fold.locals[-1], fold.names[-1], fold.type, fold.place)
-        declared = self._types.annotation(fold.type) if needs_annotation(fold.type) else None
+        declared = self._types.write_annotation(fold.type) if is_annotation_needed(fold.type) else None
         target = self._naming.name("step", step.name)
         return [start, loop, self.assign(target, result, mark_as=step.value, annotation=declared)]
 
-    def _sum(self, step: ir.Step, total: ir.For, names: Sequence[str], heading: Sequence[cst.EmptyLine]) -> Lines:
-        """A sum of decimals that is a whole step: a loop that adds, as a person would write it and Python runs best."""
-        over = self._expressions.items(total.over, len(names))
+    def _write_sum(self, step: ir.Step, total: ir.For, names: Sequence[str], heading: Sequence[cst.EmptyLine]) -> Lines:
+        """Write a sum of decimals that is a whole step as a loop, the fastest form."""
+        over = self._expressions.write_items(total.over, len(names))
         target = self._naming.name("step", step.name)
-        zero = self._expressions.literal(DECIMAL, Decimal(0)).node
+        zero = self._expressions.write_literal(DECIMAL, Decimal(0)).node
         # A sum starts from a zero without sign, and adding to that never gives one with it.
-        more = cst.BinaryOperation(cst.Name(target), cst.Add(), self._expressions.inside(total.value, PRODUCT))
+        more = cst.BinaryOperation(cst.Name(target), cst.Add(), self._expressions.write_operand(total.value, PRODUCT))
         self._expressions.sites[more] = total.index
         loop = cst.For(
-            loop_target([cst.Name(name) for name in names], parentheses=False),
+            write_target([cst.Name(name) for name in names], parentheses=False),
             over,
-            cst.IndentedBlock([self._assigned(target, more)]),
+            cst.IndentedBlock([self._assign_node(target, more)]),
         )
-        lines: Lines = [self._assigned(target, zero, heading), loop]
-        if self._expressions.traced:
+        lines: Lines = [self._assign_node(target, zero, heading), loop]
+        if self._expressions.is_traced:
             lines.append(
-                self._assigned(target, self._expressions.marked(step.value, Written(cst.Name(target), ATOM)).node)
+                self._assign_node(
+                    target, self._expressions.add_mark(step.value, PythonExpression(cst.Name(target), ATOM)).node
+                )
             )
         return lines
 
@@ -259,29 +334,36 @@ class BlockWriter:
         declared = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation))
         return cst.SimpleStatementLine([declared], leading_lines=heading)
 
-    def _chain(self, target: str, chained: ir.If, whole: ir.Expression) -> cst.If:
-        """A chain of conditions as `if`, `elif`, `else`, each branch giving the value of the whole."""
-        test = self._expressions.condition(chained.condition).node
+    def _write_chain(self, target: str, chained: ir.If, whole: ir.Expression) -> cst.If:
+        """Write a chain of conditions as `if`, `elif`, `else`; each branch assigns the value.
+
+        Neighbours with the same value are one branch: conditions are evaluated in the same order either way.
+        """
+        test = self._expressions.write_condition(chained.condition)
+        while isinstance(chained.otherwise, ir.If) and is_same_path(chained.then, chained.otherwise.then):
+            chained = chained.otherwise
+            more = add_parentheses(self._expressions.write_condition(chained.condition), NOT)
+            test = PythonExpression(cst.BooleanOperation(add_parentheses(test, NOT), cst.Or(), more), OR)
         body = cst.IndentedBlock([self.assign(target, chained.then, mark_as=whole)])
         orelse: cst.If | cst.Else
         if isinstance(chained.otherwise, ir.If):
-            orelse = self._chain(target, chained.otherwise, whole)
+            orelse = self._write_chain(target, chained.otherwise, whole)
         else:
             orelse = cst.Else(cst.IndentedBlock([self.assign(target, chained.otherwise, mark_as=whole)]))
-        return cst.If(test=test, body=body, orelse=orelse)
+        return cst.If(test=test.node, body=body, orelse=orelse)
 
     def assign(
         self, target: str, value: ir.Expression, heading: Sequence[cst.EmptyLine] = (),
         mark_as: ir.Expression | None = None, annotation: cst.BaseExpression | None = None,
     ) -> cst.SimpleStatementLine:  # fmt: skip
-        written = self._expressions.stored(value)
-        if annotation is not None and _shows_its_type(written.node, annotation):
+        written = self._expressions.write_stored(value)
+        if annotation is not None and _has_visible_type(written.node, annotation):
             annotation = None
         if mark_as is not None:
-            written = self._expressions.marked(mark_as, written)
-        return self._assigned(target, written.node, heading, annotation)
+            written = self._expressions.add_mark(mark_as, written)
+        return self._assign_node(target, written.node, heading, annotation)
 
-    def _assigned(
+    def _assign_node(
         self, target: str, node: cst.BaseExpression, heading: Sequence[cst.EmptyLine] = (),
         annotation: cst.BaseExpression | None = None,
     ) -> cst.SimpleStatementLine:  # fmt: skip
@@ -290,48 +372,48 @@ class BlockWriter:
             assignment = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation), node)
         return cst.SimpleStatementLine([assignment], leading_lines=heading)
 
-    def annotation(self, type_: Type) -> cst.BaseExpression | None:
+    def choose_annotation(self, type_: Type) -> cst.BaseExpression | None:
         is_composed = isinstance(type_, OptionalOf | ArrayOf | MapOf | SetOf)
-        return self._types.annotation(type_) if is_composed or needs_annotation(type_) else None
+        return self._types.write_annotation(type_) if is_composed or is_annotation_needed(type_) else None
 
-    def _state_annotation(self, value: ir.Expression) -> cst.BaseExpression | None:
-        """The same for what a loop starts with: of nothing a type checker cannot see what it will hold."""
+    def _choose_state_annotation(self, value: ir.Expression) -> cst.BaseExpression | None:
+        """Choose the annotation of a loop's state; of an empty value type checkers infer nothing."""
         is_empty = isinstance(value, ir.Array) and not value.items
         if is_empty or (isinstance(value, ir.Literal) and value.value == {}):
-            return self._types.annotation(value.type)
-        return self.annotation(value.type)
+            return self._types.write_annotation(value.type)
+        return self.choose_annotation(value.type)
 
     # -- branches ---------------------------------------------------------------------------------
 
-    def _branch(self, branch: ir.Branch) -> Lines:
-        heading = self._heading(branch.name, branch.place)
+    def _write_branch(self, branch: ir.Branch) -> Lines:
+        heading = self._write_heading(branch.name, branch.place)
         type_ = value_type(branch)
         before: Lines = []
-        if type_ is not None and (annotation := self.annotation(type_)) is not None:
+        if type_ is not None and (annotation := self.choose_annotation(type_)) is not None:
             before = [self._declare(self._naming.name("step", branch.name), annotation, heading)]
             heading = []
-        return [*before, self._arms(branch, 0).with_changes(leading_lines=heading)]
+        return [*before, self._write_arms(branch, 0).with_changes(leading_lines=heading)]
 
-    def _arms(self, branch: ir.Branch, first: int) -> cst.If:
+    def _write_arms(self, branch: ir.Branch, first: int) -> cst.If:
         arm = branch.arms[first]
-        test = self._expressions.condition(arm.when).node
-        body = self._inner(arm.body, lambda: self._branch_value(branch, arm.value))
+        test = self._expressions.write_condition(arm.when).node
+        body = self._write_inner(arm.body, lambda: self._write_branch_value(branch, arm.value))
         orelse: cst.If | cst.Else | None = None
         if first + 1 < len(branch.arms):
             self._naming.begin_statement()
-            orelse = self._arms(branch, first + 1)
+            orelse = self._write_arms(branch, first + 1)
         elif branch.otherwise or branch.otherwise_value is not None:
             value = branch.otherwise_value
-            orelse = cst.Else(self._inner(branch.otherwise, lambda: self._branch_value(branch, value)))
+            orelse = cst.Else(self._write_inner(branch.otherwise, lambda: self._write_branch_value(branch, value)))
         return cst.If(test=test, body=body, orelse=orelse)
 
-    def _branch_value(self, branch: ir.Branch, value: ir.Expression | None) -> Lines:
+    def _write_branch_value(self, branch: ir.Branch, value: ir.Expression | None) -> Lines:
         if value is None:
             return []
         return [self.assign(self._naming.name("step", branch.name), value, mark_as=value)]
 
-    def _skipped(self, branch: ir.Branch, inner: ir.Request | ir.CallNode) -> Lines:
-        """A request that may be skipped: null, unless the condition holds."""
+    def _write_skippable(self, branch: ir.Branch, inner: ir.Request | ir.CallNode) -> Lines:
+        """Write a request that may be skipped: its value is null unless the condition holds."""
         target = self._naming.name("step", inner.name)
         self._naming.alias("step", branch.name, target)
         type_ = value_type(branch)
@@ -339,112 +421,120 @@ class BlockWriter:
         assert branch.otherwise_value is not None
         arm = branch.arms[0]
         assert arm.value is not None
-        before = self._declare(target, self._types.annotation(type_), self._heading(inner.name, branch.place))
-        test = self._expressions.condition(arm.when).node
+        heading = self._write_heading(inner.name, branch.place)
+        test = self._expressions.write_condition(arm.when).node
         self._skipped_values[inner.name] = arm.value
-        body = self._inner(arm.body)
-        null = self._expressions.marked(branch.otherwise_value, Written(cst.Name("None"), ATOM))
-        orelse = cst.Else(cst.IndentedBlock([self._assigned(target, null.node)]))
+        null = self._expressions.add_mark(branch.otherwise_value, PythonExpression(cst.Name("None"), ATOM))
+        if branch.name not in self._steps_read:
+            self._unread_skipped.add(inner.name)
+            unread = self._write_mark(branch.otherwise_value, cst.Name("None"))
+            otherwise = cst.Else(cst.IndentedBlock(unread)) if unread else None
+            return [cst.If(test=test, body=self._write_inner(arm.body), orelse=otherwise, leading_lines=heading)]
+        before = self._declare(target, self._types.write_annotation(type_), heading)
+        body = self._write_inner(arm.body)
+        orelse = cst.Else(cst.IndentedBlock([self._assign_node(target, null.node)]))
         return [before, cst.If(test=test, body=body, orelse=orelse)]
 
     # -- loops ------------------------------------------------------------------------------------
 
-    def _loop(self, loop: ir.Loop) -> Lines:
+    def _write_loop(self, loop: ir.Loop) -> Lines:
         lines: Lines = []
-        heading = self._heading(loop.name, loop.place)
-        over = None if loop.over is None else self._expressions.items(loop.over, len(loop.names))
+        heading = self._write_heading(loop.name, loop.place)
+        over = None if loop.over is None else self._expressions.write_items(loop.over, len(loop.names))
         if over is not None and loop.state and not isinstance(loop.over, ir.Ref | ir.Local):
-            # What the loop goes over is computed before its state.
-            items = self._naming.fresh("items")
-            lines.append(self._assigned(items, over, heading))
+            # The collection of a loop is evaluated before its state.
+            items = self._naming.create_name("items")
+            lines.append(self._assign_node(items, over, heading))
             heading, over = [], cst.Name(items)
         states = {each.local: self._naming.hold(each.local, each.name) for each in loop.state}
         for each in loop.state:
-            annotation = self._state_annotation(each.value)
+            annotation = self._choose_state_annotation(each.value)
             if annotation is not None:  # mypy lets a name be declared once: none after the loop is called so
-                self._naming.kept_local(each.local, each.name)
+                self._naming.keep_local(each.local, each.name)
             lines.append(self.assign(states[each.local], each.value, heading, annotation=annotation))
             heading = []
-        collected = self._naming.fresh("collected") if loop.collect is not None else None
+        collected = self._naming.create_name("collected") if loop.collect is not None else None
         if collected is not None and loop.collect is not None:
             of = cst.Subscript(
-                cst.Name("list"), [cst.SubscriptElement(cst.Index(self._types.annotation(loop.collect.type)))]
+                cst.Name("list"), [cst.SubscriptElement(cst.Index(self._types.write_annotation(loop.collect.type)))]
             )
-            lines.append(self._assigned(collected, cst.List([]), heading, of))
+            lines.append(self._assign_node(collected, cst.List([]), heading, of))
             heading = []
-        is_counted = loop.max < _NO_BOUND or loop.over is None or _asks(loop.body)
-        counter = self._naming.fresh("iterations") if is_counted else None
+        is_counted = loop.max < _NO_BOUND or loop.over is None or _has_requests(loop.body)
+        counter = self._naming.create_name("iterations") if is_counted else None
         if counter is not None:
-            lines.append(self._assigned(counter, cst.Integer("0"), heading))
+            lines.append(self._assign_node(counter, cst.Integer("0"), heading))
             heading = []
         names = [
             self._naming.hold(number, name if number in self._locals_read else f"_{name}")
             for number, name in zip(loop.locals, loop.names, strict=True)
         ]
-        with self._counting(counter):
-            body = self._iteration(loop, states, collected, counter)
+        with self._count_iterations(counter):
+            body = self._write_iteration(loop, states, collected, counter)
         statement: cst.For | cst.While
         if over is not None:
             target: cst.Name | cst.Tuple = cst.Name(names[0])
             if len(names) > 1:
                 target = cst.Tuple([cst.Element(cst.Name(name)) for name in names], lpar=[], rpar=[])
-            statement = cst.For(target=target, iter=over, body=indented(body), leading_lines=heading)
+            statement = cst.For(target=target, iter=over, body=indent_block(body), leading_lines=heading)
         else:
             assert loop.condition is not None
-            test = self._expressions.condition(loop.condition).node
-            statement = cst.While(test=test, body=indented(body), leading_lines=heading)
+            test = self._expressions.write_condition(loop.condition).node
+            statement = cst.While(test=test, body=indent_block(body), leading_lines=heading)
         lines.append(statement)
-        fields = [(each.name, Written(cst.Name(states[each.local]), ATOM)) for each in loop.state]
+        fields = [(each.name, PythonExpression(cst.Name(states[each.local]), ATOM)) for each in loop.state]
         if collected is not None:
-            fields.append(("collected", Written(cst.Name(collected), ATOM)))
-        result = self._expressions.made(loop.type, fields).node
-        lines.append(self._assigned(self._naming.name("step", loop.name), result))
+            fields.append(("collected", PythonExpression(cst.Name(collected), ATOM)))
+        result = self._expressions.write_record(loop.type, fields).node
+        lines.append(self._assign_node(self._naming.name("step", loop.name), result))
         for number, name in (*zip(loop.locals, loop.names, strict=True), *((s.local, s.name) for s in loop.state)):
-            self._naming.let_go(number, name)
+            self._naming.release(number, name)
         return lines
 
-    def _iteration(self, loop: ir.Loop, states: dict[int, str], collected: str | None, counter: str | None) -> Lines:
+    def _write_iteration(
+        self, loop: ir.Loop, states: dict[int, str], collected: str | None, counter: str | None
+    ) -> Lines:
         lines: Lines = []
         for condition, leaving in ((loop.where, cst.Continue()), (loop.condition, cst.Break())):
             if condition is None or (condition is loop.condition and loop.over is None):
                 continue
-            test = self._expressions.opposite(self._expressions.condition(condition)).node
+            test = self._expressions.write_opposite(self._expressions.write_condition(condition)).node
             lines.append(cst.If(test, cst.IndentedBlock([cst.SimpleStatementLine([leaving])])))
         if counter is not None:
             count = cst.Call(cst.Name("counted"), [cst.Arg(cst.Name(counter)), cst.Arg(cst.Integer(str(loop.max)))])
             at = loop.condition if loop.condition is not None else loop.over
             assert at is not None
             self._expressions.sites[count] = at.index
-            lines.append(self._assigned(counter, count))
+            lines.append(self._assign_node(counter, count))
         if loop.over is None:
-            lines += self._expressions.metering.round()
-        lines += self.block(loop.body)
+            lines += self._expressions.metering.meter_round()
+        lines += self.write_block(loop.body)
         self._naming.begin_statement()
         if collected is not None and loop.collect is not None:
-            value = self._expressions.marked(loop.collect, self._expressions.stored(loop.collect)).node
+            value = self._expressions.add_mark(loop.collect, self._expressions.write_stored(loop.collect)).node
             kept = cst.Call(cst.Name("keep"), [cst.Arg(cst.Name(collected)), cst.Arg(value)])
             self._expressions.sites[kept] = loop.collect.index
             lines.append(cst.SimpleStatementLine([cst.Expr(kept)]))
-        lines += self._next(loop, states)
+        lines += self._write_next_state(loop, states)
         if loop.stop_when is not None:
-            stop = self._expressions.condition(loop.stop_when).node
+            stop = self._expressions.write_condition(loop.stop_when).node
             lines.append(cst.If(stop, cst.IndentedBlock([cst.SimpleStatementLine([cst.Break()])])))
         return lines
 
-    def _next(self, loop: ir.Loop, states: dict[int, str]) -> Lines:
+    def _write_next_state(self, loop: ir.Loop, states: dict[int, str]) -> Lines:
         values = [
-            (states[local], self._expressions.marked(value, self._expressions.stored(value)).node)
+            (states[local], self._expressions.add_mark(value, self._expressions.write_stored(value)).node)
             for local, value in loop.next
         ]
         if len(values) < 2:
-            return [self._assigned(name, value) for name, value in values]
+            return [self._assign_node(name, value) for name, value in values]
         # All of them are computed from the old state.
         targets = cst.Tuple([cst.Element(cst.Name(name)) for name, _ in values], lpar=[], rpar=[])
         together = cst.Tuple([cst.Element(value) for _, value in values], lpar=[], rpar=[])
         return [cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(targets)], together)])]
 
     @contextmanager
-    def _counting(self, counter: str | None) -> Iterator[None]:
+    def _count_iterations(self, counter: str | None) -> Iterator[None]:
         if counter is None:
             yield
             return
@@ -454,25 +544,27 @@ class BlockWriter:
         finally:
             self._counters.pop()
 
-    # -- what leaves the node ---------------------------------------------------------------------
+    # -- requests and calls -----------------------------------------------------------------------
 
-    def _path(self, name: str) -> cst.BaseExpression:
-        shown = cst.SimpleString(string_literal(name))
+    def _write_path(self, name: str) -> cst.BaseExpression:
+        shown = cst.SimpleString(write_string(name))
         if not self._counters:
             return shown
         return cst.Call(cst.Name("path"), [cst.Arg(shown), *(cst.Arg(cst.Name(each)) for each in self._counters)])
 
-    def _request(self, request: ir.Request) -> Lines:
+    def _write_request(self, request: ir.Request) -> Lines:
         arguments = [
-            cst.Arg(self._path(request.name)),
-            cst.Arg(cst.SimpleString(string_literal(request.effect))),
-            cst.Arg(cst.SimpleString(string_literal(request.effect_class))),
+            cst.Arg(self._write_path(request.name)),
+            cst.Arg(cst.SimpleString(write_string(request.effect))),
+            cst.Arg(cst.SimpleString(write_string(request.effect_class))),
         ]
-        key = None if request.key is None else self._expressions.stored(request.key).node
-        fixed = self._expressions.record(
-            [(name, Written(cst.SimpleString(string_literal(text)), ATOM)) for name, text in request.fixed.items()]
+        key = None if request.key is None else self._expressions.write_stored(request.key).node
+        fixed = self._expressions.write_dict(
+            [(name, PythonExpression(_write_fixed_text(name, text), ATOM)) for name, text in request.fixed.items()]
         )
-        given = self._expressions.record([(name, self._expressions.plain(value)) for name, value in request.arguments])
+        given = self._expressions.write_dict(
+            [(name, self._expressions.write_plain(value)) for name, value in request.arguments]
+        )
         arguments.append(cst.Arg(fixed))
         if key is None:
             arguments.append(cst.Arg(given))
@@ -480,105 +572,121 @@ class BlockWriter:
             arguments.append(cst.Arg(key, keyword=cst.Name("key"), equal=EQUAL))
             arguments.append(cst.Arg(given, keyword=cst.Name("arguments"), equal=EQUAL))
         call = cst.Call(cst.Name("Request"), arguments)
-        return self._answered(request, cst.Yield(call))
+        return self._write_answer(request, cst.Yield(call))
 
-    def _call(self, call: ir.CallNode) -> Lines:
+    def _write_call(self, call: ir.CallNode) -> Lines:
         given = [
-            cst.Arg(self._expressions.stored(value).node, keyword=cst.Name(name), equal=EQUAL)
+            cst.Arg(self._expressions.write_stored(value).node, keyword=cst.Name(name), equal=EQUAL)
             for name, value in call.inputs
         ]
         asked: cst.BaseExpression
-        callee = self._expressions.metering.node(call.node)
+        callee = self._expressions.metering.meter_node(call.node)
         if self._node.type == "function":
             asked = cst.Call(cst.Name("called"), [cst.Arg(callee), *given])
         else:
-            arguments = [cst.Arg(self._path(call.name)), cst.Arg(callee), cst.Arg(cst.Name("now")), *given]
+            arguments = [cst.Arg(self._write_path(call.name)), cst.Arg(callee), cst.Arg(cst.Name("now")), *given]
             asked = cst.Yield(cst.From(cst.Call(cst.Name("call_node"), arguments)))
-        return self._answered(call, asked)
+        return self._write_answer(call, asked)
 
-    def _answered(self, statement: ir.Request | ir.CallNode, asked: cst.BaseExpression) -> Lines:
-        """What came of it, under the name of the step; where nobody can ask for it, the request alone."""
-        heading = self._heading(statement.name, statement.place)
+    def _write_answer(self, statement: ir.Request | ir.CallNode, asked: cst.BaseExpression) -> Lines:
+        """Write a request under the name of its step; without a name where nothing reads the answer."""
         self._expressions.sites[asked] = statement.result.index
         skipped = self._skipped_values.get(statement.name)
-        if self._expressions.traced:
+        heading = self._write_heading(statement.name, statement.place) if skipped is None else []
+        if isinstance(statement, ir.Request) and (policies := describe_policies(self._node, statement)):
+            heading.append(write_comment(policies))
+        if self._expressions.is_traced:
             if isinstance(asked, cst.Yield):
                 in_parentheses = asked.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-                self._expressions.moved(asked, in_parentheses)
+                self._expressions.move_site(asked, in_parentheses)
                 asked = in_parentheses
-            asked = self._expressions.marked(statement.result, Written(asked, ATOM)).node
+            asked = self._expressions.add_mark(statement.result, PythonExpression(asked, ATOM)).node
             if skipped is not None:
-                asked = self._expressions.marked(skipped, Written(asked, ATOM)).node
-        if statement.name.startswith("_") or not self._is_asked_for(statement):
+                asked = self._expressions.add_mark(skipped, PythonExpression(asked, ATOM)).node
+        if statement.name.startswith("_") or not self._is_read(statement):
             return [cst.SimpleStatementLine([cst.Expr(asked)], leading_lines=heading)]
         target = self._naming.name("step", statement.name)
         if skipped is not None:
-            return [self._assigned(target, asked)]
-        annotation = self._types.annotation(statement.result.type)
+            return [self._assign_node(target, asked, heading)]
+        annotation = self._types.write_annotation(statement.result.type)
         line = cst.AnnAssign(cst.Name(target), cst.Annotation(annotation), asked)
         return [cst.SimpleStatementLine([line], leading_lines=heading)]
 
-    def _is_asked_for(self, statement: ir.Request | ir.CallNode) -> bool:
-        """True where a name is needed for what came: for what reads it, or for a handler that gives another value."""
-        return (
-            statement.name in self._steps_read
-            or statement.name in self._skipped_values
-            or any(handler.value is not None for handler in statement.handlers)
-        )
+    def _is_read(self, statement: ir.Request | ir.CallNode) -> bool:
+        """True where something reads the answer."""
+        return statement.name in self._steps_read and statement.name not in self._unread_skipped
 
     # -- handlers ---------------------------------------------------------------------------------
 
-    def _handled(self, handlers: tuple[ir.Handler, ...], statement: ir.Statement, write: Callable[[], Lines]) -> Lines:
+    def _write_with_handlers(
+        self, handlers: tuple[ir.Handler, ...], statement: ir.Statement, write: Callable[[], Lines]
+    ) -> Lines:
         if not handlers:
             return write()
         lines = write()
         first = lines[0]
         heading = list(getattr(first, "leading_lines", ()))
-        lines[0] = first.with_changes(leading_lines=[])
-        failure = self._failure_name()
+        # The blank line and the comment of the step stand above `try`, policies beside the request.
+        is_headed = bool(heading) and heading[0] is _BLANK
+        heading, own = (heading[:2], heading[2:]) if is_headed else ([], heading)
+        lines[0] = first.with_changes(leading_lines=own)
+        failure = self._choose_failure_name()
         self._failures.append(failure)
-        rest = next((handler for handler in handlers if takes_the_rest(handler)), None)
+        rest = next((handler for handler in handlers if is_default_handler(handler)), None)
         again = cst.IndentedBlock([cst.SimpleStatementLine([cst.Raise()])])
         named = [handler for handler in handlers if handler is not rest]
         # In written order, so that names are given out in the order in which a reader meets them.
-        bodies = [self._handler(handler, statement) for handler in named]
-        orelse: cst.If | cst.Else = cst.Else(again if rest is None else self._handler(rest, statement))
+        bodies = [self._write_handler(handler, statement) for handler in named]
+        orelse: cst.If | cst.Else = cst.Else(again if rest is None else self._write_handler(rest, statement))
         for handler, body in reversed(list(zip(named, bodies, strict=True))):
-            orelse = cst.If(test=taken_when(handler, handlers, failure), body=body, orelse=orelse)
+            orelse = cst.If(test=write_handler_condition(handler, handlers, failure), body=body, orelse=orelse)
         self._failures.pop()
         inside = orelse.body if isinstance(orelse, cst.Else) else cst.IndentedBlock([orelse])
         if rest is None and len(named) == 1:
             # One handler: any other failure goes on at once.
-            others = negated(Written(taken_when(named[0], handlers, failure), OR)).node
+            others = negate(PythonExpression(write_handler_condition(named[0], handlers, failure), OR)).node
             inside = cst.IndentedBlock([cst.If(others, again), *bodies[0].body])
-        name = cst.AsName(cst.Name(failure)) if mentions_name(inside, failure) else None
+        name = cst.AsName(cst.Name(failure)) if has_name(inside, failure) else None
         caught = cst.ExceptHandler(body=inside, type=cst.Name("FAILURES"), name=name)
         return [cst.Try(body=cst.IndentedBlock(lines), handlers=[caught], leading_lines=heading)]
 
-    def _failure_name(self) -> str:
-        """What a failure is called: Python forgets the name at the end of its handler, so one inside has another."""
-        return "failure" if not self._failures else self._naming.fresh("failure")
+    def _choose_failure_name(self) -> str:
+        """Choose the name of a failure; Python drops it after its handler, so inner ones differ."""
+        return "failure" if not self._failures else self._naming.create_name("failure")
 
-    def _handler(self, handler: ir.Handler, statement: ir.Statement) -> cst.IndentedBlock:
-        return self._inner(handler.body, lambda: self._handled_value(handler, statement))
+    def _write_handler(self, handler: ir.Handler, statement: ir.Statement) -> cst.IndentedBlock:
+        return self._write_inner(handler.body, lambda: self._write_handler_value(handler, statement))
 
-    def _handled_value(self, handler: ir.Handler, statement: ir.Statement) -> Lines:
+    def _write_handler_value(self, handler: ir.Handler, statement: ir.Statement) -> Lines:
         if handler.value is not None:
             assert not isinstance(statement, ir.Return | ir.Raise | ir.Require)
             target = self._naming.name("step", statement.name)
-            written = self._expressions.marked(handler.value, self._expressions.stored(handler.value))
+            written = self._expressions.add_mark(handler.value, self._expressions.write_stored(handler.value))
             skipped = self._skipped_values.get(statement.name)
             if skipped is not None:
-                written = self._expressions.marked(skipped, written)
-            return [self._assigned(target, written.node)]
+                written = self._expressions.add_mark(skipped, written)
+            if isinstance(statement, ir.Request | ir.CallNode) and not self._is_read(statement):
+                target = f"_{target}"  # linters expect nothing to read a name that begins so
+            return [self._assign_node(target, written.node)]
         return [] if leaves(handler.body) else [cst.SimpleStatementLine([cst.Raise()])]
 
 
-def mentions_name(node: cst.CSTNode, name: str) -> bool:
+def _write_fixed_text(name: str, text: str) -> cst.BaseExpression:
+    """Write an argument that the node fixes; SQL in parts, which stand on lines of their own where one is too short."""
+    parts: list[cst.SimpleString] = [
+        cst.SimpleString(write_string(part)) for part in (sql_lines(text) if name == "sql" else [text])
+    ]
+    whole: cst.SimpleString | cst.ConcatenatedString = parts.pop() if parts else cst.SimpleString('""')
+    while parts:
+        whole = cst.ConcatenatedString(parts.pop(), whole)
+    return whole
+
+
+def has_name(node: cst.CSTNode, name: str) -> bool:
     return bool(matchers.findall(node, matchers.Name(name)))
 
 
-def _bound_by(statement: ir.Statement) -> tuple[str, ...]:
+def _find_bound_names(statement: ir.Statement) -> tuple[str, ...]:
     match statement:
         case ir.Loop():
             return statement.name, *statement.names, *(each.name for each in statement.state)
@@ -588,13 +696,13 @@ def _bound_by(statement: ir.Statement) -> tuple[str, ...]:
             return (statement.name,)
 
 
-def _starts_at_once(fold: ir.For) -> bool:
-    """True where what a fold starts with cannot fail, so that it may be evaluated before the collection."""
+def _is_infallible_start(fold: ir.For) -> bool:
+    """True where the start of a fold cannot fail and may be evaluated before the collection."""
     initial = fold.with_
     return isinstance(initial, ir.Literal | ir.Ref | ir.Local) or (isinstance(initial, ir.Array) and not initial.items)
 
 
-def _shows_its_type(node: cst.BaseExpression, annotation: cst.BaseExpression) -> bool:
+def _has_visible_type(node: cst.BaseExpression, annotation: cst.BaseExpression) -> bool:
     """True for a record that is made by its class."""
     return (
         isinstance(node, cst.Call)
@@ -604,11 +712,11 @@ def _shows_its_type(node: cst.BaseExpression, annotation: cst.BaseExpression) ->
     )
 
 
-def _asks(block: ir.Block) -> bool:
+def _has_requests(block: ir.Block) -> bool:
     return any(isinstance(each, ir.Request | ir.CallNode) for each in all_statements(block))
 
 
-def _skipped_step(branch: ir.Branch) -> ir.Request | ir.CallNode | None:
+def _find_skippable(branch: ir.Branch) -> ir.Request | ir.CallNode | None:
     """The one request that a branch is about, if it is the form of a step with `when`."""
     if len(branch.arms) != 1 or branch.otherwise or branch.otherwise_value is None or branch.handlers:
         return None

@@ -10,9 +10,9 @@ import libcst as cst
 from libcst.helpers import parse_template_statement
 
 from vesper.codegen import templates
-from vesper.codegen.layout.python_expression import string_literal
+from vesper.codegen.layout.python_expression import write_string
 from vesper.codegen.naming import Naming
-from vesper.codegen.record_names import record_names
+from vesper.codegen.record_names import choose_record_names
 from vesper.language.ir import nodes as ir
 from vesper.values.types import (
     BOOLEAN,
@@ -58,42 +58,42 @@ class TypeWriter:
 
     def name_records(self, node: ir.Node) -> None:
         """Give each record of the node its name; before anything is written."""
-        self._names = record_names(node, self._naming.type)
+        self._names = choose_record_names(node, self._naming.name_type)
 
     @property
     def classes(self) -> list[cst.BaseStatement]:
         return list(self._classes.values())
 
-    def annotation(self, type_: Type) -> cst.BaseExpression:
+    def write_annotation(self, type_: Type) -> cst.BaseExpression:
         match type_:
             case Enum(members):
-                return _applied("Literal", [cst.SimpleString(string_literal(member)) for member in members])
+                return _write_subscript("Literal", [cst.SimpleString(write_string(member)) for member in members])
             case ArrayOf(element):
-                return _applied("list", [self.annotation(element)])
+                return _write_subscript("list", [self.write_annotation(element)])
             case SetOf(element):
-                return _applied("frozenset", [self.annotation(element)])
+                return _write_subscript("frozenset", [self.write_annotation(element)])
             case MapOf(key, value):
-                return _applied("dict", [self.annotation(key), self.annotation(value)])
+                return _write_subscript("dict", [self.write_annotation(key), self.write_annotation(value)])
             case OptionalOf(inner):
-                return cst.BinaryOperation(self.annotation(inner), cst.BitOr(), cst.Name("None"))
+                return cst.BinaryOperation(self.write_annotation(inner), cst.BitOr(), cst.Name("None"))
             case Record():
-                return cst.Name(self.record(type_))
+                return cst.Name(self.write_record_class(type_))
             case _:
                 return cst.Name(_PRIMITIVES[type_])
 
-    def record(self, type_: Record) -> str:
+    def write_record_class(self, type_: Record) -> str:
         """The class of a record."""
         name = self._names[type_]
         if name not in self._classes:
-            fields = [(field, self.annotation(each)) for field, each in type_.fields]
-            self._classes[name] = typed_dict(name, fields)
+            fields = [(field, self.write_annotation(each)) for field, each in type_.fields]
+            self._classes[name] = write_typed_dict(name, fields)
         return name
 
 
-def typed_dict(name: str, fields: Sequence[tuple[str, cst.BaseExpression]]) -> cst.BaseStatement:
+def write_typed_dict(name: str, fields: Sequence[tuple[str, cst.BaseExpression]]) -> cst.BaseStatement:
     """A class with these fields, or the other spelling of it where Python could not name one of them."""
     if any(keyword.iskeyword(field) for field, _ in fields):
-        entries = [cst.DictElement(cst.SimpleString(string_literal(field)), each) for field, each in fields]
+        entries = [cst.DictElement(cst.SimpleString(write_string(field)), each) for field, each in fields]
         arguments = [cst.Arg(cst.SimpleString(f'"{name}"')), cst.Arg(cst.Dict(entries))]
         call = cst.Call(cst.Name("TypedDict"), arguments)
         return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], call)])
@@ -101,11 +101,11 @@ def typed_dict(name: str, fields: Sequence[tuple[str, cst.BaseExpression]]) -> c
         cst.SimpleStatementLine([cst.AnnAssign(cst.Name(field), cst.Annotation(annotation))])
         for field, annotation in fields
     ]
-    return _class_shell().with_changes(name=cst.Name(name), body=cst.IndentedBlock(lines))
+    return _parse_class_shell().with_changes(name=cst.Name(name), body=cst.IndentedBlock(lines))
 
 
 @cache
-def _class_shell() -> cst.ClassDef:
+def _parse_class_shell() -> cst.ClassDef:
     """The template of classes, parsed once."""
     shell = parse_template_statement(templates.SUCCESS)
     assert isinstance(shell, cst.ClassDef)
@@ -117,18 +117,18 @@ def has_plain_fields(type_: Record) -> bool:
     return not any(keyword.iskeyword(field) for field, _ in type_.fields)
 
 
-def _applied(head: str, arguments: Sequence[cst.BaseExpression]) -> cst.Subscript:
+def _write_subscript(head: str, arguments: Sequence[cst.BaseExpression]) -> cst.Subscript:
     return cst.Subscript(cst.Name(head), [cst.SubscriptElement(cst.Index(argument)) for argument in arguments])
 
 
-def needs_annotation(type_: Type) -> bool:
+def is_annotation_needed(type_: Type) -> bool:
     """True for a type that Python would not infer from a value of it: one with an enum or a record in it."""
     match type_:
         case Enum() | Record():
             return True
         case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner):
-            return needs_annotation(inner)
+            return is_annotation_needed(inner)
         case MapOf(key, value):
-            return needs_annotation(key) or needs_annotation(value)
+            return is_annotation_needed(key) or is_annotation_needed(value)
         case _:
             return False

@@ -1,7 +1,7 @@
-"""A second look at generated code: only known forms, no attributes, no calls but of known names.
+"""Check generated code again: only known forms, no attributes, no calls but of known names.
 
 The writer builds trees and never text, so nothing in a node can become code by itself. This check does not trust
-that: it parses what was written and refuses every form that is not on the list.
+that: it parses the text and refuses every form that is not on the list.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ _FORMS: frozenset[type[ast.AST]] = frozenset((
     ast.Constant, ast.Name, ast.Load, ast.Store, ast.Call, ast.Dict, ast.Set, ast.Tuple, ast.Subscript,
     ast.List, ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.Is, ast.IsNot, ast.BitOr, ast.BitAnd,
     ast.IfExp, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add, ast.Sub, ast.Mult,
-    ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Lambda,
+    ast.NamedExpr, ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Lambda,
 ))  # fmt: skip
 _CALLS = frozenset({
     "Decimal", "frozenset", "len", "list", "sum", "all", "any", "sorted", "checked", "checked_sum", "unsigned_zero",
+    "max", "min", "next",
     "smallest", "largest", "map_of", "map_of_members", "members_in_order", "entries_of", "sorted_by",
     "distinct_by", "least_by", "greatest_by", "grouped_by", "counted_by", "taken_while", "dropped_while", "fold",
     "fold_entries", "mark", "meter", "all_of", "before_each", "spend", "spending", "ContractBroken", "TypedDict",
     "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "one_of", "http_class", "keep", "path",
     "check_postconditions", "check_invariants",
     "float", "date", "datetime", "timedelta", "json_literal",
-    "Inputs", "Source", "is_ascii", "is_finite", "is_text", "new_objects", "read_boolean", "read_decimal",
+    "Inputs", "Source", "get_entry", "is_ascii", "is_finite", "is_text", "new_objects", "read_boolean", "read_decimal",
     "read_inputs", "read_integer", "read_member", "read_text", "read_value", "type", "undecorated",
 })  # fmt: skip
 _KEPT = ("called", "keep", "mark", "spend", "check_postconditions", "check_invariants", "read_inputs")
@@ -41,14 +42,14 @@ class VocabularyError(Exception):
 
 
 def check_identifiers(names: Collection[str]) -> None:
-    """What stands as a name in the tree is one: IR that no checker made could say anything there."""
+    """Refuse names that are no identifiers: IR from elsewhere could contain any text."""
     for name in names:
         # Python takes other letters for ASCII ones, so that two names could be one.
         if not (name.isascii() and name.isidentifier()):
             raise VocabularyError(f"{name!a} is no identifier")
 
 
-def parsed(text: str) -> ast.Module:
+def parse(text: str) -> ast.Module:
     """The tree of a text. One at a time: CPython before 3.11.8 and 3.12.2 counts how deep all threads are as one, and
     raises `SystemError` where two of them build trees in turns."""
     with _PARSING:
@@ -57,8 +58,8 @@ def parsed(text: str) -> ast.Module:
 
 def check_vocabulary(text: str, kernels: AbstractSet[str], callees: Collection[str] = ()) -> None:
     """`callees` are the nodes that the node calls: their functions stand in modules of the same names beside it."""
-    everything = list(ast.walk(parsed(text)))
-    calls = _CALLS | kernels | _records(everything)
+    everything = list(ast.walk(parse(text)))
+    calls = _CALLS | kernels | _find_records(everything)
     given = {
         argument
         for node in everything
@@ -72,13 +73,13 @@ def check_vocabulary(text: str, kernels: AbstractSet[str], callees: Collection[s
             raise VocabularyError(f"line {node.lineno}: a function that no call is given")
         if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in calls):
             raise VocabularyError(f"line {node.lineno}: a call of {ast.unparse(node.func)}")
-        if isinstance(node, ast.ImportFrom) and not (_may_import(node) or _is_callee(node, callees)):
+        if isinstance(node, ast.ImportFrom) and not (_is_allowed_import(node) or _is_callee(node, callees)):
             raise VocabularyError(f"line {node.lineno}: an import from {node.module}")
         if isinstance(node, ast.Expr) and not (isinstance(node.value, ast.Constant) or _is_kept(node.value)):
             raise VocabularyError(f"line {node.lineno}: a statement that only computes")
 
 
-def _records(everything: Collection[ast.AST]) -> set[str]:
+def _find_records(everything: Collection[ast.AST]) -> set[str]:
     """The classes of records, in both spellings; a call of one makes a dict."""
     found = {node.name for node in everything if isinstance(node, ast.ClassDef) and _is_record(node)}
     for node in everything:
@@ -93,12 +94,12 @@ def _is_record(node: ast.ClassDef) -> bool:
 
 
 def _is_kept(value: ast.expr) -> bool:
-    """Statements that are there for what they do: a request whose answer nobody needs, and `keep(collected, …)`."""
+    """True for statements with an effect: a request without a reader, and `keep(collected, …)`."""
     is_keep = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in _KEPT
     return is_keep or isinstance(value, ast.Yield | ast.YieldFrom)
 
 
-def _may_import(node: ast.ImportFrom) -> bool:
+def _is_allowed_import(node: ast.ImportFrom) -> bool:
     module = node.module or ""
     return node.level == 0 and (module in _MODULES or module.startswith("vesper.kernels."))
 

@@ -1,6 +1,6 @@
-"""The pipeline, and the cache in front of it. `pipeline` is the way from text to IR on one screen.
+"""The pipeline from text to IR (`pipeline`), and the caches in front of it.
 
-The names are loaded when they are asked for: a check that the cache answers must not pay for a parser.
+Names are imported on first use: a check that the cache answers must not import the parser.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Finds the nodes that a node calls: by id, or by a name that `vesper.lock` or the newest version gives an id.
+"""Find the nodes that a node calls: by id, or by a name that `vesper.lock` or the newest version resolves.
 
-Called nodes stand in the same collection: below the nearest folder that has a `vesper.toml` or a `vesper.lock` or is
+Called nodes are in the same collection: below the nearest folder that has a `vesper.toml` or a `vesper.lock` or is
 called `nodes`, else in the folder of the caller.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def collection_of(path: Path) -> Path:
-    """The folder in which a node's neighbours are looked for."""
+    """Return the folder that is searched for the neighbours of a node."""
     for folder in path.absolute().parents:
         if folder.name == "nodes" or (folder / "vesper.toml").is_file() or (folder / LOCK_NAME).is_file():
             return folder
@@ -35,7 +35,7 @@ def collection_of(path: Path) -> Path:
 
 
 class Collection:
-    """The nodes below a folder, each compiled at most once and only when somebody calls it."""
+    """The nodes below a folder, each compiled at most once, at its first call."""
 
     def __init__(self, root: Path, follows_lock: bool = True) -> None:
         self.root = root
@@ -45,7 +45,7 @@ class Collection:
         self._compiled: dict[str, tuple[Compiled, Interface] | None] = {}
 
     def files(self) -> dict[str, Path]:
-        """The file of each id; where a file's name is its id, that is believed."""
+        """Return the file of each id; a file name that is an id counts as the id."""
         if self._files is None:
             listed = node_files([self.root]) if self.root.is_dir() else []
             self._files = {}
@@ -60,7 +60,7 @@ class Collection:
         return self._lock
 
     def resolve(self, wanted: str) -> str | NotCallable:
-        """The id that a word in `node:` stands for."""
+        """Return the id of a word in `node:`."""
         files = self.files()
         if split_node_id(wanted) is not None:
             if wanted in files:
@@ -95,7 +95,7 @@ class Collection:
 
 
 class Neighbours:
-    """The nodes that one node can call; `stack` are those whose calls led to it."""
+    """The nodes that one node can call; `stack` are the calls that led to it."""
 
     def __init__(self, collection: Collection, stack: tuple[str, ...]) -> None:
         self._collection = collection
@@ -116,7 +116,7 @@ class Neighbours:
         if found is None:
             return NotCallable(Code.WRONG_CALLEE, {"node": node_id}, f"`vesper check {node_id}{SUFFIX}` says why")
         compiled, interface = found
-        # One that was found by a shorter way before has not counted the calls that led here.
+        # A node compiled for a shorter stack has not counted the calls that led here.
         if len(self._stack) + _depth(compiled) > MAX_CALL_DEPTH:
             return NotCallable(Code.TOO_DEEP, too_deep)
         lock = self._collection.lock()
@@ -127,7 +127,7 @@ class Neighbours:
 
 
 def _depth(compiled: Compiled) -> int:
-    """How many nodes call each other in a row from here, itself counted."""
+    """Return the length of the longest chain of calls from here, itself included."""
     depths: dict[str, int] = {}
 
     def depth(each: Compiled) -> int:
@@ -139,7 +139,7 @@ def _depth(compiled: Compiled) -> int:
 
 
 def interface_of(compiled: Compiled) -> Interface:
-    """A checked node as its callers see it."""
+    """Return the interface of a checked node."""
     node: Node = compiled.node
     versions = _versions(compiled)
     success = tuple((each.name, each.type) for each in node.outputs)

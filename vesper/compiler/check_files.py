@@ -1,4 +1,4 @@
-"""Many files checked: from the cache where it knows them, the others on all processors."""
+"""Check many files: from the cache where it has them, the others on all processors."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from vesper.compiler.reading import Stamp, read_stamped
 from vesper.language.diagnostics.source import SourceFile
 
 FEW = 48
-"""So many files are checked sooner than a process is made for them."""
+"""Number of files below which a process of its own does not pay."""
 MAX_PROCESSES = 8
 _ALLOCATIONS = 50_000
-"""So many more objects than before are made between two searches for cycles; one node makes some thousands."""
+"""Allocations between two collections of cycles; one node makes some thousands."""
 
 _Result = tuple[Checked, str, Stamp | None]
 
 
 def check_files(paths: Sequence[Path], cache: NodeCache | None) -> Iterator[Checked]:
-    """What there is to say about each file, in the given order. The cache is saved when the last was given."""
+    """Return the diagnostics of each file, in the given order. The cache is saved after the last."""
     known = {} if cache is None else {path: found for path in paths if (found := cache.find(path)) is not None}
     unknown = [path for path in paths if path not in known]
     results = dict(zip(unknown, _check_all(unknown), strict=True)) if len(unknown) > FEW else {}
@@ -56,7 +56,7 @@ def _check(path: Path) -> _Result:
         data, stamp = read_stamped(path)
     except OSError as error:
         return unreadable_file(path.as_posix(), error), "", None
-    # What is said of a node that calls others depends on them too: it is not kept, and checked each time.
+    # The diagnostics of a node that calls others depend on them too: they are not cached.
     sha256 = "" if b"call_node" in data else hashlib.sha256(data).hexdigest()
     return check_bytes(path.as_posix(), data), sha256, stamp
 
@@ -65,23 +65,23 @@ def _check(path: Path) -> _Result:
 
 
 def _check_all(paths: list[Path]) -> list[_Result]:
-    """The files dealt out to processes. A share that comes to nothing is done here, where its failure can be seen."""
+    """Distribute the files to processes. The share of a process that fails is checked here, where the failure shows."""
     count = min(MAX_PROCESSES, _processors(), len(paths) // FEW + 1)
-    import vesper.compiler.pipeline  # noqa: F401  # before the processes part, so that it is loaded once
+    import vesper.compiler.pipeline  # noqa: F401  # before the fork, so that it is imported once
 
-    # What a check leaves behind it has no cycles to speak of. Looking for some costs a tenth of the time, so it is done
-    # seldom, and never among what was loaded before.
+    # A check leaves few cycles behind. Collecting them takes a tenth of the time, so it is done seldom, and never
+    # among objects that existed before.
     gc.freeze()
     before = gc.get_threshold()
     gc.set_threshold(_ALLOCATIONS)
     try:
-        return _dealt_out(paths, count)
+        return _distribute(paths, count)
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
 
 
-def _dealt_out(paths: list[Path], count: int) -> list[_Result]:
+def _distribute(paths: list[Path], count: int) -> list[_Result]:
     shares = [paths[first::count] for first in range(count)]
     others = [_start(share) for share in shares[1:]] if _may_fork() else [None for _ in shares[1:]]
     done = [[_check(path) for path in shares[0]]]
@@ -95,13 +95,13 @@ def _processors() -> int:
 
 
 def _may_fork() -> bool:
-    """A copy of a process with threads may hold a lock for ever."""
+    """Return whether no thread could hold a lock in a forked copy."""
     threading = sys.modules.get("threading")
     return hasattr(os, "fork") and (threading is None or threading.active_count() == 1)
 
 
 def _start(share: list[Path]) -> tuple[int, IO[bytes]]:
-    # A file and not a pipe: nobody need read it while it is written.
+    # A file and no pipe: it needs no reader while it is written.
     results = tempfile.TemporaryFile()  # noqa: SIM115  # `_finish` closes it
     child = os.fork()
     if child:

@@ -1,4 +1,4 @@
-"""What checking one file came to, as data: the form in which it is cached and passed between processes."""
+"""The result of checking one file, in the form that is cached and passed between processes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A checked file. A node without errors has a hash and IR; a file without diagnostics needs no text to show."""
+    """A checked file. A node without errors has a hash and IR; a file without diagnostics needs no text."""
 
     source: SourceFile
     diagnostics: tuple[Diagnostic, ...]
     """In the order of the file."""
     semantic_hash: str | None
     ir: bytes | None
-    """None for a node with errors, and where only the cache knows it: `NodeCache.ir` has it then."""
+    """None for a node with errors, and for one from the cache: `NodeCache.ir` has it."""
     node_id: tuple[str, Span] | None
-    """The id that the file declares and where, with errors or without; None where that cannot be read."""
+    """The declared id and its place, with errors or without; None where it cannot be read."""
     about: dict[str, Any] | None = None
-    """What a list of nodes says of a node without errors, as JSON values; the IR has no names of record types."""
+    """The entry of the list of nodes, as JSON values: the IR has no names of record types."""
 
     @property
     def is_wrong(self) -> bool:
@@ -38,20 +38,20 @@ class Checked:
 
 
 def check_bytes(shown: str, data: bytes) -> Checked:
-    """Run the whole pipeline over the bytes of a file."""
+    """Run the whole pipeline on the bytes of a file."""
     from vesper.compiler.pipeline import compile_bytes
 
-    return _checked(*compile_bytes(shown, data))
+    return _result_of(*compile_bytes(shown, data))
 
 
 def unreadable_file(shown: str, error: OSError) -> Checked:
-    """What a check says of a file that the system does not give."""
+    """Return the result of a file that cannot be read."""
     from vesper.compiler.pipeline import unreadable
 
-    return _checked(*unreadable(shown, error.strerror or type(error).__name__))
+    return _result_of(*unreadable(shown, error.strerror or type(error).__name__))
 
 
-def _checked(compiled: Compiled | None, bag: DiagnosticBag) -> Checked:
+def _result_of(compiled: Compiled | None, bag: DiagnosticBag) -> Checked:
     from vesper.language.syntax.declared_id import declared_id
 
     node_id = declared_id(bag.source.text)
@@ -73,12 +73,12 @@ def _about(compiled: Compiled) -> dict[str, Any]:
 
 
 def node_id_to_data(node_id: tuple[str, Span] | None) -> list[Any] | None:
-    """A declared id as JSON values."""
+    """Return a declared id as JSON values."""
     return None if node_id is None else [node_id[0], node_id[1].start, node_id[1].end]
 
 
 def node_id_from_data(data: list[Any] | None) -> tuple[str, Span] | None:
-    """The declared id that the JSON values spell."""
+    """Return the declared id of JSON values."""
     if data is None:
         return None
     text, start, end = data
@@ -86,13 +86,13 @@ def node_id_from_data(data: list[Any] | None) -> tuple[str, Span] | None:
 
 
 def diagnostic_to_data(diagnostic: Diagnostic) -> list[Any]:
-    """A diagnostic as JSON values."""
+    """Return a diagnostic as JSON values."""
     labels = [[label.span.start, label.span.end, label.text] for label in (diagnostic.primary, *diagnostic.secondary)]
     return [diagnostic.code.name, diagnostic.severity.value, diagnostic.headline, labels, diagnostic.help]
 
 
 def diagnostic_from_data(data: list[Any]) -> Diagnostic:
-    """The diagnostic that the JSON values spell."""
+    """Return the diagnostic of JSON values."""
     code, severity, headline, labels, help_ = data
     primary, *secondary = (Label(Span(start, end), text) for start, end, text in labels)
     return Diagnostic(Code[code], Severity(severity), headline, primary, tuple(secondary), help_)

@@ -1,4 +1,4 @@
-"""A node that passed every check, and the same as the cache gives it back: whole, but read only as far as needed."""
+"""A node that passed every check, and the same from the cache: complete, but decoded on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Compiled:
-    """A node that passed every check. Not frozen: `Restored` fills its slots when they are first read."""
+    """A node that passed every check. Not frozen: `Restored` fills its slots at their first read."""
 
     source: SourceFile
     node: Node
@@ -23,9 +23,9 @@ class Compiled:
     ir: bytes
     semantic_hash: str
     callees: tuple[Compiled, ...] = ()
-    """The nodes that it calls, and with each of them those that it calls."""
+    """The nodes that it calls, each with its own callees."""
     kept: Nothing = NOTHING
-    """What is worked out about it, kept where somebody keeps it."""
+    """Cached facts about it."""
 
     @property
     def path(self) -> str:
@@ -34,8 +34,11 @@ class Compiled:
 
 
 class Restored(Compiled):
-    """A node from the cache. Its text, its IR in memory and its cases are read when they are first asked for: a call
-    that ends well needs none of them, and they are most of what there is to load."""
+    """A node from the cache.
+
+    Text, IR and cases are decoded at their first use: a call that succeeds needs none of them, and they are most of the
+    load time.
+    """
 
     __slots__ = ("_form",)
 
@@ -53,7 +56,7 @@ class Restored(Compiled):
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:  # a slot that is still empty
+        def __getattr__(self, name: str) -> Any:  # the slot is still empty
             if name == "source":
                 from vesper.language.diagnostics.source import SourceFile
 
@@ -64,5 +67,5 @@ class Restored(Compiled):
                 found = restored(self._form[name])
             else:
                 raise AttributeError(name)
-            setattr(self, name, found)  # two threads may both read it; either will do
+            setattr(self, name, found)  # two threads may both decode it; either result is valid
             return found

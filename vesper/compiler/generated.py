@@ -1,7 +1,7 @@
-"""Generated files: whether one is still what its node says, and loading one that is.
+"""Generated files: compare them with their node, and load those that match.
 
-A file that Vesper writes ends with a hash of its own text, so that an edit shows; its header names the node and the
-semantic hash. What the header says of the path is not compared: the same node may be compiled from another folder.
+A generated file ends with a hash of its own text, so that an edit shows; its header names the node and the semantic
+hash. The path in the header is not compared: the same node may be compiled from another folder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HASHED = re.compile(r"# semantic hash ([0-9a-f]{64})")
 
 
 class State(Enum):
-    """A generated file against the node that it should be from."""
+    """The state of a generated file against its node."""
 
     FRESH = "fresh"
     STALE = "stale"
@@ -34,31 +34,31 @@ class State(Enum):
     EDITED = "edited"
     ORPHANED = "orphaned"
     FOREIGN = "foreign"
-    """Somebody else's: it does not begin as generated files do."""
+    """Not a generated file: it begins otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a generated file says of itself."""
+    """The header of a generated file."""
 
     node_id: str
     semantic_hash: str
 
 
 class GeneratedProblem(Exception):
-    """A generated file that must not be used; the message says why, and the command that writes it anew."""
+    """A generated file that must not be used; the message has the reason, and the command that writes it again."""
 
 
 # -- text -----------------------------------------------------------------------------------------
 
 
 def module_text(compiled: Compiled, traced: bool = False) -> str:
-    """A node as the text of a file."""
+    """Return the text of the generated file of a node."""
     return with_text_hash(generate_module(compiled.node, traced=traced).text)
 
 
 def with_text_hash(text: str) -> str:
-    """At the end, so that no line of the module moves. The blank lines are what formatters want there."""
+    """Append the hash of the text, so that no line of the module moves. Formatters want the blank lines."""
     body = f"{text}\n\n"
     return f"{body}{_HASH_LINE}{_sha256(body)}\n"
 
@@ -68,13 +68,13 @@ def is_generated(text: str) -> bool:
 
 
 def is_edited(text: str) -> bool:
-    """True where a generated text is not what its own hash says, or has none: then nobody can tell."""
+    """Return whether a generated text differs from its own hash, or has none."""
     body, mark, said = text.rpartition(_HASH_LINE)
     return not mark or said != f"{_sha256(body)}\n"
 
 
 def header_of(text: str) -> Header | None:
-    """The node that a generated file is from; None for one that is from no node, or from no generator."""
+    """Return the node of a generated file; None for other files."""
     lines = text.split("\n", 3)
     if len(lines) < 3 or lines[0] != HEADER:
         return None
@@ -83,7 +83,7 @@ def header_of(text: str) -> Header | None:
 
 
 def state_of(found: str | None, expected: str) -> State:
-    """What a file holds against what it should hold."""
+    """Return the state of a file against its expected text."""
     if found is None:
         return State.MISSING
     if not is_generated(found):
@@ -94,12 +94,11 @@ def state_of(found: str | None, expected: str) -> State:
 
 
 def _comparable(text: str) -> str:
-    """The text without the path, which the header and the table of lines show, and without the hash, which covers
-    it."""
+    """Return the text without the path, in the header and the table of lines, and without the hash, which covers it."""
     lines = text.rpartition(_HASH_LINE)[0].split("\n")
     if len(lines) > 1 and (named := _NAMED.fullmatch(lines[1])):
         lines[1] = named[1]
-    if _TABLE in lines:  # of lines, whose first entry is the path as well
+    if _TABLE in lines:  # of lines, whose first entry is the path too
         del lines[lines.index(_TABLE) + 1]
     return "\n".join(lines)
 
@@ -112,7 +111,7 @@ def _sha256(text: str) -> str:
 
 
 def read_text(path: Path) -> str | None:
-    """What a file holds, line ends as they are; None where there is none. What is no UTF-8 is nothing of ours."""
+    """Return the text of a file, line ends unchanged; None where there is none. Other encodings are not ours."""
     try:
         return path.read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:
@@ -120,15 +119,15 @@ def read_text(path: Path) -> str | None:
 
 
 def refresh_command(node_id: str, path: Path, nodes: Path) -> str:
-    """The command that writes a generated file anew."""
+    """Return the command that writes a generated file again."""
     where = [] if nodes == Path("nodes") else ["--nodes", nodes.as_posix()]
     return shlex.join(["vesper", "compile", node_id, *where, "-o", path.as_posix()])
 
 
 def load_generated(path: Path | str, nodes: Path | str) -> ModuleType:
-    """The module in a generated file, if the file is what its node under `nodes` would be generated as.
+    """Return the module of a generated file that matches its node under `nodes`.
 
-    Nodes that it calls must stand beside it, and are held to the same. What runs is the text that was looked at.
+    Called nodes must be beside it, and match too. The text that was compared is the text that runs.
     """
     path, nodes = Path(path), Path(nodes)
     text = read_text(path)
@@ -164,8 +163,8 @@ def _load(path: Path, compiled: Compiled, nodes: Path, package: str, done: set[s
     module = ModuleType(f"{package}.{compiled.node.node_id}")
     module.__package__ = package
     module.__file__ = str(path.resolve())
-    # Not by the import system: that may find compiled code of an older text, and reads the file again.
-    exec(compile(text, str(path), "exec"), vars(module))  # noqa: S102  # it is, to the letter, what the generator writes
+    # Not by the import system: it may find compiled code of an older text, and reads the file again.
+    exec(compile(text, str(path), "exec"), vars(module))  # noqa: S102  # it is, byte for byte, the output of the generator
     sys.modules[module.__name__] = module
     return module
 

@@ -1,8 +1,8 @@
-"""From a file to a checked node, by way of the cache on disk: what is known loads neither the parser nor the writer.
+"""Load a checked node from a file by the cache on disk, without importing the parser and the generator.
 
-The name of an entry is a hash of the path as it is shown, the bytes of the file and the fingerprint of Vesper and
-Python. What a node that calls others depends on besides stands in its entry, and must be the same still: which files
-there are to be called, what `vesper.lock` says, and the bytes of every node that is called at any depth.
+The name of an entry is a hash of the shown path, the bytes of the file and the fingerprint of Vesper and Python. The
+entry of a node that calls others has its dependencies too, which must be unchanged: the callable files, `vesper.lock`,
+and the bytes of every node that is called at any depth.
 """
 
 from __future__ import annotations
@@ -23,57 +23,57 @@ if TYPE_CHECKING:
 _MAX_BYTES = 1024 * 1024
 _CALLS = b"call_node"
 _SUFFIX, _LOCK, _CONFIG, _FOLDER = ".vsp", "vesper.lock", "vesper.toml", "nodes"
-"""As `vesper.compiler.callees` and `vesper.repository` have them; a test holds them equal."""
+"""As in `vesper.compiler.callees` and `vesper.repository`; a test compares them."""
 
 Rendered = Callable[["DiagnosticBag"], tuple[str, ...]]
 
 
-def compile_kept(path: str, rendered: Rendered) -> tuple[Compiled | None, tuple[str, ...]]:
-    """The node in a file, and what there is to say about it as `rendered` writes it; from the cache where it is known.
+def compile_cached(path: str, rendered: Rendered) -> tuple[Compiled | None, tuple[str, ...]]:
+    """Return the node of a file and its rendered diagnostics, from the cache where it has them.
 
-    What has errors is not kept: somebody is about to change it.
+    Nodes with errors are not cached: their file is about to change.
     """
     cache = entries()
-    data = None if cache is None else _read(path)
+    data = None if cache is None else _read_file(path)
     if cache is None or data is None:
         return _compile(path, rendered)
     name = digest(fingerprint(), os.fsencode(path), data).hex()
     found = cache.find(name)
     if found is not None:
-        form = marshal.loads(found)  # the MAC was right: this process's user wrote it  # noqa: S302
+        form = marshal.loads(found)  # the MAC was right: this user wrote it  # noqa: S302
         if form["depends"] == _depends(path, data, form["called"]):
-            kept = _Kept(cache, name, form)
-            return kept.restored(), tuple(form["said"])
+            kept = _Entry(cache, name, form)
+            return kept.restore(), tuple(form["said"])
         cache.kept.counters.hits -= 1
         cache.kept.counters.misses += 1
     before = _depends(path, data, ())
     compiled, said = _compile(path, rendered)
-    # Whoever changes a file meanwhile gets what was read, and nothing of it is kept.
+    # A file that changes meanwhile gives what was read, and nothing of it is cached.
     if compiled is None or before != _depends(path, data, ()) or not all(map(_is_same, _closure(compiled))):
         return compiled, said
     called = sorted({each.path for each in _closure(compiled)} - {compiled.path})
     depends = _depends(path, data, called)
     form = {"depends": depends, "called": called, "said": list(said)}
-    return _Kept(cache, name, form).wrapped(compiled), said
+    return _Entry(cache, name, form).with_facts(compiled), said
 
 
-class _Kept:
-    """One entry, with the facts of its node and of all that it calls. Written when somebody says that all is said."""
+class _Entry:
+    """One entry, with the facts of its node and of its callees; written by `save`."""
 
     def __init__(self, cache: Entries, name: str, form: dict[str, Any]) -> None:
         self._cache = cache
         self._name = name
         self._form = form
 
-    def restored(self) -> Compiled:
-        """The node of an entry that was found."""
+    def restore(self) -> Compiled:
+        """Return the node of an entry that was found."""
         made: list[Compiled] = []
-        for form in self._form["nodes"]:  # those that are called stand before who calls them
+        for form in self._form["nodes"]:  # callees precede their callers
             made.append(Restored(form, tuple(made[each] for each in form["callees"]), self._facts(form)))
         return made[-1]
 
-    def wrapped(self, compiled: Compiled) -> Compiled:
-        """The same node, which keeps what is worked out about it."""
+    def with_facts(self, compiled: Compiled) -> Compiled:
+        """Return the node with a cache of its facts."""
         from vesper.compiler.node_bytes import kept
 
         made: dict[int, tuple[int, Compiled]] = {}
@@ -133,14 +133,14 @@ def _closure(compiled: Compiled) -> Iterable[Compiled]:
 
 
 def _is_same(compiled: Compiled) -> bool:
-    """True where the file still holds what was compiled."""
-    return _read(compiled.path) == compiled.source.text.encode("utf-8")
+    """Return whether the file still has the compiled bytes."""
+    return _read_file(compiled.path) == compiled.source.text.encode("utf-8")
 
 
-def _read(path: str) -> bytes | None:
-    """The bytes of a file that may be a node; None for what is too long, or cannot be read."""
+def _read_file(path: str) -> bytes | None:
+    """Return the bytes of a file that may be a node; None for one that is too long or unreadable."""
     try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # a warm start loads no `pathlib`
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # a warm start imports no `pathlib`
             parts = []
             while part := file.read(_MAX_BYTES + 1):
                 parts.append(part)
@@ -155,21 +155,23 @@ def _read(path: str) -> bytes | None:
 
 
 def _depends(path: str, data: bytes, called: Iterable[str]) -> bytes | None:
-    """All that decides which nodes are called, and what they are; nothing for a node that calls none. None where it
-    cannot be read."""
+    """Return all that decides which nodes are called, and their content; empty for a node without calls.
+
+    None where it cannot be read.
+    """
     if _CALLS not in data:
         return b""
     root = _collection(path)
     parts = [os.fsencode(root)]
-    lock = _read(f"{root}/{_LOCK}")
+    lock = _read_file(f"{root}/{_LOCK}")
     parts.append(b"-" if lock is None else b"+" + lock)
-    for file in sorted(_listed(root)):
-        # A file that is not called as a node is may declare any id.
+    for file in sorted(_list_files(root)):
+        # A file without the name of a node may declare any id.
         parts.append(os.fsencode(file))
         if not _is_named(file.rpartition("/")[2]):
-            parts.append(_read(file) or b"")
+            parts.append(_read_file(file) or b"")
     for file in called:
-        found = _read(file)
+        found = _read_file(file)
         if found is None:
             return None
         parts += [os.fsencode(file), found]
@@ -192,7 +194,7 @@ def _collection(path: str) -> str:
         above = upper
 
 
-def _listed(root: str) -> Iterable[str]:
+def _list_files(root: str) -> Iterable[str]:
     for folder, _, files in os.walk(root):
         for name in files:
             if name.endswith(_SUFFIX):

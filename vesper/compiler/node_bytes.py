@@ -1,5 +1,8 @@
-"""Parts of a checked node as bytes. Only what a node is made of can be in them, and they are read only after the MAC of
-the entry that holds them was found right (`vesper/cache/entries.py`)."""
+"""Parts of a checked node as bytes.
+
+They contain only classes that a node is made of, and are decoded only after the MAC of their entry was verified
+(`vesper/cache/entries.py`).
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def restored(data: bytes) -> Any:
 
 class _Reader(Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        # No dots: a name is a name in its module, and no way to what that has imported.
+        # No dots: a name is a name in its module, and no path to its imports.
         if "." not in name and ((module, name) in _OTHERS or module in _MODULES):
             found = super().find_class(module, name)
             if getattr(found, "__module__", module) == module:

@@ -1,12 +1,11 @@
-"""Checked nodes on disk, so that what did not change is not checked again.
+"""Checked nodes on disk, so that unchanged files are not checked again.
 
-One file holds everything: a line that names the compiler and the index's checksum, the index, then the IR of the
-nodes. A check that finds nothing changed reads the line and the index and writes nothing. A file of another compiler,
-a damaged one and an absent one are the same: an empty cache, which the next save replaces as a whole and at once, so
-processes that check at the same time lose at most each other's work. The cache is never needed: where it cannot be
-read or written, nodes are checked as if there were none.
+One file holds everything: a line with the compiler and the checksum of the index, the index, then the IR of the nodes.
+A check of unchanged files reads the line and the index and writes nothing. A file of another compiler, a damaged one
+and an absent one count as an empty cache, which the next save replaces atomically, so concurrent checks lose at most
+each other's work. The cache is optional: where it cannot be read or written, nodes are checked without it.
 
-INVARIANT: what a check says depends on the compiler, the path as it is shown and the bytes of that one file.
+INVARIANT: the result of a check depends on the compiler, the shown path and the bytes of that one file.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _FRONT_END = ("compiler", "language", "values")
 @dataclass(slots=True)
 class _Entry:
     stamp: Stamp | None
-    """None when the file was too new to be recognised by its stamp."""
+    """None where the file was too new to be recognised by its stamp."""
     sha256: str
     semantic_hash: str | None
     diagnostics: list[Any]
@@ -55,12 +54,12 @@ class _Entry:
 
 
 def cache_path(nodes: Path) -> Path | None:
-    """`.vesper/cache/checked` beside the folder of nodes; None where there is no such folder."""
+    """Return `.vesper/cache/checked` beside the folder of nodes; None where there is no such folder."""
     return Path(nodes).absolute().resolve().parent / ".vesper" / "cache" / "checked" if nodes.is_dir() else None
 
 
 def compiler_fingerprint() -> str:
-    """Changes with every change of the front end, of Python and of the YAML parser. Reads no file."""
+    """Return a hash that changes with the front end, Python and the YAML parser. Reads no file."""
     from importlib.util import find_spec
 
     package = Path(__file__).parents[1]
@@ -76,7 +75,7 @@ def compiler_fingerprint() -> str:
 
 
 class NodeCache:
-    """The entries of one cache file, by path as shown. `save` writes them when something changed."""
+    """The entries of one cache file, by shown path. `save` writes them when something changed."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -90,7 +89,7 @@ class NodeCache:
     # -- asking -----------------------------------------------------------------------------------
 
     def find(self, path: Path) -> Checked | None:
-        """What an earlier check of the same bytes said, or None."""
+        """Return the result of an earlier check of the same bytes, or None."""
         shown = path.as_posix()
         entry = self._entries.get(shown)
         if entry is None:
@@ -114,7 +113,7 @@ class NodeCache:
         return Checked(source, diagnostics, entry.semantic_hash, None, entry.node_id, entry.about)
 
     def ir(self, path: Path) -> bytes | None:
-        """The IR of a node that is in the cache, or None. Ask `find` first whether the node is still the same."""
+        """Return the IR of a cached node, or None. `find` tells whether the node is unchanged."""
         entry = self._entries.get(path.as_posix())
         return None if entry is None else self._ir(entry)
 
@@ -131,12 +130,13 @@ class NodeCache:
     # -- telling ----------------------------------------------------------------------------------
 
     def put(self, checked: Checked, sha256: str, stamp: Stamp | None) -> None:
-        """Remember what a check said. A file that cannot be read is not worth it: its text is not there to show.
+        """Store the result of a check.
 
-        One without a hash is not kept: its bytes do not decide what there is to say about it.
+        An unreadable file is not stored: its text is not available to show. A result without a hash depends on more
+        than its bytes, and is not stored.
         """
         shown = checked.source.path
-        self._entries.pop(shown, None)  # the newest stand last
+        self._entries.pop(shown, None)  # the newest come last
         if not sha256 or any(diagnostic.code is Code.UNREADABLE_FILE for diagnostic in checked.diagnostics):
             return
         diagnostics = [diagnostic_to_data(each) for each in checked.diagnostics]
@@ -146,7 +146,7 @@ class NodeCache:
         self._changed = True
 
     def save(self) -> None:
-        """Replace the file, if there is something new; whoever reads it sees the old one or the new one."""
+        """Replace the file, if there is something new, atomically."""
         if not self._changed:
             return
         with contextlib.suppress(OSError):

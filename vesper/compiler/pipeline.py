@@ -24,9 +24,9 @@ __all__ = ["Compiled", "compile_bytes", "compile_file", "compile_source", "unrea
 def compile_source(
     source: SourceFile, neighbours: Neighbours | None = None, judge_contracts: bool = True
 ) -> tuple[Compiled | None, DiagnosticBag]:
-    """The compiled node and what there is to say about it. Each phase reports all it finds; the next needs it clean.
+    """Compile a text, and return the node and its diagnostics. A phase runs only where the one before found no errors.
 
-    Without `judge_contracts` a node that nobody can call compiles: a random program may be one, and runs all the same.
+    Without `judge_contracts` a node with unsatisfiable preconditions compiles: a random program may be one.
     """
     bag = DiagnosticBag(source)
     compiled = _compile(source, bag, neighbours, judge_contracts)
@@ -60,7 +60,7 @@ def _compile(
 
 
 def compile_file(path: Path, neighbours: Neighbours | None = None) -> tuple[Compiled | None, DiagnosticBag]:
-    """Read a file and compile it; a file that cannot be read is a diagnostic like any other."""
+    """Compile a file. An unreadable file is a diagnostic."""
     try:
         data = read_bytes(path)
     except OSError as error:
@@ -71,7 +71,7 @@ def compile_file(path: Path, neighbours: Neighbours | None = None) -> tuple[Comp
 def compile_bytes(
     shown: str, data: bytes, neighbours: Neighbours | None = None
 ) -> tuple[Compiled | None, DiagnosticBag]:
-    """Compile what a file holds; `shown` is the name that messages give it."""
+    """Compile the bytes of a file; `shown` is its name in messages."""
     try:
         text = text_of(data)
     except NotText as reason:
@@ -80,7 +80,7 @@ def compile_bytes(
 
 
 def unreadable(path: str, reason: str) -> tuple[None, DiagnosticBag]:
-    """The one thing there is to say about a file without text."""
+    """Return the diagnostic of a file without text."""
     bag = DiagnosticBag(SourceFile(shown_path(path), ""))
     bag.error(Code.UNREADABLE_FILE, Span(0, 0), reason=reason)
     bag.improve(with_advice)

@@ -1,4 +1,4 @@
-"""The bytes of a node's file, the text in them, and the stamp by which a file is recognised without reading it."""
+"""Read a node's file: its bytes, its text, and the stamp that recognises it without reading."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 MAX_BYTES = 1024 * 1024
-# A file that was written this shortly before it is read can be written again without its time showing it.
+# A file written this shortly before it is read can change again without a change of its time.
 _UNSETTLED_NS = 2_000_000_000
 
 Stamp = tuple[int, int, int]
@@ -17,11 +17,11 @@ Stamp = tuple[int, int, int]
 
 
 class NotText(Exception):
-    """The bytes are no text that a node may be; the message says why."""
+    """The bytes are no valid text of a node; the message has the reason."""
 
 
 def text_of(data: bytes) -> str:
-    """The text of a node's file."""
+    """Return the text of a node's file."""
     if len(data) > MAX_BYTES:
         raise NotText("it is larger than 1 MiB")
     if data.startswith(b"\xef\xbb\xbf"):
@@ -33,26 +33,26 @@ def text_of(data: bytes) -> str:
 
 
 def shown_path(path: str) -> str:
-    """A path as messages and JSON can hold it: bytes of a name that are not UTF-8 as escapes."""
+    """Return a path for messages and JSON: bytes of a name that are not UTF-8 as escapes."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _refuse_odd_name(path: Path) -> None:
-    """A name that is no text could be printed by no tool and be the id of no node."""
+    """Refuse a name that is not UTF-8: no tool could print it, and it is the id of no node."""
     shown = path.as_posix()
     if shown_path(shown) != shown:
         raise OSError(errno.EILSEQ, "its name is not UTF-8", shown)
 
 
 def read_bytes(path: Path) -> bytes:
-    """What the file holds; of one that is too large, enough to see that it is: it may be without end."""
+    """Return the content of a file; of one that is too large, enough to detect that, because it may be endless."""
     _refuse_odd_name(path)
     with path.open("rb") as file:
         return file.read(MAX_BYTES + 1)
 
 
 def read_stamped(path: Path) -> tuple[bytes, Stamp | None]:
-    """The same, with the stamp by which just these bytes will be known, if there is one."""
+    """Return the content and its stamp; no stamp for a file that changed just now."""
     _refuse_odd_name(path)
     with path.open("rb") as file:
         before = _stamp(os.fstat(file.fileno()))
@@ -63,8 +63,8 @@ def read_stamped(path: Path) -> tuple[bytes, Stamp | None]:
 
 
 def stamp_of(shown: str) -> Stamp | None:
-    """The stamp of a file as it is now; None for what is no plain file."""
-    return _stamp(os.stat(shown))  # noqa: PTH116  # for a thousand files the detour over `Path` shows
+    """Return the current stamp of a file; None for what is no plain file."""
+    return _stamp(os.stat(shown))  # noqa: PTH116  # `Path` is measurably slower for a thousand files
 
 
 def _stamp(status: os.stat_result) -> Stamp | None:

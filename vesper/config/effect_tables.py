@@ -1,4 +1,4 @@
-"""The tables of `vesper.toml` that performers read: each by its own reader, which is imported where the table is."""
+"""The tables of `vesper.toml` for effects. Each has its own reader, imported where the table is present."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = ("providers", "databases", "caches", "events", "topics", "files", "secre
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What effects are performed with."""
+    """The settings of all effects."""
 
     providers: Mapping[str, HttpSettings] = field(default_factory=dict)
     databases: Mapping[str, DatabaseSettings] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Parts:
 
 
 def read_parts(top: Table, folder: Path) -> Parts:
-    """All of them; a mistake in any is found before anything runs. Raises `ConfigError`."""
+    """Read all tables, so that every mistake is found before anything runs. Raises `ConfigError`."""
     return Parts(
         _providers(top),
         _databases(top, folder),

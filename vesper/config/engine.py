@@ -1,4 +1,4 @@
-"""`[engine]` of `vesper.toml`: when the direct engine makes machine code."""
+"""The table `[engine]` of `vesper.toml`: when the direct engine makes machine code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from vesper.engines.tiering import MODES, Mode, Tiering
 
 
 def read_engine(table: Table) -> Tiering:
-    """The settings of the table; raises `ConfigError`."""
+    """Read the table. Raises `ConfigError`."""
     usual = Tiering()
     said = table.choice("jit", MODES, usual.jit)
     mode: Mode = next(each for each in MODES if each == said)

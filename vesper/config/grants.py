@@ -1,7 +1,8 @@
-"""Who may do what. A node asks for capabilities (`security.capabilities_required`), the configuration grants them, and
-an effect is performed for a *handle* alone: an object that only a mint can make, and that only that mint accepts.
+"""Capabilities: nodes require them, the configuration grants them, and a handle is the proof.
 
-Deny by default: a node may use what it asks for *and* is granted, less what it or the configuration denies.
+An effect is performed only for a *handle*: an object that only a mint makes, and that only that mint accepts. Deny by
+default: a node may use the capabilities that it requires *and* that are granted, except those that it or the
+configuration denies.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Grant:
 
 
 def grant_from_table(table: Table) -> Grant:
-    """`nodes`, `allow` and perhaps `deny`."""
+    """Read `nodes`, `allow` and `deny`."""
     grant = Grant(table.texts("nodes"), table.texts("allow", ()), table.texts("deny", ()), table.where)
     table.done()
     for name, words in (("allow", grant.allow), ("deny", grant.deny)):
@@ -47,7 +48,7 @@ def grant_from_table(table: Table) -> Grant:
 
 
 def _is_word(word: str, takes_prefix: bool) -> bool:
-    """`database.read.orders`, `database.read.*`, `database.*`, `*`; what is denied may be a prefix, as in nodes."""
+    """Return whether a word is a capability or a pattern of them; a denied word may be a prefix."""
     parts = word.split(".", 2)
     if word == "*":
         return True
@@ -58,26 +59,26 @@ def _is_word(word: str, takes_prefix: bool) -> bool:
 
 
 def covers(granted: str, needed: str) -> bool:
-    """True where the word stands for the capability: itself, or all below `*`."""
+    """Return whether the word covers the capability: itself, or all below `*`."""
     return granted in (needed, "*") or (granted.endswith(".*") and needed.startswith(granted[:-1]))
 
 
 def denies(denied: str, needed: str) -> bool:
-    """True where the word denies the capability: a prefix denies all below it."""
+    """Return whether the word denies the capability: a prefix denies all below it."""
     stem = denied.removesuffix(".*")
     return stem in ("*", needed) or needed.startswith(f"{stem}.")
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether a node may use a capability, and why."""
+    """Whether a node may use a capability, and the reason."""
 
     is_allowed: bool
     why: str
 
 
 def denied_by(capability: str, node_id: str, grants: Iterable[Grant]) -> str | None:
-    """Who in the configuration denies a node the capability; None where nobody does."""
+    """Return the entry of the configuration that denies a node the capability; None where none does."""
     for grant in grants:
         if grant.is_for(node_id):
             for word in grant.deny:
@@ -89,7 +90,7 @@ def denied_by(capability: str, node_id: str, grants: Iterable[Grant]) -> str | N
 def judge(
     capability: str, node_id: str, required: Iterable[str], denied: Iterable[str], grants: Iterable[Grant]
 ) -> Judgement:
-    """What the node and the configuration say of a capability. Denials win, whoever says them."""
+    """Return whether a node may use a capability. Denials of the node and of the configuration take precedence."""
     for word in denied:
         if denies(word, capability):
             return Judgement(False, f"the node denies itself `{word}`")
@@ -134,7 +135,7 @@ class Handle:
 
 
 class Mint:
-    """Makes handles, and knows those that it made: an object that looks like one opens nothing."""
+    """Makes handles, and recognizes its own by identity."""
 
     def __init__(self, grants: Iterable[Grant]) -> None:
         self._grants = tuple(grants)
@@ -143,7 +144,7 @@ class Mint:
     def handles(
         self, node_id: str, required: Iterable[str], denied: Iterable[str], needed: Iterable[str]
     ) -> tuple[Mapping[str, Handle], Mapping[str, str]]:
-        """A handle for each capability that the node may use of those needed; and why not, for the others."""
+        """Return a handle for each allowed capability, and the reason of each refusal."""
         required, denied = tuple(required), tuple(denied)
         handles: dict[str, Handle] = {}
         refused: dict[str, str] = {}
@@ -152,17 +153,17 @@ class Mint:
             if found.is_allowed:
                 handle = object.__new__(Handle)
                 object.__setattr__(handle, "capability", capability)
-                self._made[id(handle)] = (handle, capability)  # kept for ever: an id is not used again
+                self._made[id(handle)] = (handle, capability)  # kept for ever, so that an id is never reused
                 handles[capability] = handle
             else:
                 refused[capability] = found.why
         return handles, refused
 
     def denial(self, capability: str, node_id: str) -> str | None:
-        """Why the configuration denies a node that is called what its caller may use; None where it does not."""
+        """Return why the configuration denies a called node this capability; None where it does not."""
         return denied_by(capability, node_id, self._grants)
 
     def opens(self, handle: object, capability: str) -> bool:
-        """True where this very object was minted here for this very capability."""
+        """Return whether this object was minted here for this capability."""
         made = self._made.get(id(handle))
         return made is not None and made[0] is handle and made[1] == capability

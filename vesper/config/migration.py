@@ -1,4 +1,4 @@
-"""`[migration]` of `vesper.toml`: how nodes are moved to the direct engine. Reading it opens nothing."""
+"""The table `[migration]` of `vesper.toml`: how nodes are moved to the direct engine. Reading it opens nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODES = ("python_only", "shadow_direct", "canary_direct", "dual_verify", "direct
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far apart an output may be and still count as the same. It has a version, and ends."""
+    """The distance at which an output still counts as equal. It has a version and an end."""
 
     field: str
     """`fee`, `lines[].total`."""
@@ -31,7 +31,7 @@ class Tolerance:
 @dataclass(frozen=True, slots=True)
 class NodeMigration:
     routing_key: tuple[str, ...] = ()
-    """The inputs that keep a caller on one side of the canary; all inputs where none is named."""
+    """The inputs that keep a caller on one side of the canary; by default all inputs."""
     canary: float | None = None
     max_mode: str | None = None
     """The highest mode that the configuration allows."""
@@ -44,37 +44,37 @@ class MigrationSettings:
     canary: float = 0.05
     sample: float = 0.01
     approvals: tuple[str, ...] = ()
-    """Modes that a node enters only after a person said so."""
+    """Modes that a node enters only after an approval."""
     refresh: float = 0.25
-    """Seconds between two looks at the store."""
+    """Seconds between two reads of the store."""
     hold: float = 60.0
-    """Seconds for which the last mode that is known holds where the store is away; then Python runs alone."""
+    """Seconds for which the last known mode holds while the store is unavailable; then Python runs alone."""
     follow_cpu: float = 0.05
-    """The share of one processor that followers may use."""
+    """The share of one processor for followers."""
     follow_memory: int = 64 << 20
-    """Bytes for what waits to be followed."""
+    """Bytes of queued executions."""
     isolation: Literal["none", "process"] = "none"
     retention: float = 90 * 86_400.0
-    """Seconds for which the evidence of an old definition stays after it was last used."""
+    """Seconds for which the evidence of an old definition stays after its last use."""
     deadline: float = 5.0
-    """Seconds after which a direct execution that computes is given up, and Python takes over."""
+    """Seconds of computing after which a direct execution is abandoned and Python takes over."""
     webhook: str | None = None
     nodes: Mapping[str, NodeMigration] = field(default_factory=dict)
 
     def of(self, node_id: str) -> NodeMigration:
-        """What is said of this version of the node, or else of the node by its name without a version."""
+        """Return the settings of this version of the node, or else of its name without a version."""
         split = split_node_id(node_id)
-        by_name = _USUAL if split is None else self.nodes.get(split[0], _USUAL)
+        by_name = _DEFAULT if split is None else self.nodes.get(split[0], _DEFAULT)
         return self.nodes.get(node_id, by_name)
 
 
-_USUAL = NodeMigration()
+_DEFAULT = NodeMigration()
 _EXACT = 'a positive number as a text, such as "0.01",'
-"""A number of TOML is a float, and not exactly what is written."""
+"""A TOML number is a float, and not exactly what is written."""
 
 
 def read_migration(table: Table, folder: Path) -> MigrationSettings:
-    """The settings of the table; raises `ConfigError`."""
+    """Read the table. Raises `ConfigError`."""
     usual = MigrationSettings("")
     alerts = table.table("alerts")
     webhook = alerts.text("webhook") if "webhook" in alerts else None
@@ -146,7 +146,7 @@ def _is_positive(text: str) -> bool:
 
 
 def share(table: Table, name: str, default: float, least: float, most: float) -> float:
-    """A share as a text, such as `5 %` or `0.5 %`."""
+    """Read a share written as a text, such as `5 %` or `0.5 %`."""
     if name not in table:
         return default
     expected = f'a share as a text, from "{least * 100:g} %" to "{most * 100:g} %",'

@@ -1,4 +1,7 @@
-"""`[cache.results]` of `vesper.toml`: whose results are kept, where, and for how long. Reading it opens nothing."""
+"""The table `[cache.results]` of `vesper.toml`: which results are cached, where, and for how long.
+
+Reading it opens nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +15,28 @@ from vesper.values.node_id import split_node_id
 @dataclass(frozen=True, slots=True)
 class ResultSettings:
     nodes: tuple[str, ...] = ()
-    """Ids, or names without a version for all of them. Of no other node is a result kept, unless its caller says so."""
+    """Ids, or names without a version for all of them. Other nodes are cached only where `vesper.load` asks for it."""
     ttl: float = 300.0
     max_bytes: int = 64 << 20
-    """In the memory of each process."""
+    """Limit of the memory of each process."""
     url: str = "memory:"
     prefix: str = "vesper:results:"
     timeout: float = 0.25
     """Seconds in which Redis must answer."""
     wait: float = 5.0
-    """Seconds for which a process waits for another that works out the same; a lock lives as long."""
+    """Seconds for which a process waits for another that computes the same result; a lock lives as long."""
     shares_sensitive: bool = False
-    """True where results of nodes with sensitive inputs go to Redis, too."""
+    """True where results of nodes with sensitive inputs go to Redis too."""
     address: RedisAddress | None = None
 
     def names(self, node_id: str) -> bool:
-        """True where results of this node are kept."""
+        """Return whether results of this node are cached."""
         parts = split_node_id(node_id)
         return node_id in self.nodes or (parts is not None and parts[0] in self.nodes)
 
 
 def read_caching(table: Table) -> ResultSettings:
-    """The settings of `[cache]`; raises `ConfigError`."""
+    """Read `[cache]`. Raises `ConfigError`."""
     results = table.table("results")
     table.done()
     usual = ResultSettings()

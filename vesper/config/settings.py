@@ -1,11 +1,10 @@
-"""`vesper.toml`: what effects are performed with, what each node is granted, where the journal is.
+"""The settings of `vesper.toml`: effects, grants, journal and the other tables.
 
 Reading it opens nothing and imports nothing that the file does not name. Relative paths are relative to the file.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -16,20 +15,18 @@ from typing import Literal
 from vesper.config.effect_tables import NAMES, Parts, read_parts
 from vesper.config.engine import read_engine
 from vesper.config.grants import Grant, grant_from_table
+from vesper.config.locate import MAX_BYTES, NAME
 from vesper.config.migration import MigrationSettings, read_migration
 from vesper.config.result_cache import ResultSettings, read_caching
 from vesper.config.traces import TraceSettings, default_traces, read_traces
 from vesper.effects.settings import ConfigError, Table, close_to
 from vesper.engines.tiering import Tiering
 
-NAME = "vesper.toml"
-VARIABLE = "VESPER_CONFIG"
-_LARGEST = 1 << 20
 _PASSWORD = re.compile(r"(://[^/@\s]*:)[^/@\s]+@")
 _CENTURY = 36_500 * 86_400
 _POLICY_PREFIX = "vesper:policy:"
 _TOP = "settings"
-"""What tables call the whole file before its name is known; never shown."""
+"""The name of the whole file in tables before its path is known; never shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +34,11 @@ class JournalSettings:
     dsn: str
     lease: float = 30.0
     retention: float | None = None
-    """Seconds that runs are kept after they ended; None for ever."""
+    """Seconds that runs are kept after they ended; None is for ever."""
     key_secret: str | None = None
     """The secret that wraps the keys of sensitive runs."""
     earlier_key_secrets: tuple[str, ...] = ()
-    """Secrets that did so before: what they wrapped stays readable."""
+    """Former secrets: runs that they wrapped stay readable."""
     audit_key_secret: str | None = None
     max_body: int = 4 << 20
 
@@ -51,7 +48,7 @@ class RecoverySettings:
     enabled: bool = True
     every: float = 5.0
     engine: str | None = None
-    """The engine that finishes runs; None is the one that each was begun on."""
+    """The engine that finishes runs; None is the one that began each run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,67 +64,58 @@ class Config:
 
     path: Path | None
     folder: Path
-    """What relative paths are relative to."""
+    """The folder of relative paths."""
     grants: tuple[Grant, ...]
     journal: JournalSettings
     recovery: RecoverySettings = RecoverySettings()
     policies: PolicySettings = PolicySettings()
     workers: int = 64
-    """How many executions of coroutines run at once."""
+    """Limit of concurrent executions of coroutines."""
     state_database: str | None = None
     modules: tuple[str, ...] = ()
     """Modules whose import registers the application's own effects."""
     parts: Parts = field(default_factory=Parts)
     migration: MigrationSettings | None = None
-    """None is as if there were an empty table."""
+    """None is an empty table."""
     traces: TraceSettings | None = None
-    """None is as if there were an empty table."""
+    """None is an empty table."""
     engine: Tiering | None = None
-    """None is as if there were an empty table."""
+    """None is an empty table."""
     results: ResultSettings = field(default_factory=ResultSettings)
-    """Whose results are kept."""
+    """The nodes whose results are cached."""
 
     def located(self, path: str) -> Path:
         return self.folder / path
 
     def migrating(self) -> MigrationSettings:
-        """How nodes are moved over, with the file of SQLite as an absolute path."""
+        """Return the settings of migration, with the file of SQLite as an absolute path."""
         found = self.migration or read_migration(Table("migration", {}), self.folder)
         return replace(found, store=self.dsn(found.store))
 
     def tracing(self) -> TraceSettings:
-        """Where traces are kept, and for how long."""
+        """Return the settings of traces."""
         return self.traces or default_traces(self.folder)
 
     def dsn(self, dsn: str) -> str:
-        """A DSN with the file of SQLite as an absolute path."""
+        """Return a DSN with the file of SQLite as an absolute path."""
         if dsn.startswith("sqlite:") and dsn != "sqlite::memory:":
             path = dsn.removeprefix("sqlite:")
             return f"sqlite:{self.located(path.removeprefix('//'))}"
         return dsn
 
 
-def find_config(start: Path | None = None) -> Path | None:
-    """The file that VESPER_CONFIG names, or the nearest `vesper.toml` from the folder upwards."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        return Path(named)
-    folder = (start or Path.cwd()).resolve()
-    return next((each / NAME for each in (folder, *folder.parents) if (each / NAME).is_file()), None)
-
-
 def default_config(folder: Path) -> Config:
-    """The settings where there is no file: nothing is granted."""
+    """Return the settings without a file: nothing is granted."""
     return Config(None, folder, (), JournalSettings(f"sqlite:{folder / '.vesper' / 'journal.db'}"))
 
 
 def read_config(path: Path) -> Config:
-    """The settings of a file. Raises `ConfigError` with the line."""
+    """Read the settings of a file. Raises `ConfigError` with the line."""
     try:
         with path.open("rb") as file:
-            read = file.read(_LARGEST + 1)
-        if len(read) > _LARGEST:
-            raise ConfigError(str(path), f"is larger than {_LARGEST:,} bytes: this is no configuration")
+            read = file.read(MAX_BYTES + 1)
+        if len(read) > MAX_BYTES:
+            raise ConfigError(str(path), f"is larger than {MAX_BYTES:,} bytes: this is no configuration")
         text = read.decode("utf-8").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -141,11 +129,11 @@ def read_config(path: Path) -> Config:
     try:
         return _config(path, values)
     except ConfigError as error:
-        raise _placed(error, path, text) from None
+        raise _with_line(error, path, text) from None
 
 
 def config_from(values: Mapping[str, object], folder: Path) -> Config:
-    """The settings of a mapping, for tests and for applications that keep theirs elsewhere."""
+    """Return the settings of a mapping, for tests and for applications with another source of settings."""
     try:
         return _config(folder / NAME, values)
     except ConfigError as error:
@@ -253,8 +241,8 @@ def _modules(table: Table) -> tuple[str, ...]:
     return found
 
 
-def _placed(error: ConfigError, path: Path, text: str) -> ConfigError:
-    """The same error with the line of the file that it is about."""
+def _with_line(error: ConfigError, path: Path, text: str) -> ConfigError:
+    """Return the error with the line of the file that it is about."""
     dotted = error.where.removeprefix(f"{_TOP}.")
     message = str(error).removeprefix(f"{error.where}: ")
     lines = text.splitlines()
@@ -269,8 +257,10 @@ def _placed(error: ConfigError, path: Path, text: str) -> ConfigError:
 
 
 def _line_of(dotted: str, lines: list[str]) -> int | None:
-    """Where a setting stands; where it does not, its table. Good enough for a message: a key in quotes with dots is
-    not found."""
+    """Return the line of a setting, or else of its table.
+
+    Good enough for a message: a quoted key with dots is not found.
+    """
     wanted = re.sub(r"\[(\d+)\]", r".\1", dotted).split(".")
     table: list[str] = []
     counts: dict[str, int] = {}
@@ -290,7 +280,7 @@ def _line_of(dotted: str, lines: list[str]) -> int | None:
         else:
             continue
         if found[: len(wanted)] == wanted and len(found) > len(wanted):
-            found = wanted  # a table below the one that is meant, which has no line of its own
+            found = wanted  # a table below the wanted one, which has no line of its own
         if found == wanted[: len(found)] and (best is None or len(found) > best[0]):
             best = (len(found), number)
     return None if best is None else best[1]

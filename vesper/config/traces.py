@@ -1,5 +1,4 @@
-"""`[traces]` of `vesper.toml`: which traces are kept that no journal has, where, and how long. Reading it opens
-nothing."""
+"""The table `[traces]` of `vesper.toml`: traces of executions that no journal has. Reading it opens nothing."""
 
 from __future__ import annotations
 
@@ -15,22 +14,22 @@ _CENTURY = 36_500 * 86_400
 @dataclass(frozen=True, slots=True)
 class TraceSettings:
     path: Path
-    """A file of SQLite. Traces of journalled executions are in the journal, and not here."""
+    """A file of SQLite. Traces of journalled executions are in the journal."""
     retention: float = 30 * 86_400.0
     """Seconds that a trace is kept."""
     max_traces: int = 10_000
     max_size: int = 256 << 20
-    """Bytes of all traces together; the oldest go first."""
+    """Bytes of all traces together; the oldest are deleted first."""
     sample: float = 0.0
     """The share of executions of nodes without effects that have a trace. Those with effects all have one."""
     per_second: int = 50
-    """So many of them at most: making a trace takes as long as hundreds of calls."""
+    """Limit of samples per second: a trace takes as long as hundreds of calls."""
     watch: bool = False
-    """True where nodes without effects are held to the breakpoints of running services, too."""
+    """True where breakpoints of running services apply to nodes without effects too."""
 
 
 def read_traces(table: Table, folder: Path) -> TraceSettings:
-    """The settings of the table; raises `ConfigError`."""
+    """Read the table. Raises `ConfigError`."""
     usual = default_traces(folder)
     found = TraceSettings(
         folder / table.text("path", str(usual.path)),
@@ -50,5 +49,5 @@ def read_traces(table: Table, folder: Path) -> TraceSettings:
 
 
 def default_traces(folder: Path) -> TraceSettings:
-    """The settings where nobody says otherwise: a file beside that of the journal."""
+    """Return the default settings: a file beside that of the journal."""
     return TraceSettings(folder / ".vesper" / "traces.db")

@@ -37,7 +37,7 @@ from vesper.debug.stops import (
 from vesper.engines.engine import Engine, Request
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
 from vesper.language.ir import nodes as ir
-from vesper.language.ir.failures import becomes_declared
+from vesper.language.ir.failures import can_become_declared
 from vesper.language.ir.nodes import item_types
 from vesper.language.ir.statements import handlers_of, value_type
 from vesper.trace.expressions import Expressions, Name
@@ -124,7 +124,7 @@ class Walk(Reading):
 
     def _becomes_declared(self, code: str) -> bool:
         errors = self._node.errors
-        return becomes_declared(self._node) and code in getattr(errors[0].type, "members", ())
+        return can_become_declared(self._node) and code in getattr(errors[0].type, "members", ())
 
     def _outcome_ahead(self) -> Generator[None, None, Outcome]:
         """How it ends: nothing is asked for after the body, so the end is told already or comes with the rest."""
@@ -165,7 +165,7 @@ class Walk(Reading):
         except Failure:
             raise Over from None
         shown: dict[str, Value] = {}
-        for reference in ir.mentioned(clause):
+        for reference in ir.mentioned_refs(clause):
             found = self._names.get((reference.kind, reference.name))
             if found is not None:
                 shown[found.name] = found.value

@@ -1,1 +1,1 @@
-"""The engines behind one protocol."""
+"""The engines, behind one protocol (`vesper/engines/engine.py`)."""

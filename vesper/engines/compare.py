@@ -1,4 +1,4 @@
-"""Do two engines agree? Three answers: agree, disagree and where, not comparable and why.
+"""Compare two executions: they agree, disagree at a place, or are not comparable for a reason.
 
 Outcomes are compared by value and text, failures by code and place, broken contracts by clause and values; never by
 message.
@@ -31,7 +31,7 @@ class Agree:
 
 @dataclass(frozen=True, slots=True)
 class Disagree:
-    """`mark` is the position of the first mark that differs, None where only the outcomes do."""
+    """`mark` is the position of the first mark that differs; None where only the outcomes differ."""
 
     what: str
     mark: int | None
@@ -48,7 +48,7 @@ Comparison: TypeAlias = Agree | Disagree | NotComparable
 def compare(left: Done, right: Done) -> Comparison:
     """Compare two executions of one node on the same inputs; marks where both were observed."""
     if isinstance(left.outcome, EngineFault) or isinstance(right.outcome, EngineFault):
-        return Disagree("an engine is at fault", None)  # also where both are: neither gave an answer
+        return Disagree("an engine is at fault", None)  # also where both are faults: neither is an answer
     for outcome in (left.outcome, right.outcome):
         # Fuel is counted alike; when another limit is hit depends on the machine.
         if isinstance(outcome, LimitHit) and outcome.limit != "fuel":
@@ -67,10 +67,10 @@ def compare(left: Done, right: Done) -> Comparison:
 
 
 def first_difference(left: Marks, right: Marks) -> int | None:
-    """The position of the first mark in which two executions differ."""
+    """Return the position of the first mark in which two executions differ."""
     position = 0
     for (index, value), (other, others) in zip(left, right, strict=False):
-        # What is one object is the same: most marks are truths, small numbers and words of the node.
+        # The same object is equal: most marks are booleans, small numbers and constants of the node.
         if index != other or not (value is others or same(value, others)):
             return position
         position += 1
@@ -78,7 +78,7 @@ def first_difference(left: Marks, right: Marks) -> int | None:
 
 
 def same_requests(left: Sequence[Request], right: Sequence[Request]) -> bool:
-    """True where two executions asked for the same, in the same order."""
+    """Return whether two executions made the same requests, in the same order."""
     if not left and not right:
         return True
     return len(left) == len(right) and all(
@@ -92,7 +92,7 @@ def _fixed_parts(request: Request) -> tuple[object, ...]:
 
 
 def same_outcome(left: Outcome, right: Outcome) -> bool:
-    if type(left) is Returned and type(right) is Returned:  # as most are
+    if type(left) is Returned and type(right) is Returned:  # the usual case
         return same(dict(left.value), dict(right.value))
     match left, right:
         case (Returned(a), Returned(b)) | (DeclaredError(a), DeclaredError(b)):

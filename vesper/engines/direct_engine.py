@@ -1,4 +1,4 @@
-"""The direct engine: hands canonical IR to the Rust interpreter. The only module that imports `vesper._direct`."""
+"""The direct engine: loads canonical IR into the Rust extension. The only module that imports `vesper._direct`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from vesper import _direct
-from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, Limits, Observer, Request
+from vesper.engines.engine import (
+    DEFAULT_LIMITS,
+    Blocked,
+    Completion,
+    Done,
+    FastEntry,
+    Limits,
+    Observer,
+    Request,
+    Unwrap,
+)
 from vesper.engines.outcome import (
     ContractBroken,
     DeclaredError,
@@ -29,39 +39,41 @@ from vesper.values.model import Problem, ProblemKind
 
 if TYPE_CHECKING:
     from vesper._direct import _RawCompletion, _RawMarks, _RawOutcome, _RawRequest
-    from vesper.compiler import Compiled  # a process that only runs nodes loads no compiler
+    from vesper.compiler import Compiled  # a process that only runs nodes imports no compiler
 
 
 Flight = _direct.Flight
 """Two counters in memory that outlives the process (`vesper/migration/workers/inflight_counters.py`)."""
 Route = _direct.Route
-"""The way into a node that is being moved over (`vesper/migration/router/fast_entry.py`)."""
+"""The entry of a node that is being moved over (`vesper/migration/router/fast_entry.py`)."""
 
 
 NotCompiled = _direct.NotCompiled
-"""There is no machine code of a node; the message says why."""
+"""There is no machine code of a node; the message has the reason."""
 Batches = _direct.Batches
-"""The rows of a table, run when somebody asks for them (`vesper/batch/table.py`)."""
+"""The rows of a table, run on demand (`vesper/batch/table.py`)."""
 Explain = Callable[["_RawOutcome", Any], tuple[str, str, str | None, str]]
-"""What is said of a row without outputs: kind, code, place and message. It is given the outcome as the engine has it,
-and where the inputs do not fit what was given for them: a dict, or a JSON text."""
+"""Returns kind, code, place and message of a row without outputs.
+
+Receives the raw outcome, and for refused inputs the given value: a dict, or a JSON text.
+"""
 
 
 class Plan(IntEnum):
-    """What a `Route` has decided of a request that it leaves to Python."""
+    """The decision of a `Route` about a request that it leaves to Python."""
 
     OPEN = 0
-    """Nothing."""
+    """Undecided."""
     DIRECT = 1
-    """The direct engine, as far as it is trusted."""
+    """The direct engine, where the path is trusted."""
     FOLLOWED = 2
     """Python leads, and is followed."""
     PYTHON = 3
-    """Python alone. It is counted already."""
+    """Python alone; counted already."""
 
 
 class DirectEngine:
-    """The interpreter of the direct path; with another tiering, the same with machine code."""
+    """The interpreter of the direct engine; with another tiering, with machine code too."""
 
     name = "interp"
 
@@ -73,21 +85,21 @@ class DirectEngine:
 
 
 class TieredEngine:
-    """The direct path as it is meant to be used: interpreted first, machine code where a node is hot."""
+    """The direct engine as users run it: interpreted first, machine code where a node is hot."""
 
     name = "jit"
 
     def __init__(self, configured: Tiering | None = None) -> None:
-        """`configured` is what `vesper.toml` says."""
+        """`configured` is the `[engine]` table of `vesper.toml`."""
         self._configured = configured
 
     def load(self, compiled: Compiled) -> DirectProgram:
-        """Raises `EngineUnavailable` where the environment says what cannot be."""
+        """Load a node. Raises `EngineUnavailable` where the environment has an invalid setting."""
         return DirectEngine(tiering(self._configured)).load(compiled)
 
 
 def load_documents(ir: bytes, callees: Sequence[bytes], tiering: Tiering = INTERPRETED) -> DirectProgram:
-    """A node from its document and those of all nodes that it calls: for a process that has nothing else of it."""
+    """Load a node from its document and those of all nodes that it calls, without a `Compiled`."""
     program = _direct.Program.load(
         ir,
         callees,
@@ -102,7 +114,7 @@ def load_documents(ir: bytes, callees: Sequence[bytes], tiering: Tiering = INTER
 
 
 def all_callees(compiled: Compiled) -> list[Compiled]:
-    """The nodes that a node calls, at any depth, each once."""
+    """Return the nodes that a node calls, at any depth, each once."""
     found: dict[str, Compiled] = {}
     waiting = list(compiled.callees)
     while waiting:
@@ -115,51 +127,51 @@ def all_callees(compiled: Compiled) -> list[Compiled]:
 
 @dataclass(frozen=True, slots=True)
 class FormTier:
-    """What is made of one form of a node."""
+    """The machine code of one form of a node."""
 
     stage: Literal["off", "cold", "queued", "installed", "resting", "refused"]
     """`resting`: the machine code was slower than the interpreter, and is tried again later."""
     reason: str | None
     """Why it is refused."""
     bytes: int
-    """Of machine code."""
+    """Size of the machine code."""
     guards: int
-    """How many places it has where it may go back to the interpreter."""
+    """Count of the places where it may return to the interpreter."""
     entered: int
-    """How often machine code was entered,"""
+    """How often machine code was entered."""
     exits: int
-    """and how often a guard failed, so that the interpreter went on from there."""
+    """How often a guard failed, so that the interpreter continued."""
     expressed: int
-    """How many of those calls were run without a frame."""
+    """How many of those calls ran without a frame."""
     rests: int
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramTier:
     plain: Mapping[str, FormTier]
-    """The form that calls run, of the node and of those it calls, by their ids."""
+    """The form that calls run, of the node and of its callees, by id."""
     pathed: FormTier | None
-    """The form that says which way a run went; None where nobody has asked for that."""
+    """The form that records the path; None until a path is requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class TierCounters:
-    """What this process has made; programs that are gone count too, except in `bytes`."""
+    """Machine code of this process; freed programs count too, except in `bytes`."""
 
     compiled: int
     refused: int
     nanoseconds: int
-    """Of compiling."""
+    """Time spent compiling."""
     bytes: int
-    """Of machine code that is held now."""
+    """Size of the machine code in use."""
 
 
 def tier_counters() -> TierCounters:
     return TierCounters(**_direct.tier_counters())
 
 
-class DirectProgram:
-    """A node on the Rust engine. `entry` and `run_json` are its own methods: nothing of Python stands between."""
+class DirectProgram(FastEntry):
+    """A node on the direct engine. `entry` and `run_json` are methods of the extension, with no Python between."""
 
     def __init__(self, program: _direct.Program) -> None:
         self._program = program
@@ -167,10 +179,13 @@ class DirectProgram:
         self._outcome = entry.outcome
         self._pathed = entry.pathed
         self.entry = entry.outputs
-        """The outputs of a node without effects. Other outcomes are raised: the exceptions of `vesper.kernels.raised`,
-        and `RuntimeError` for a limit or a fault of the engine."""
+        """Returns the outputs of a node without effects.
+
+        Raises other outcomes: the exceptions of `vesper.kernels.raised`, and `RuntimeError` for a limit or an engine
+        fault.
+        """
         self.run_json = entry.json
-        """Inputs as JSON text to the outcome as canonical JSON (docs/spec/values.md), without objects of Python."""
+        """JSON text to the outcome as canonical JSON (docs/spec/values.md), without Python objects."""
 
     @property
     def semantic_hash(self) -> str:
@@ -178,7 +193,7 @@ class DirectProgram:
 
     @property
     def asks(self) -> bool:
-        """True where an execution may ask for effects."""
+        """True where an execution may make requests."""
         return self._program.asks
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
@@ -194,20 +209,23 @@ class DirectProgram:
         observe: Observer | None = None,
         is_traced: bool = True,
     ) -> DirectExecution:
-        fuel, seconds = (limits or UNLESS_SAID).fuel, (limits or UNLESS_SAID).seconds
+        fuel, seconds = (limits or DEFAULT_LIMITS).fuel, (limits or DEFAULT_LIMITS).seconds
         begun = self._program.start(inputs, now, is_traced, fuel, seconds)  # type: ignore[arg-type]  # as above
         return DirectExecution(begun, observe)
 
     def tier(self) -> ProgramTier:
-        """What is made of the node, and of those it calls."""
+        """Return the machine code of the node and of its callees."""
         found = self._program.tier()
         pathed = found["pathed"]
         plain = {node: FormTier(**form) for node, form in found["plain"].items()}
         return ProgramTier(plain, None if pathed is None else FormTier(**pathed))
 
     def look(self, what: str) -> str:
-        """What is made of the node, for people to read: `ir-optimized`, `bytecode`, as calls run it, or machine code in
-        the notation of Cranelift (`clif`) or of an assembler (`asm`). Raises `NotCompiled` where there is none."""
+        """Return a readable form of the node.
+
+        `ir-optimized`, `bytecode`, or machine code in the notation of Cranelift (`clif`) or of an assembler (`asm`).
+        Raises `NotCompiled` where there is none.
+        """
         return self._program.look(what)
 
     def batches(
@@ -223,8 +241,8 @@ class DirectProgram:
         now: datetime | None,
         limits: Limits | None,
     ) -> _direct.Batches:
-        """The answer to each row of a table that speaks Arrow. Raises `ValueError` for one that does not go with it."""
-        fuel, seconds = (limits or UNLESS_SAID).fuel, (limits or UNLESS_SAID).seconds
+        """Return the rows of an Arrow table as batches. Raises `ValueError` for a table that does not fit the node."""
+        fuel, seconds = (limits or DEFAULT_LIMITS).fuel, (limits or DEFAULT_LIMITS).seconds
         return _direct.Batches(
             self._program,
             table,
@@ -240,7 +258,7 @@ class DirectProgram:
         )
 
     def points(self) -> tuple[Point, ...]:
-        """What an execution may pass, by its number in a path."""
+        """Return the points that an execution may pass, by their number in a path."""
         return tuple(Point(*each) for each in self._program.points())
 
     def call_pathed(
@@ -250,32 +268,31 @@ class DirectProgram:
         now: datetime | None = None,
         limits: Limits | None = None,
     ) -> Pathed:
-        """As `call`, with the path and the fingerprint under this key of 16 bytes."""
+        """Run as `call`, with the path and the fingerprint under this key of 16 bytes."""
         if limits is None:
             return Pathed(*self._pathed(inputs, key, now))  # type: ignore[arg-type]  # as above
         fuel, seconds = limits.fuel, limits.seconds
         raw, path, fingerprint = self._program.call_pathed(inputs, key, now, fuel, seconds)  # type: ignore[arg-type]  # as above
         return Pathed(_outcome(raw), path, fingerprint)
 
-    def way_in(
-        self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
-    ) -> Callable[..., dict[str, Any]] | None:
-        """A dict of inputs to a dict of outputs, with nothing of Python between; None where a call is more than that.
-        `ended` is asked what comes of an outcome that is not `returned`."""
-        way = self._way(ended)
-        return None if way is None else way.call
+    def fast_entry(self, unwrap: Unwrap, takes_now: bool) -> Callable[..., dict[str, Any]] | None:
+        """Return an entry of the extension, with no Python between; None for a node with effects or a start time."""
+        entry = None if takes_now else self._fast_entries(unwrap)
+        return None if entry is None else entry.call
 
-    def way_in_for_many(
-        self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
-    ) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
-        """The same for many inputs in one call. What `ended` raises gets a note of the place."""
-        way = self._way(ended)
-        return None if way is None else way.map
+    def fast_entry_for_many(self, unwrap: Unwrap) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
+        """Return the same entry for a list of inputs in one call."""
+        entry = self._fast_entries(unwrap)
+        return None if entry is None else entry.map
 
-    def _way(self, ended: Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]) -> _direct.Way | None:
+    def json_entry(self) -> Callable[..., bytes]:
+        """Return `run_json`."""
+        return self.run_json
+
+    def _fast_entries(self, unwrap: Unwrap) -> _direct.Way | None:
         if self._program.asks or self._program.uses_now:
             return None
-        return _direct.Way(self._program, lambda raw, inputs: ended(_outcome(raw), inputs))
+        return _direct.Way(self._program, lambda raw, inputs: unwrap(_outcome(raw), inputs))
 
     def route(
         self,
@@ -289,7 +306,7 @@ class DirectProgram:
         most_bytes: int,
         keeps: bool,
     ) -> _direct.Route:
-        """A way into the node that begins in Python alone."""
+        """Return an entry that starts in Python alone and changes with the mode."""
         return _direct.Route(
             self._program,
             reference,
@@ -309,19 +326,19 @@ class DirectProgram:
         now: datetime | None = None,
         limits: Limits | None = None,
     ) -> DirectExecution:
-        """As `start`, with a path and a fingerprint under this key of 16 bytes, and without marks."""
-        fuel, seconds = (limits or UNLESS_SAID).fuel, (limits or UNLESS_SAID).seconds
+        """Begin as `start`, with a path and a fingerprint under this key of 16 bytes, and without marks."""
+        fuel, seconds = (limits or DEFAULT_LIMITS).fuel, (limits or DEFAULT_LIMITS).seconds
         return DirectExecution(self._program.start_pathed(inputs, key, now, fuel, seconds))  # type: ignore[arg-type]  # as above
 
 
 class DirectExecution:
-    """One run on the Rust engine, which holds its state; only the forms of the protocol are put together here."""
+    """One run on the direct engine. The extension holds its state; this class converts requests and outcomes."""
 
     def __init__(self, execution: _direct.Execution, observe: Observer | None = None) -> None:
         self._execution = execution
         self._observe = observe
         self._observed = 0
-        """How many marks the observer was told of."""
+        """How many marks the observer received."""
         self._has_begun = False
 
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
@@ -338,11 +355,11 @@ class DirectExecution:
         return Done(_outcome(step[1]), tuple(step[2]))
 
     def path(self) -> bytes:
-        """The points that were passed so far. Raises `ValueError` for one that `start_pathed` did not begin."""
+        """Return the points passed so far. Raises `ValueError` unless `start_pathed` began the execution."""
         return self._execution.path()
 
     def fingerprint(self) -> int:
-        """Of what was read so far, and of what came back. Raises as `path` does."""
+        """Return the fingerprint of all values read so far. Raises as `path` does."""
         return self._execution.fingerprint()
 
     def _tell(self, observe: Observer, marks: _RawMarks) -> None:
@@ -381,14 +398,14 @@ def _outcome(raw: _RawOutcome) -> Outcome:
 
 
 def outcome_of_raw(raw: _RawOutcome) -> Outcome:
-    """An outcome as the engine has it, for what is called by the engine itself."""
+    """Return the outcome of a raw one, for callbacks that the engine calls itself."""
     return _outcome(raw)
 
 
 def _refuse(raw: _RawOutcome) -> NoReturn:
-    """Raises what an outcome without outputs is, to whoever asked for the outputs alone."""
-    # Made elsewhere: an exception that has a name where it is raised holds, by its traceback, the frame that holds it,
-    # and such a ring stays in memory until Python looks for rings, which may be millions of calls later.
+    """Raise the exception of an outcome without outputs."""
+    # A function of its own makes the exception: a local name for it would form a cycle with its traceback, which
+    # stays in memory until the next collection.
     raise _exception(_outcome(raw))
 
 
@@ -417,25 +434,24 @@ _CODES = frozenset(code.value for code in ErrorCode)
 
 
 def decimal_access() -> str:
-    """How decimals go over the boundary on this Python: `layout`, or `text: ` and why."""
+    """Return how decimals cross the boundary on this Python: `layout`, or `text: ` and the reason."""
     return _direct.decimal_access()
 
 
 def dict_access() -> str:
-    """How the entries of dicts are found on this Python: `layout`, or `api: ` and why."""
+    """Return how dict entries are read on this Python: `layout`, or `api: ` and the reason."""
     return _direct.dict_access()
 
 
 def code_stats() -> dict[str, Any] | None:
-    """What this process has made of machine code, and the bytes of it that are held; None for a build that makes
-    none. It belongs to its programs, and goes with them."""
+    """Return the counters of machine code of this process; None for a build without machine code."""
     counters: Callable[[], dict[str, Any]] | None = getattr(_direct, "tier_counters", None)
     return None if counters is None else dict(counters())
 
 
 @lru_cache(maxsize=1)
 def build() -> str:
-    """Which build of the engine this is: two builds of one version may differ."""
+    """Return the hash of the extension: two builds of one version may differ."""
     import hashlib
     from pathlib import Path
 

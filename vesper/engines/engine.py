@@ -1,46 +1,46 @@
-"""The Engine protocol: what the verifier, the controller, the debugger and the commands know of an engine, and all
-they know.
+"""The Engine protocol: all that the verifier, the controller, the debugger and the commands know of an engine.
 
-A program is `call`ed when only its outcome counts, and `start`ed when somebody watches: an execution is advanced with
-the completions of what it asked for until it is done. An engine never performs an effect; it asks. Executions of pure
-programs never block and end at the first `advance`.
+A program is `call`ed for its outcome, and `start`ed to be observed: an execution is advanced with the completions of
+its requests until it is done. An engine never performs an effect; it makes requests. Executions of pure programs never
+block and end at the first `advance`.
 
-Every execution has limits (docs/spec/limits.md). Whoever watches may be told of each mark as it comes: `observe(index,
-value)`. The python engine calls it when the expression has its value, the direct engine when `advance` comes back; both
-in the order of evaluation, each mark once, and all of them before `Done` is given. What the observer raises goes to who
-advanced the execution, which is not to be advanced again.
+Every execution has limits (docs/spec/limits.md). An observer receives each mark: `observe(index, value)`. The python
+engine calls it when the expression has its value, the direct engine when `advance` returns; both in the order of
+evaluation, each mark once, and all of them before `Done`. An exception of the observer propagates from `advance`, and
+the execution must not be advanced again.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from vesper.engines.outcome import Outcome
 from vesper.values.limits import DEFAULT_FUEL, MAX_FUEL
 from vesper.values.model import Value
 
 if TYPE_CHECKING:
-    from vesper.compiler import Compiled  # a process that only runs nodes loads no compiler
+    from vesper.compiler import Compiled  # a process that only runs nodes imports no compiler
 
 Marks: TypeAlias = tuple[tuple[int, Value], ...]
-"""`(index, value)` of every observed expression, in the order in which they were evaluated."""
+"""`(index, value)` of every observed expression, in the order of evaluation."""
 
 
 Observer: TypeAlias = Callable[[int, Value], None]
-"""Told of each mark."""
+"""Receives each mark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one execution may use up, with the nodes that it calls."""
+    """The limits of one execution, with the nodes that it calls."""
 
     fuel: int = DEFAULT_FUEL
-    """Units: the same number on every engine."""
+    """Units, counted alike on every engine."""
     seconds: float | None = None
-    """How long it may compute; time in which it waits does not count. None is as long as the fuel lasts."""
+    """Time that it may compute, without the time it waits. None is unlimited."""
 
     def __post_init__(self) -> None:
         if type(self.fuel) is not int or not 0 <= self.fuel <= MAX_FUEL:
@@ -50,12 +50,12 @@ class Limits:
 
 
 _MAX_SECONDS = 1_000_000_000
-UNLESS_SAID = Limits()
+DEFAULT_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An effect that an execution asks for. Only the Host performs it."""
+    """A request for an effect. Only the Host performs it."""
 
     id: int
     path: str
@@ -69,7 +69,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What came of a request: a value in its Python form, or the code of a failure."""
+    """The result of a request: a value in its Python form, or the code of a failure."""
 
     id: int
     result: object = None
@@ -90,27 +90,27 @@ class Done:
     outcome: Outcome
     marks: Marks
     requests: tuple[Request, ...] = ()
-    """What was asked for on the way, where whoever ran the execution noted it."""
+    """The requests of the execution, where its driver noted them."""
     is_observed: bool = True
-    """False where the engine was not asked for marks: that there are none then says nothing."""
+    """False where marks were not requested: their absence then means nothing."""
     way: tuple[bytes, int] | None = None
-    """The path and the fingerprint, where they were asked for."""
+    """The path and the fingerprint, where they were requested."""
 
 
 class Execution(Protocol):
-    """One run of a program, advanced from outside."""
+    """One run of a program, advanced by its driver."""
 
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done: ...
 
 
 class Program(Protocol):
-    """One node, loaded by one engine. Immutable; safe to use from several threads."""
+    """One node, loaded by one engine. Immutable and thread-safe."""
 
     @property
     def semantic_hash(self) -> str: ...
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        """Run a pure program to the end; nothing is observed. `now` is the start, for nodes that may ask for it."""
+        """Run a pure program to the end, unobserved. `now` is the start, for nodes that may read it."""
 
     def start(
         self,
@@ -120,7 +120,50 @@ class Program(Protocol):
         observe: Observer | None = None,
         is_traced: bool = True,
     ) -> Execution:
-        """Begin an execution. One that is not traced has no marks, and nobody to tell of them."""
+        """Begin an execution. An untraced one has no marks."""
+
+
+Unwrap: TypeAlias = Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
+"""Returns the outputs of an outcome; raises the exception of an outcome without outputs."""
+
+
+class FastEntry(ABC):
+    """A `Program` with entries that bypass `call`.
+
+    Every entry runs without limits of its own and is None where the node needs `call`.
+    """
+
+    @abstractmethod
+    def fast_entry(self, unwrap: Unwrap, takes_now: bool) -> Callable[..., dict[str, Any]] | None:
+        """Return a function from a dict of inputs to a dict of outputs.
+
+        It raises what `unwrap` raises. With `takes_now` it has the keyword `now`, the start of the execution.
+        """
+
+    def fast_entry_for_many(self, unwrap: Unwrap) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
+        """Return the same function for a list of inputs; an exception has a note of the place."""
+        return None
+
+    def json_entry(self) -> Callable[..., bytes] | None:
+        """Return a function from JSON text, and `now` where the node takes it, to the outcome as canonical JSON."""
+        return None
+
+
+class ModalProgram(ABC):
+    """A `Program` that selects the engine of each request by the mode of the node."""
+
+    @property
+    @abstractmethod
+    def mode(self) -> str:
+        """The mode that this process applies."""
+
+    @abstractmethod
+    def rerun(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
+        """Return the outcome of a request that was served, without counting a second request."""
+
+
+class Unobserved:
+    """Marks a `Program` whose executions have no marks: it only repeats what an observed program runs."""
 
 
 class Engine(Protocol):
@@ -131,7 +174,7 @@ class Engine(Protocol):
 
 
 class EngineUnavailable(Exception):
-    """The engine cannot work in this process; the message says why and what to do."""
+    """The engine cannot work in this process; the message has the reason and the remedy."""
 
 
 class PureExecution:
@@ -150,7 +193,7 @@ class PureExecution:
 
 
 class NowMissing(ValueError):
-    """The node may ask for the start of its execution, and nobody said when that is."""
+    """The node may read the start of its execution, and the caller gave none."""
 
     def __init__(self, node_id: str) -> None:
         super().__init__(f"{node_id} is no function: say when the execution starts (`now`)")
@@ -159,7 +202,7 @@ class NowMissing(ValueError):
 def run_observed(
     program: Program, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None
 ) -> Done:
-    """The outcome and the marks of one execution of a pure program."""
+    """Return the outcome and the marks of one execution of a pure program."""
     step = program.start(inputs, now, limits).advance(())
     if isinstance(step, Blocked):
         raise ValueError(f"the program asks for {step.requests[0].effect} and there is no host to perform it")

@@ -1,8 +1,7 @@
-"""The most fuel that an execution of a node can spend, from its IR: where that is no more than it has, nothing needs to
-be counted.
+"""Compute an upper bound of the fuel of a node from its IR. Below the limit, nothing has to be counted.
 
-How often a loop goes round is bounded by what it goes over: something written out, a range of literals, a type with few
-values, an input whose length a constraint bounds; else by the most items that a collection can have.
+The rounds of a loop are bounded by the length of its collection: a literal, a range of literals, a type with few
+values, an input with a length constraint; else by the maximum length of a collection.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _NO_LONGER = frozenset((
     "array.enumerate", "array.reverse", "array.to_set", "map.keys", "map.values", "map.entries", "map.remove",
     "map.from_entries", "set.intersection", "set.difference", "set.remove", "set.to_array",
 ))  # fmt: skip
-"""Operations that give no more items than their first argument has."""
+"""Operations whose result has no more items than their first argument."""
 _ONE_MORE = frozenset(("array.append", "map.put", "set.put"))
 _BOTH = frozenset(("array.concat", "map.merge", "set.union"))
 _LENGTHS = frozenset(("array.length", "set.length", "map.length"))
@@ -29,7 +28,7 @@ _Name = tuple[str, str]
 
 
 def fuel_bound(node: ir.Node, callees: Mapping[str, int]) -> int:
-    """`callees` are the bounds of the nodes that it calls, by id."""
+    """Return the bound; `callees` are the bounds of the called nodes, by id."""
     return _Bounds(node, callees).of_node()
 
 
@@ -44,11 +43,11 @@ class _Bounds:
         }
         self._lets = {each.local: each.value for each in node.expressions() if isinstance(each, ir.Let)}
         self._found: dict[int, tuple[int, int]] = {}
-        """By the index of an expression: what it costs, and how many items its value has."""
+        """Cost and length of the value of an expression, by its index."""
 
     def of_node(self) -> int:
         node = self._node
-        # Before the body each clause is evaluated whatever the others say; what they say of lengths holds after them.
+        # Each clause before the body is evaluated unconditionally; the lengths that they imply hold after them.
         total = sum(self._cost(clause.holds) for clause in (*node.constraints, *node.preconditions))
         for clause in (*node.constraints, *node.preconditions):
             self._learn(clause.holds)
@@ -56,7 +55,7 @@ class _Bounds:
         return total + sum(self._cost(clause.holds) for clause in (*node.postconditions, *node.invariants))
 
     def _learn(self, holds: ir.Expression) -> None:
-        """From `length(xs) <= 10` and its like."""
+        """Learn lengths from clauses such as `length(xs) <= 10`."""
         match holds:
             case ir.Logical("and", left, right):
                 self._learn(left)
@@ -121,7 +120,7 @@ class _Bounds:
 
     def _cost(self, root: ir.Expression) -> int:
         for part in ir.walk(root):
-            # Operands come before what they are operands of, and the value of a name before where it is used.
+            # Operands precede their operation, and the value of a name precedes its uses.
             self._found[part.index] = self._own_cost(part), min(self._own_size(part), _most(part.type))
         return self._found[root.index][0]
 
@@ -179,7 +178,7 @@ class _Bounds:
 
 
 def _most(type_: Type) -> int:
-    """How many items a value of this type can have."""
+    """Return the maximum length of a value of this type."""
     match without_null(type_):
         case SetOf(Enum(members)) | MapOf(Enum(members), _):
             return len(members)

@@ -1,5 +1,7 @@
-"""What an execution comes to. One closed list for every engine: a declared error is a value, an engine fault is our
-bug."""
+"""The outcomes of an execution: one closed list for every engine.
+
+A declared error is a value; an engine fault is a bug.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A failure, at an expression of the IR. Bad inputs fail before there is one.
+    """A failure at an expression of the IR; refused inputs have no expression.
 
-    The code is one of the closed list, or what an effect or a called node gave: `http_402`, a declared error.
+    The code is one of the closed list, or that of an effect or a called node: `http_402`, a declared error.
     """
 
     code: ErrorCode | str
@@ -48,11 +50,11 @@ class DeclaredError:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A capability that was needed and not granted."""
+    """A required capability was not granted."""
 
     capability: str
     why: str = ""
-    """Who says so, for people; it takes no part in equality."""
+    """The rule that denies it, for messages; ignored by equality."""
     kind: ClassVar[str] = "denied"
 
     def __eq__(self, other: object) -> bool:
@@ -64,7 +66,7 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class LimitHit:
-    """A limit of the execution: `fuel`, `time`, or one of the Host."""
+    """A limit of the execution was hit: `fuel`, `time`, or one of the Host."""
 
     limit: str
     kind: ClassVar[str] = "limit_hit"
@@ -72,7 +74,7 @@ class LimitHit:
 
 @dataclass(frozen=True, slots=True)
 class EngineFault:
-    """The engine itself broke. Never a property of the node or its inputs."""
+    """The engine itself failed. Never a property of the node or its inputs."""
 
     message: str
     kind: ClassVar[str] = "engine_fault"

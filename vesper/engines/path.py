@@ -1,7 +1,7 @@
-"""Which way an execution went: the points that it passed (docs/spec/migration.md, Paths).
+"""The path of an execution: the points that it passed (docs/spec/migration.md, Paths).
 
-The direct engine reports a path as bytes: a set of points, by their numbers in the list that its program gives. Python
-reports marks. Both say which conditions were true and which were false, and that is how they are compared.
+The direct engine reports a path as bytes: a set of points, by their numbers in the list of its program. Python reports
+marks. Both show which conditions were true and which were false, and are compared by them.
 """
 
 from __future__ import annotations
@@ -17,53 +17,57 @@ if TYPE_CHECKING:
     from vesper.language.ir.nodes import Node
 
 Conditions = frozenset[tuple[int, bool]]
-"""The indices of conditions, each with what it was at some time of the run."""
+"""Indices of conditions, each with a value that it had during the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Something that an execution may pass."""
+    """A point that an execution may pass."""
 
     kind: Literal["condition", "loop", "handler"]
     expression: int
-    """The condition; the `for`, or what a loop goes over, or else its `while`; of a handler, its number among the
-    handlers of the node, in program order."""
+    """The index of the condition, of the `for` or of the collection of a loop, else of its `while`.
+
+    Of a handler, its number among the handlers of the node, in program order.
+    """
     outcome: str
     """`true` or `false`; `none`, `one` or `many` rounds; `ran`."""
 
 
 class Pathed(NamedTuple):
-    """An outcome, with the way to it."""
+    """An outcome with its path."""
 
     outcome: Outcome
     path: bytes
-    """The set of points that were passed: number *n* is bit *n* % 64 of the *n* // 64-th word of eight bytes, the least
-    significant byte first. It has no bits where the inputs were refused or the engine panicked."""
+    """The set of points: number *n* is bit *n* % 64 of the *n* // 64-th word of eight bytes, little-endian.
+
+    Empty where the inputs were refused or the engine panicked.
+    """
     fingerprint: int
-    """64 bits of a keyed hash of what was read; of refused inputs, of what is wrong with them."""
+    """64 bits of a keyed hash of all values read; of refused inputs, of their problems."""
 
 
 def points_of(path: bytes, points: Sequence[Point]) -> tuple[Point, ...]:
-    """The points of a path, in the order of their numbers."""
+    """Return the points of a path, in the order of their numbers."""
     bits = int.from_bytes(path, "little")
     return tuple(point for number, point in enumerate(points) if bits >> number & 1)
 
 
 def conditions_of(path: bytes, points: Sequence[Point]) -> Conditions:
-    """The conditions on a path of the direct engine; `points` are those of its program."""
+    """Return the conditions on a path of the direct engine; `points` are those of its program."""
     passed = points_of(path, points)
     return frozenset((each.expression, each.outcome == "true") for each in passed if each.kind == "condition")
 
 
 def conditions_of_marks(marks: Marks, node: Node) -> Conditions:
-    """The same, read off the marks of a traced execution."""
+    """Return the conditions in the marks of a traced execution."""
     conditions = guards(node)
     return frozenset((index, bool(value)) for index, value in marks if index in conditions)
 
 
 def guards(node: Node) -> set[int]:
-    """The expressions whose marks make the semantic path."""
-    from vesper.language.ir.nodes import Branch, For, If, Loop  # whoever only calls nodes loads no IR
+    """Return the expressions whose marks form the path."""
+    from vesper.language.ir.nodes import Branch, For, If, Loop  # a process that only runs nodes imports no IR
     from vesper.language.ir.statements import all_statements
 
     found = {each.condition.index for each in node.expressions() if isinstance(each, If)}

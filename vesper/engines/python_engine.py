@@ -1,4 +1,4 @@
-"""The reference engine: generates Python from the IR, loads it, and turns what it raises into outcomes."""
+"""The reference engine: generates Python from the IR, loads it, and converts its exceptions to outcomes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from types import CodeType, SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from vesper.engines.engine import (
-    UNLESS_SAID,
+    DEFAULT_LIMITS,
     Blocked,
     Completion,
     Done,
     EngineUnavailable,
+    FastEntry,
     Limits,
     NowMissing,
     Observer,
     Request,
+    Unwrap,
 )
 from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
 from vesper.kernels import raised
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def generate_module(node: Node, traced: bool = False, metered: bool = False) -> GeneratedModule:
-    """As the writer does it, which is loaded only for a node of which no earlier process kept the text."""
+    """Generate a module; imports the generator only for a node without cached text."""
     from vesper.codegen.module import generate_module as generate
 
     return generate(node, traced, metered)
@@ -50,8 +52,7 @@ class PythonEngine:
     name = "python"
 
     def __init__(self, prepares: bool = True) -> None:
-        """One that does not prepare writes each form when it is first asked for: for whoever only observes, and has no
-        use for the plain form."""
+        """Without `prepares`, each form is generated at its first use: for callers that only observe."""
         self._prepares = prepares
 
     def load(self, compiled: Compiled) -> PythonProgram:
@@ -64,7 +65,7 @@ class PythonEngine:
 
 
 def _has_code_positions() -> bool:
-    """True unless Python was told to drop the columns of code."""
+    """Return whether code objects have column positions."""
     return all(column is not None for _, _, column, _ in list(compile("a + b", "", "eval").co_positions())[1:])
 
 
@@ -72,10 +73,10 @@ class _LoadedFunction:
     """One form of the generated function: plain, metered or traced."""
 
     def __init__(self, compiled: Compiled, node_id: str, form: str, callees: Mapping[str, Callable[..., Any]]) -> None:
-        # No file has this name, so that whoever prints a traceback asks the loader below for the lines.
+        # No file has this name, so tracebacks request the lines from the loader below.
         self.filename = f"vesper:{node_id}{'' if form == 'plain' else f':{form}'}"
         self.text, function, self.parameters, self.sites, code = compiled.kept.fact(
-            f"python.{form}", lambda: _written(compiled, form, self.filename)
+            f"python.{form}", lambda: _generate_form(compiled, form, self.filename)
         )
         self._lines = self.text.splitlines()
         namespace: dict[str, Any] = {
@@ -83,8 +84,8 @@ class _LoadedFunction:
             "__loader__": _Text(self.text),
             "__builtins__": {**vars(builtins), "__import__": _importer(callees)},
         }
-        # The text was built as a tree and checked against the allow-list of forms; see codegen/vocabulary.py. What an
-        # earlier process kept of it comes with a MAC that only this user can make.
+        # The generator built the text as a tree and checked it against the allow-list of forms (codegen/vocabulary.py).
+        # Cached text has a MAC that only this user can make.
         exec(code, namespace)  # noqa: S102
         self.function: Callable[..., Any] = namespace[function]
         self.entry: Callable[..., Any] = namespace["call"]
@@ -93,7 +94,7 @@ class _LoadedFunction:
         return dict(zip(self.parameters, values.values(), strict=True))
 
     def site(self, traceback: TracebackType | None) -> int | None:
-        """The IR expression that was being evaluated when this was raised."""
+        """Return the IR expression that was being evaluated when this was raised."""
         found = None
         while traceback is not None:
             code = traceback.tb_frame.f_code
@@ -113,21 +114,21 @@ class _LoadedFunction:
         return None
 
     def _characters(self, line: int, column: int) -> int:
-        """Python counts columns in bytes of UTF-8, the map in characters."""
+        """Convert a column in bytes of UTF-8, as Python counts, to characters, as the map counts."""
         return len(self._lines[line - 1].encode("utf-8")[:column].decode("utf-8"))
 
 
-def _written(
+def _generate_form(
     compiled: Compiled, form: str, filename: str
 ) -> tuple[str, str, tuple[str, ...], dict[tuple[int, int, int, int], int], CodeType]:
-    """The text of a form, the names in it, its map back to the IR, and its code: plain data, to be kept."""
+    """Return the text of a form, its names, its map to the IR, and its code: plain data for the cache."""
     made = generate_module(compiled.node, form == "traced", form == "metered")
-    # Compiled under `annotations` of this module: what they say is text, and `typing` is not asked for it.
+    # Compiled under `annotations` of this module: annotations stay text.
     return made.text, made.function, made.parameters, made.sites, compile(made.text, filename, "exec")
 
 
 class _Text:
-    """How `linecache`, and with it tracebacks and debuggers, get the lines of what was never a file."""
+    """A loader for `linecache`, so that tracebacks and debuggers show lines of generated text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -137,7 +138,7 @@ class _Text:
 
 
 def _importer(callees: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
-    """How generated code imports: the called nodes are those of this program, and no others."""
+    """Return the `__import__` of generated code: called nodes are those of this program."""
 
     def import_(name: str, globals_: Any = None, locals_: Any = None, names: Any = (), level: int = 0) -> Any:
         if level == 1:
@@ -147,8 +148,8 @@ def _importer(callees: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
     return import_
 
 
-class PythonProgram:
-    """A node as generated Python. The metered and the traced form are made when they are first asked for."""
+class PythonProgram(FastEntry):
+    """A node as generated Python. The metered and the traced form are made at their first use."""
 
     def __init__(self, compiled: Compiled, prepares: bool = True) -> None:
         self._compiled = compiled
@@ -165,8 +166,8 @@ class PythonProgram:
         self.node_id, self.takes_now, self.is_plain, self.has_json, self._copies, self.fuel_bound = compiled.kept.fact(
             "python.facts", lambda: _facts(compiled.node, self._callees)
         )
-        self.is_always_plain: bool = self.fuel_bound <= UNLESS_SAID.fuel
-        """True where nothing has to be counted: no call could spend what there is, unless less is given."""
+        self.is_always_plain: bool = self.fuel_bound <= DEFAULT_LIMITS.fuel
+        """True where nothing has to be counted: no call can spend the default fuel."""
         self._forms: dict[str, _LoadedFunction] = {}
         if prepares:
             self._forms["plain"] = self._load("plain")
@@ -177,15 +178,21 @@ class PythonProgram:
 
     @cached_property
     def function(self) -> Callable[..., Any]:
-        """The generated function itself: takes values, and makes no others of them."""
+        """The generated function: takes and returns values."""
         return self._plain.function
 
     @cached_property
     def entry(self) -> Callable[..., Any]:
-        """The generated `call` itself: takes a dict, returns the outputs or raises what vesper/kernels/raised.py has; a
-        node that may ask for effects returns its generator. One that is no function takes `now` as a keyword, too.
-        Of a node that could spend more than there is, the `call` of the metered form."""
+        """The generated `call`: takes a dict, returns the outputs or raises an exception of `vesper.kernels.raised`.
+
+        A node with effects returns its generator. A node that is no function has the keyword `now`. A node that could
+        exceed the default fuel has the `call` of the metered form.
+        """
         return self._plain.entry if self.is_always_plain else self._metered_entry
+
+    def fast_entry(self, unwrap: Unwrap, takes_now: bool) -> Callable[..., dict[str, Any]] | None:
+        """Return the generated `call` itself, where no call could spend the default fuel."""
+        return self.entry if self.is_always_plain else None
 
     @property
     def node(self) -> Node:
@@ -196,8 +203,8 @@ class PythonProgram:
         return [(each.name, each.type, each.default) for each in self.node.inputs]
 
     @cached_property
-    def _asks(self) -> tuple[dict[str, Type], dict[str, str]]:
-        """Of each request, by its step, the type of what comes back; of each call, the node."""
+    def _request_types(self) -> tuple[dict[str, Type], dict[str, str]]:
+        """The result type of each request, by step, and the node of each call."""
         from vesper.language.ir.statements import CallNode, all_statements
         from vesper.language.ir.statements import Request as Asked
 
@@ -211,18 +218,18 @@ class PythonProgram:
         return _LoadedFunction(self._compiled, self.node_id, form, callees)
 
     def has_form(self, name: str) -> bool:
-        """True once the form was asked for."""
+        """Return whether the form was made."""
         return name in self._forms
 
     def form(self, name: str) -> _LoadedFunction:
-        """The plain, metered or traced form. Two threads that ask for it first may both make it; either will do."""
+        """Return the plain, metered or traced form. Two threads may both make it; either result is valid."""
         if name not in self._forms:
             self._forms[name] = self._load(name)
             self._compiled.kept.save()
         return self._forms[name]
 
     def callable(self) -> Callable[..., Any]:
-        """The function as other nodes call it: inputs by their names, values as they are."""
+        """Return the function for calling nodes: inputs by name, values unconverted."""
         defaults = {name: default for name, _, default in self._declared}
         parameters = dict(zip(defaults, self._plain.parameters, strict=True))
         function = self._plain.function
@@ -235,7 +242,7 @@ class PythonProgram:
         return call
 
     def metered_callable(self) -> Callable[..., Any]:
-        """The same in the metered form, which spends what its caller has: the first argument."""
+        """Return the same in the metered form, whose first argument is the caller's meter."""
         loaded = self.form("metered")
         parameters = list(zip(self._declared, loaded.parameters, strict=True))
 
@@ -248,7 +255,7 @@ class PythonProgram:
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         if limits is not None or not self.is_always_plain:
-            return self._call_within(limits or UNLESS_SAID, inputs, now)
+            return self._call_within(limits or DEFAULT_LIMITS, inputs, now)
         if not self.is_plain:
             raise ValueError(f"{self.node_id} may ask for effects: start it, and complete what it asks for")
         if now is None and self.takes_now:
@@ -260,11 +267,11 @@ class PythonProgram:
             return Returned(self.entry(inputs, now=now) if self.takes_now else self.entry(inputs))
         except NotInputs:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever it is becomes an outcome
+        except Exception as error:  # noqa: BLE001  # every exception becomes an outcome
             return self.ended(self._plain, error)
 
     def _call_within(self, limits: Limits, inputs: Mapping[str, object], now: datetime | None) -> Outcome:
-        """The same within limits: counted only where they could be hit."""
+        """Run within limits; counts only where they could be hit."""
         if not self.is_plain:
             raise ValueError(f"{self.node_id} may ask for effects: start it, and complete what it asks for")
         accepted = self.accept(inputs)
@@ -278,8 +285,8 @@ class PythonProgram:
         return self.outcome(loaded, lambda: loaded.function(**arguments))
 
     def result_type(self, path: str) -> Type:
-        """The type of what the request at this path is completed with; of a called node's request, that node's."""
-        results, called = self._asks
+        """Return the result type of the request at this path, also of a called node's request."""
+        results, called = self._request_types
         found = results.get(path)
         if found is None:
             head, _, rest = path.partition("/")
@@ -288,7 +295,7 @@ class PythonProgram:
         return found
 
     def _metered_entry(self, inputs: Mapping[str, object], **now: datetime) -> Any:
-        return self.form("metered").entry(inputs, **now, meter=_Budget(UNLESS_SAID).meter)
+        return self.form("metered").entry(inputs, **now, meter=_Budget(DEFAULT_LIMITS).meter)
 
     def start(
         self,
@@ -298,12 +305,12 @@ class PythonProgram:
         observe: Observer | None = None,
         is_traced: bool = True,
     ) -> PythonExecution:
-        given = limits or UNLESS_SAID
+        given = limits or DEFAULT_LIMITS
         form = "traced" if is_traced else "metered" if self.is_counted(given) else "plain"
         return PythonExecution(self, self.form(form), form, inputs, now, given, observe)
 
     def is_counted(self, limits: Limits) -> bool:
-        """True where an execution could hit the limits."""
+        """Return whether an execution could hit the limits."""
         return self.fuel_bound > limits.fuel or (limits.seconds is not None and self.fuel_bound > 0)
 
     def accept(self, inputs: Mapping[str, object]) -> Mapping[str, Value] | Failed:
@@ -319,21 +326,21 @@ class PythonProgram:
         return arguments
 
     def outcome(self, loaded: _LoadedFunction, run: Callable[[], Any]) -> Outcome:
-        """What a run comes to, whatever it raises."""
+        """Return the outcome of a run, also where it raises."""
         try:
             return Returned(self.outside(run()))
         except _ObserverRaised:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever it is becomes an outcome
+        except Exception as error:  # noqa: BLE001  # every exception becomes an outcome
             return self.ended(loaded, error)
 
     def ended(self, loaded: _LoadedFunction, error: Exception) -> Outcome:
-        """What an exception of generated code means."""
+        """Return the outcome of an exception of generated code."""
         match error:
             case raised.DeclaredError():
                 return DeclaredError(self.outside(cast(dict[str, Value], error.values)))
             case raised.ContractBroken():
-                # Values in their Python form; a record there is a TypedDict, which mypy keeps apart.
+                # Values in their Python form; mypy keeps the TypedDict of a record apart.
                 return ContractBroken(error.phase, error.index, self.outside(cast(dict[str, Value], error.values)))
             case raised.BadInput():
                 return Failed(ErrorCode.BAD_INPUT, None, error.problems)
@@ -341,11 +348,11 @@ class PythonProgram:
                 return self._failed(loaded, code_of(error), error)
             case LimitExceeded():
                 return LimitHit(error.limit)
-            case _:  # generated code raises nothing else: whatever it is, it is our fault
+            case _:  # generated code raises nothing else: this is a bug of the engine
                 return EngineFault(f"{type(error).__name__}: {error}")
 
     def outside(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
-        """Values as a caller sees them: a json is plain objects outside, and nothing is an object of the module."""
+        """Return values for a caller: a json as plain objects, and no object shared with the module."""
         if not self._copies:
             return values
         found: dict[str, Value] = {}
@@ -363,11 +370,11 @@ class PythonProgram:
 
 _CODES = frozenset(code.value for code in ErrorCode)
 _THEMSELVES = frozenset({str, int, Decimal, bool, type(None), float, bytes, date, datetime, timedelta})
-"""Kinds of values that are outside what they are inside."""
+"""Types of values that need no conversion."""
 
 
 def _entries(value: Any) -> dict[str, Value]:
-    """`plain` of a dict, which is not asked for what is itself: a request has little else in it."""
+    """Return `plain` of a dict, without the call for values that need no conversion."""
     found: dict[str, Value] = value.copy()
     for name, each in found.items():
         if type(each) not in _THEMSELVES:
@@ -376,30 +383,30 @@ def _entries(value: Any) -> dict[str, Value]:
 
 
 def _facts(node: Node, callees: Mapping[str, PythonProgram]) -> tuple[str, bool, bool, bool, bool, int]:
-    """What a program has to know of its node before the first call."""
+    """Return the facts that a program needs before the first call."""
     from vesper.codegen.function import takes_now
     from vesper.engines.fuel_bound import fuel_bound
     from vesper.values.types import JSON, is_changeable, mentions
 
     types = [each.type for each in node.inputs] + [each.type for each in node.constants]
     types += [each.type for each in node.expressions()]
-    # Of a called node too: what that asks for goes out under the name of this one.
+    # Of a called node too: its requests carry the name of this node.
     calls_json = any(callee.has_json for callee in callees.values())
     has_json = calls_json or any(mentions(each, JSON) for each in types)
     shown = [each.type for each in node.inputs]
     shown += [each.type for each in (*node.outputs, *node.errors)]
-    # What goes out shares nothing: not with the module, not with the inputs, not among itself.
+    # Results share no objects with the module, the inputs or each other.
     copies = has_json or bool(callees) or any(map(is_changeable, shown))
     bound = fuel_bound(node, {each: at.fuel_bound for each, at in callees.items()})
     return node.node_id, takes_now(node), node.is_pure(), has_json, copies, bound
 
 
 class _ObserverRaised(Exception):
-    """What an observer raised is for who advances the execution, and no outcome of it."""
+    """An exception of an observer: it propagates from `advance` and is no outcome."""
 
 
 class _Budget:
-    """What an execution may spend; the clock runs only while it computes."""
+    """The limits of an execution; the clock runs only while it computes."""
 
     def __init__(self, limits: Limits) -> None:
         self._seconds = limits.seconds
@@ -419,7 +426,7 @@ class _Budget:
 
 
 class PythonExecution:
-    """One observed run: advanced with completions until it is done."""
+    """One observed run, advanced with completions until it is done."""
 
     def __init__(
         self,
@@ -470,11 +477,11 @@ class PythonExecution:
         (completion,) = completions
         if completion.failure is not None:
             return self._move(None, completion.failure)
-        value, is_sound = self._accepted(self._asked, completion.result)
+        value, is_sound = self._accept_result(self._asked, completion.result)
         return self._move(value, None if is_sound else ErrorCode.BAD_RESPONSE.value)
 
     def _quick_mark(self) -> Callable[[int, Value], Value]:
-        """`_mark`, where all there is to do is to note it: a loop marks millions of values."""
+        """Append a mark without calling an observer: a loop marks millions of values."""
         note = self._marks.append
 
         def mark(index: int, value: Value) -> Value:
@@ -508,8 +515,8 @@ class PythonExecution:
         self._steps = self._loaded.function(**arguments)
         return self._move(None, None)
 
-    def _accepted(self, asked: AskedFor, result: object) -> tuple[object, bool]:
-        """What came back as a value of the type that the step declares, and whether it is one."""
+    def _accept_result(self, asked: AskedFor, result: object) -> tuple[object, bool]:
+        """Return the result as a value of the declared type, and whether it is one."""
         type_ = self._program.result_type(asked.path)
         if type(type_) is Primitive:  # as below, without a list of inputs and one of problems for a single value
             try:
@@ -520,8 +527,7 @@ class PythonExecution:
         return values.get("result"), not problems
 
     def _move(self, value: object, failure: str | None) -> Blocked | Done:
-        """Goes on with the value of what was asked for, or with the code of its failure, until it asks again or ends.
-        This runs for every step."""
+        """Continue with a result or the code of a failure, until the next request or the end. Runs for every step."""
         steps, program = self._steps, self._program
         assert steps is not None
         try:
@@ -530,7 +536,7 @@ class PythonExecution:
             result = end.value
         except _ObserverRaised:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever it is becomes an outcome
+        except Exception as error:  # noqa: BLE001  # every exception becomes an outcome
             return self._done(program.ended(self._loaded, error))
         else:
             self._asked = asked

@@ -1,6 +1,6 @@
-"""The engines there are, by name. Everything that takes `--engine` reads this.
+"""The engines by name, for everything that takes `--engine`.
 
-One that is asked for by name is loaded alone: a warm start on one engine does not pay for the other.
+Each is imported alone: a warm start on one engine does not import the other.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from vesper.engines.engine import Engine
 
     PAIR: dict[str, Engine]
-    """The two that every node has, and that are observed step by step: `both` on a command line."""
+    """The two engines that are observed step by step: `both` on a command line."""
     ENGINES: dict[str, Engine]
 
 TIERED = "jit"
@@ -20,7 +20,7 @@ REFERENCE = "python"
 
 
 def engine_named(name: str) -> Engine:
-    """The engine with one of `NAMES`."""
+    """Return the engine with one of `NAMES`."""
     if name == REFERENCE:
         from vesper.engines.python_engine import PythonEngine
 

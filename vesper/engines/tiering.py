@@ -1,7 +1,7 @@
-"""When the direct engine makes machine code of a node. Docs: docs/how-to/use-machine-code.md.
+"""When the direct engine makes machine code of a node (docs/how-to/use-machine-code.md).
 
-What decides, the first that says something: the environment variable VESPER_JIT (for the mode alone), the table
-`[engine]` of `vesper.toml`, and what stands here.
+The environment variable VESPER_JIT (for the mode alone) takes precedence over the table `[engine]` of `vesper.toml`,
+which takes precedence over the defaults here.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ VARIABLE = "VESPER_JIT"
 
 @dataclass(frozen=True, slots=True)
 class Tiering:
-    """How the forms of a node come to machine code."""
+    """The rules by which forms of a node get machine code."""
 
     jit: Mode = "auto"
-    """`off`: never. `auto`: what is hot, by a thread in the background. `always`: when a node is loaded, by who loads
-    it; it is then never left again."""
+    """`off`: never.
+
+    `auto`: hot nodes, in a background thread. `always`: when a node is loaded, synchronously and for good.
+    """
     calls: int = 100
-    """So many calls make a node hot,"""
+    """Calls that make a node hot."""
     operations: int = 20_000
-    """or so many units of fuel."""
+    """Units of fuel that make a node hot."""
     max_code_mb: int = 64
-    """How many mebibytes of machine code a process holds at most; a node that finds no room is interpreted."""
+    """Limit of machine code of a process, in mebibytes; a node beyond it is interpreted."""
     fail_guard: int | None = None
-    """For tests: the guard of this number always fails, and the interpreter goes on from there."""
+    """For tests: the guard of this number always fails, and the interpreter continues."""
     is_optimised: bool = True
-    """For tests: without, the bytecode is that of the node as it was checked."""
+    """For tests: without it, the bytecode is that of the checked node."""
 
 
 INTERPRETED = Tiering("off")
@@ -41,7 +43,7 @@ ALWAYS = Tiering("always")
 
 
 def tiering(configured: Tiering | None = None) -> Tiering:
-    """What holds in this process: `configured` is what `vesper.toml` says."""
+    """Return the tiering of this process: `configured` is the table of `vesper.toml`."""
     found = configured or Tiering()
     said = os.environ.get(VARIABLE)
     if not said:

@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, time_ns
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
 from vesper.config.grants import Handle, Mint
-from vesper.config.settings import Config, default_config, find_config, read_config
-from vesper.engines.engine import UNLESS_SAID, Done, EngineUnavailable, Limits, Program
+from vesper.config.locate import config_for
+from vesper.config.settings import Config, default_config
+from vesper.engines.engine import DEFAULT_LIMITS, Done, EngineUnavailable, Limits, Program
 from vesper.engines.outcome import Failed, Outcome
 from vesper.engines.registry import ENGINES
 from vesper.host.attempts import Attempts
@@ -37,6 +38,7 @@ from vesper.host.performers import Performers
 from vesper.host.permissions import denied_inside, needed
 from vesper.host.plans import Plans, plans_of
 from vesper.host.recovering import Deferred
+from vesper.host.routed import HostedProgram
 from vesper.host.running import InDoubt, Running, fault
 from vesper.journal.entry import Definition, Kind
 from vesper.journal.execution_id import trace_id
@@ -55,6 +57,7 @@ from vesper.journal.owner import is_dead
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir.decode import decode
 from vesper.language.ir.nodes import Node
+from vesper.storage.after_fork import Order, register
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.vesper_error import VesperError
 
@@ -77,12 +80,6 @@ class Prepared:
     handles: Mapping[str, Handle]
     refused: Mapping[str, str]
     definition: Definition
-
-
-class Routes(Protocol):
-    """The method `routed` of a program that decides for each request anew which engine runs it."""
-
-    def __call__(self, prepared: Prepared, inputs: Mapping[str, object], execution: str) -> Prepared: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +163,7 @@ class Host:
     def from_file(cls, path: str | os.PathLike[str] | None = None) -> Self:
         """The Host of a `vesper.toml`: the one named, the one that VESPER_CONFIG names, or the nearest upwards. Where
         there is none, nothing is granted."""
-        found = find_config() if path is None else Path(path)
-        return cls(None if found is None else read_config(found))
+        return cls(config_for(explicit=path))
 
     # -- preparing --------------------------------------------------------------------------------
 
@@ -189,9 +185,8 @@ class Host:
             found = Prepared(compiled, program, engine, plans, handles, refused, definition_of(compiled))
             with self._lock:
                 found = self._prepared.setdefault(name, found)
-            hosted_by: Callable[[Host], None] | None = getattr(program, "hosted_by", None)
-            if hosted_by is not None:
-                hosted_by(self)
+            if isinstance(program, HostedProgram):
+                program.attach_host(self)
         return found
 
     def check_equipped(self, node: Node, plans: Plans) -> None:
@@ -236,9 +231,8 @@ class Host:
         on_begun: Callable[[Running], None] | None,
     ) -> Ran:
         execution = trace_id(time_ns())
-        routes: Routes | None = getattr(prepared.program, "routed", None)
-        if routes is not None:
-            prepared = routes(prepared, inputs, execution)
+        if isinstance(prepared.program, HostedProgram):
+            prepared = prepared.program.route(prepared, inputs, execution)
         plans = prepared.plans
         beginning = Beginning(
             execution,
@@ -617,8 +611,7 @@ def _forked() -> None:
         host._after_fork()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+register(order=Order.HOST, after_in_child=_forked)
 
 
 def _engine_of(recorded: Recorded) -> str:
@@ -658,7 +651,7 @@ def compiled_from(definition: Definition) -> Compiled:
 
 def limits_of_run(limits: Limits | None, policy: Mapping[str, object]) -> Limits:
     """The limits of a run; an execution may not compute for longer than it may take."""
-    found = UNLESS_SAID if limits is None else limits
+    found = DEFAULT_LIMITS if limits is None else limits
     total = policy.get("total_timeout_us")
     if isinstance(total, int) and (found.seconds is None or found.seconds > total / 1_000_000):
         return Limits(found.fuel, total / 1_000_000)

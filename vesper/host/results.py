@@ -8,7 +8,6 @@ contract is worked out again, for who looks into it. What is given out is the ca
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -19,12 +18,13 @@ from vesper.cache.fingerprint import source_hash
 from vesper.cache.results import Kept, Results
 from vesper.effects.cache.node_results import RedisResults
 from vesper.effects.redis_server import RedisServer
-from vesper.engines.engine import UNLESS_SAID, Execution, Limits, Observer, Program
+from vesper.engines.engine import DEFAULT_LIMITS, Execution, Limits, Observer, Program
 from vesper.engines.outcome import DeclaredError, Failed, Outcome, Returned
 from vesper.host.plans import plans_of
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import decode, encode
 from vesper.language.ir.nodes import Node, Now
+from vesper.storage.after_fork import Order, register
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.inputs import NotInputs, accept_inputs
 from vesper.values.model import plain
@@ -101,7 +101,7 @@ class CachedProgram:
 
     def _key(self, inputs: Mapping[str, object], limits: Limits | None) -> str | None:
         """The name of a result; None where the inputs are refused, or the clock may end the execution."""
-        given = limits or UNLESS_SAID
+        given = limits or DEFAULT_LIMITS
         if given.seconds is not None:
             return None
         try:
@@ -198,5 +198,4 @@ def _forked() -> None:
         each.after_fork()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+register(order=Order.HOST, after_in_child=_forked)

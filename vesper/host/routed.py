@@ -1,16 +1,32 @@
-"""An execution that holds more than one engine, and what the Host and it tell each other.
+"""The contract between a Host and a program that selects engines per request (`vesper/migration/router`).
 
-Whoever routes requests gives the Host a program whose executions are of this kind. The Host drives them as any other:
-what it needs to know besides is when one engine takes over from another, because the journal says so.
+`HostedProgram` selects the program of a run. Its executions may be `Routed`: the Host drives them as any other and
+journals the moment at which one engine takes over from another.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from vesper.engines.engine import Blocked, Completion, Done, Request
 from vesper.engines.outcome import Outcome
+
+if TYPE_CHECKING:
+    from vesper.host.host import Host, Prepared
+
+
+class HostedProgram(ABC):
+    """A `Program` that selects the engines of each run of a Host."""
+
+    @abstractmethod
+    def attach_host(self, host: Host) -> None:
+        """Accept a Host that will run the node; called once for each Host."""
+
+    @abstractmethod
+    def route(self, prepared: Prepared, inputs: Mapping[str, object], execution: str) -> Prepared:
+        """Return the node with the program of one run, and the engine that the journal names."""
 
 
 class Routed(ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from vesper.journal.audit import audit_text
@@ -24,6 +24,21 @@ from vesper.journal.typed_json import digest_bytes, digest_of
 _RUNNING = Status.RUNNING
 
 
+@dataclass(frozen=True, slots=True)
+class RunHead:
+    """The last state of an execution in its store."""
+
+    execution: str
+    fence: int
+    row: int
+    """The key of its row; 0 before the first commit."""
+    seq: int
+    """The number of the last entry."""
+    last_hash: bytes
+    is_synced: bool
+    """True where each commit waits for the disk."""
+
+
 class StoreRun:
     """One thread at a time may use it, save `renew`, which any other one may call meanwhile."""
 
@@ -37,26 +52,21 @@ class StoreRun:
         self,
         store: Store,
         limits: Limits,
+        head: RunHead,
         *,
-        execution: str,
-        fence: int,
-        row: int,
-        seq: int,
-        last_hash: bytes,
-        is_synced: bool,
         key: RunKey | None,
         birth: Birth | None = None,
         recorded: Sequence[Entry] = (),
     ) -> None:
         self._store = store
         self._limits = limits
-        self._execution = execution
-        self._fence = fence
-        self._row = row
-        self._seq = seq
+        self._execution = head.execution
+        self._fence = head.fence
+        self._row = head.row
+        self._seq = head.seq
         """The number of the last entry, written or only appended; `_hash` is its hash."""
-        self._hash = last_hash
-        self._is_synced = is_synced
+        self._hash = head.last_hash
+        self._is_synced = head.is_synced
         self._key = key
         self._birth = birth
         self._recorded = recorded

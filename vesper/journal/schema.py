@@ -6,7 +6,7 @@ one here was made by a newer Vesper, and is refused.
 A row of `vesper_commits` is what one commit (or a part of a very large one) wrote: lines of canonical bytes parted by
 line feeds, and their hashes one after the other. Its `place` is the id of the run and the number of its first line in
 one integer, which is the number that SQLite keeps a table by: no index has to be written besides, and rows of a run are
-neighbours (docs/adr/0012-journal-store.md has the measurements).
+neighbours (docs/adr/0012-a-journal-commit-is-one-row-and-one-statement.md has the measurements).
 """
 
 from __future__ import annotations

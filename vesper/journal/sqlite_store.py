@@ -23,7 +23,7 @@ from vesper.journal.errors import JournalError
 from vesper.journal.schema import PLACES
 from vesper.journal.store import check_version, fenced, migrate, write_audit, write_batch
 from vesper.storage.durability import is_volatile
-from vesper.storage.sqlite_errors import said_by_sqlite
+from vesper.storage.sqlite_errors import sqlite_message
 from vesper.storage.sqlite_file import Connections, SqliteFile, SqliteTransaction, roll_back, set_level
 from vesper.storage.transaction import Transaction
 
@@ -171,7 +171,7 @@ class SqliteStore(SqliteFile):
         return JournalError(text)
 
     def _error_of(self, error: sqlite3.Error) -> JournalError:
-        return JournalError(said_by_sqlite(error, self._path, self.what, BUSY_SECONDS))
+        return JournalError(sqlite_message(error, self._path, self.what, BUSY_SECONDS))
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
         known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'vesper_migrations'").fetchone()

@@ -16,7 +16,7 @@ from vesper.journal.limits import Limits
 from vesper.journal.lines import first_hash, next_hash, write_line
 from vesper.journal.owner import is_dead, this_owner
 from vesper.journal.reading import SUMMARY, ExecutionRow, execution_row, last_hash, places_of, read_entries, run_key
-from vesper.journal.run import StoreRun
+from vesper.journal.run import RunHead, StoreRun
 from vesper.journal.sealing import KeyRing, RunKey
 from vesper.journal.store import Ending, Store, write_rows
 from vesper.journal.typed_json import decode
@@ -81,12 +81,7 @@ class StoreJournal:
         run = StoreRun(
             self._store,
             self._limits,
-            execution=execution,
-            fence=1,
-            row=0,
-            seq=0,
-            last_hash=first_hash(execution),
-            is_synced=beginning.writes,
+            RunHead(execution, 1, 0, 0, first_hash(execution), beginning.writes),
             key=key,
             birth=Birth(
                 summary, definition, beginning.writes, None if key is None else self._keys.wrap(key, execution)
@@ -137,12 +132,7 @@ class StoreJournal:
         return StoreRun(
             self._store,
             self._limits,
-            execution=row.execution,
-            fence=row.summary.fence + 1,
-            row=row.id,
-            seq=seq,
-            last_hash=last,
-            is_synced=row.is_synced,
+            RunHead(row.execution, row.summary.fence + 1, row.id, seq, last, row.is_synced),
             key=key,
             recorded=tuple(stored.entry for stored in entries),
         )

@@ -10,7 +10,7 @@ the keys of a dict does not. The bytes of a digest differ in one place: there th
 trailing zeros, as the language says that they are equal.
 
 This runs for every step. What is written here is the meaning; the Rust extension writes the same for the common kinds
-(`direct_runtime/crates/vesper-py/src/journal_text.rs`), and a test holds the two equal.
+(`direct_runtime/crates/vesper-py/src/journal/text.rs`), and a test holds the two equal.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _writer(json_text: Callable[[Json], str]) -> _Writer:
 _Names = tuple[tuple[str, str], ...]
 _NAMES: dict[tuple[Any, ...], _Names] = {}
 """Steps write the same few names over and over: the keys of a dict, to the same in order and as they are written."""
-_MOST_NAMES = 2000
+_MAX_NAMES = 2000
 
 
 def _names_of(keys: tuple[Any, ...]) -> _Names | None:
@@ -222,7 +222,7 @@ def _names_of(keys: tuple[Any, ...]) -> _Names | None:
         return None
     names = tuple((key, f"{_quoted(str.__str__(key))}:") for key in sorted(keys))
     if len(keys) <= 32 and sum(map(len, keys)) <= 1000:
-        if len(_NAMES) >= _MOST_NAMES:
+        if len(_NAMES) >= _MAX_NAMES:
             _NAMES.clear()
         _NAMES[keys] = names
     return names

@@ -1,1 +1,1 @@
-"""The reference semantics in Python, one file a family, written from docs/spec. Generated code imports from here."""
+"""Reference semantics in Python, one module per family, written from docs/spec. Generated code imports from here."""

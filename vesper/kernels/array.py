@@ -1,4 +1,4 @@
-"""Arrays; in Python they are lists that nothing changes."""
+"""Arrays; in Python, lists that are never changed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def count(values: Sequence[_Item]) -> int:
 
 
 def is_item(value: object, values: Sequence[object]) -> bool:
-    # SEMANTICS: Python takes an object that it finds for equal to itself; what holds a NaN equals nothing.
+    # SEMANTICS: Python's `in` takes identical objects for equal; a value that holds a NaN equals nothing.
     return value in values and not holds_nan(value)
 
 
@@ -50,7 +50,7 @@ def contains(values: Sequence[object], value: object) -> bool:
 
 
 def smallest(values: Iterable[Ordered], declared: Sequence[str] = ()) -> Ordered:
-    """The first of the smallest values."""
+    """Return the first of the smallest values."""
     found = list(values)
     if not found:
         raise Raised(ErrorCode.EMPTY_COLLECTION)
@@ -58,7 +58,7 @@ def smallest(values: Iterable[Ordered], declared: Sequence[str] = ()) -> Ordered
 
 
 def largest(values: Iterable[Ordered], declared: Sequence[str] = ()) -> Ordered:
-    """The first of the largest values."""
+    """Return the first of the largest values."""
     found = list(values)
     if not found:
         raise Raised(ErrorCode.EMPTY_COLLECTION)
@@ -144,7 +144,7 @@ def distinct(values: Sequence[_Item]) -> list[_Item]:
 
 def range(start: int, end: int, step: int) -> list[int]:
     _require(step != 0)
-    # SEMANTICS: Python has no length for a range of 2**63 items, so this counts them itself.
+    # SEMANTICS: Python has no length for a range of 2**63 items, so the count is computed here.
     _refuse_many(-((start - end) // step))
     return list(builtins.range(start, end, step))
 

@@ -1,4 +1,4 @@
-"""Booleans. `AND` and `OR` are not here: they decide what is evaluated, so they are part of the IR itself."""
+"""Booleans. `AND` and `OR` are forms of the IR, because they decide which operands are evaluated."""
 
 from __future__ import annotations
 

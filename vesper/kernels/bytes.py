@@ -1,4 +1,4 @@
-"""Bytes. Decoders are strict: what they take, the encoder beside them writes."""
+"""Bytes. Decoders are strict: they accept only the output of their encoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Days of the proleptic Gregorian calendar, 0001-01-01 to 9999-12-31; Python's `date` is exactly that."""
+"""Days of the proleptic Gregorian calendar, 0001-01-01 to 9999-12-31, as Python's `date`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def to_timestamp(value: date) -> datetime:
 
 
 def days_of(year: int, month: int) -> int:
-    """How many days a month has."""
+    """Return the number of days of a month."""
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     return 29 if is_leap and month == 2 else _DAYS[month - 1]
 
@@ -77,7 +77,7 @@ def add_days(value: date, count: int) -> date:
 
 
 def _day(number: int) -> date:
-    """The day with this number, 0001-01-01 being 1."""
+    """Return the day with this number, with 0001-01-01 as 1."""
     if _FIRST <= number <= _LAST:
         return date.fromordinal(number)
     raise Raised(ErrorCode.TIME_OVERFLOW)
@@ -103,13 +103,13 @@ def months_between(start: date, end: date) -> int:
     if end < start:
         return -months_between(end, start)
     months = 12 * (end.year - start.year) + end.month - start.month
-    # In the month of the end itself the day may not be reached yet.
+    # In the final month the day of the start may not be reached yet.
     return months if add_months(start, months) <= end else months - 1
 
 
 def years_between(start: date, end: date) -> int:
     months = months_between(start, end)
-    # SEMANTICS: toward zero; Python's // goes down.
+    # SEMANTICS: rounds toward zero; Python's // rounds down.
     return months // 12 if months >= 0 else -(-months // 12)
 
 
@@ -172,7 +172,7 @@ def add_business_days(value: date, count: int, holidays: frozenset[date], weeken
 
 def business_days_between(start: date, end: date, holidays: frozenset[date], weekend: frozenset[str]) -> int:
     days = _business_days(holidays, weekend)
-    # Over the days from `start` on and before `end`; the same sum with its sign turned where they are the other way.
+    # Counts the days from `start` on and before `end`; the sign changes where they are reversed.
     return days.up_to(end.toordinal() - 1) - days.up_to(start.toordinal() - 1)
 
 

@@ -1,8 +1,7 @@
-"""Decimals: exact or failing; rounded only by the operations that say so, and once.
+"""Decimals: exact or failing; rounded only by rounding operations, and once.
 
-Python's `decimal` does the arithmetic under one context. Its precision and exponent limits are the language's limits,
-and every signal that would mean a lost digit is trapped, so a bare `a * b` in generated code is either exact or an
-exception.
+Python's `decimal` computes under one context. Its precision and exponent limits are the language's, and every signal of
+a lost digit is trapped, so a bare `a * b` in generated code is either exact or an exception.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
 from vesper.kernels.rounding import (
     SIGNIFICANT,
-    assembled,
-    divided,
-    fitted,
+    assemble,
+    divide_rounded,
+    fit_scale,
     parts,
-    rescaled,
+    rescale,
     rounded_quotient,
     scale_of,
-    unbounded,
-    written_out,
+    unbounded_context,
+    write_out,
 )
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_DIGITS, MAX_SCALE, ProblemKind, ValueProblem, decimal_text, parse_decimal
@@ -52,8 +51,8 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 _MAX_POWER_DIGITS = 1_000_000
 
-# SEMANTICS: a result may have MAX_DIGITS digits and MAX_SCALE places. `decimal` bounds places by its smallest
-# exponent, which is Emin - prec + 1; a shorter exact result there would be clamped or rounded, and both are trapped.
+# SEMANTICS: a result may have MAX_DIGITS digits and MAX_SCALE places. `decimal` bounds places by its smallest exponent,
+# Emin - prec + 1; a shorter exact result there would be clamped or rounded, and both are trapped.
 EXACT = Context(
     prec=MAX_DIGITS,
     rounding=ROUND_HALF_EVEN,
@@ -65,45 +64,45 @@ EXACT = Context(
 )
 
 
-# `decimal` keeps its context in a context variable. Running in a copy of a context that has the exact one costs a third
-# of setting it and setting it back. Each run needs a copy of its own: a context can be entered only once at a time.
+# `decimal` holds its context in a context variable. Running in a copy of a prepared context costs a third of setting
+# and restoring it. Each run needs its own copy, because a context cannot be entered twice at a time.
 _EXACTLY = ContextVariables()
 _EXACTLY.run(setcontext, EXACT)
 _copy = _EXACTLY.copy
 
 
 def exact_decimals(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Run a function under the exact context, whatever the caller's is; the caller's stays."""
-    if not HAVE_CONTEXTVAR:  # a build of CPython may keep the context of decimals with the thread
+    """Run a function under the exact context and leave the caller's context unchanged."""
+    if not HAVE_CONTEXTVAR:  # CPython may be built with the decimal context per thread
         return _with_the_threads_context(function)
 
     @wraps(function)
     def under_exact_context(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         try:
             return _copy().run(function, *args, **kwargs)
-        except UNSAID as failure:
-            raise said(failure) from None
+        except PYTHON_FAILURES as failure:
+            raise translate_failure(failure) from None
 
     return under_exact_context
 
 
 def exact_entry(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """The same for an entry. Most take one object, which is quicker to hand on than any number of them."""
+    """Run an entry under the exact context. Most take one object, which is faster to pass than `*args`."""
     if not HAVE_CONTEXTVAR or _takes_more(function):
         return exact_decimals(function)
 
     @wraps(function)
     def under_exact_context(inputs: object) -> _Result:
         try:
-            return _copy().run(function, inputs)  # type: ignore[call-arg,arg-type]  # that it takes one was asked above
-        except UNSAID as failure:
-            raise said(failure) from None
+            return _copy().run(function, inputs)  # type: ignore[call-arg,arg-type]  # `_takes_more` checked that it takes one
+        except PYTHON_FAILURES as failure:
+            raise translate_failure(failure) from None
 
     return cast("Callable[_Parameters, _Result]", under_exact_context)
 
 
 def _takes_more(function: Callable[..., object]) -> bool:
-    """True for a function with parameters besides the first: `now`, `mark`."""
+    """Return whether a function has parameters besides the first, such as `now` or `mark`."""
     code = getattr(function, "__code__", None)
     if code is not None and not hasattr(function, "__wrapped__") and not code.co_flags & _VARIADIC:
         return bool(code.co_argcount + code.co_kwonlyargcount > 1)
@@ -119,26 +118,26 @@ def _with_the_threads_context(function: Callable[_Parameters, _Result]) -> Calla
         setcontext(EXACT)
         try:
             return function(*args, **kwargs)
-        except UNSAID as failure:
-            raise said(failure) from None
+        except PYTHON_FAILURES as failure:
+            raise translate_failure(failure) from None
         finally:
             setcontext(callers)
 
     return under_exact_context
 
 
-UNSAID: Final = (DecimalException, KeyError)
-"""How bare Python fails: the exact context traps a digit lost by an operator, a dict has no such key."""
+PYTHON_FAILURES: Final = (DecimalException, KeyError)
+"""Exceptions of bare Python: digit loss in an operator, or a missing key."""
 
 
-def said(failure: DecimalException | KeyError) -> Raised:
-    """The failure of the language that this is; raised where that was."""
+def translate_failure(failure: DecimalException | KeyError) -> Raised:
+    """Return the language's failure for an exception of bare Python, with its traceback."""
     code = ErrorCode.MISSING_KEY if isinstance(failure, KeyError) else ErrorCode.DECIMAL_OVERFLOW
     return Raised(code).with_traceback(failure.__traceback__)
 
 
 def unsigned_zero(number: Decimal) -> Decimal:
-    """The same number; zero loses the sign that `decimal` gives a product such as 0 * -1."""
+    """Return the number with an unsigned zero. `decimal` signs products such as 0 * -1."""
     return number if number else number.copy_abs()
 
 
@@ -209,7 +208,7 @@ def avg(values: Sequence[Decimal]) -> Decimal:
 def divide(left: Decimal, right: Decimal) -> Decimal:
     if not right:
         raise Raised(ErrorCode.DIVISION_BY_ZERO)
-    return divided(left, right, max(scale_of(left) - scale_of(right), 0))
+    return divide_rounded(left, right, max(scale_of(left) - scale_of(right), 0))
 
 
 def div(left: Decimal, right: Decimal, scale: int, mode: str) -> Decimal:
@@ -219,19 +218,19 @@ def div(left: Decimal, right: Decimal, scale: int, mode: str) -> Decimal:
         raise Raised(ErrorCode.DIVISION_BY_ZERO)
     (dividend, left_scale), (divisor, right_scale) = parts(left), parts(right)
     quotient = rounded_quotient(dividend * 10 ** (right_scale + scale), divisor * 10**left_scale, mode)
-    return assembled(quotient, scale)
+    return assemble(quotient, scale)
 
 
 def round(value: Decimal, scale: int, mode: str) -> Decimal:
     if not -MAX_SCALE <= scale <= MAX_SCALE:
         raise Raised(ErrorCode.INVALID_ARGUMENT)
     if scale >= scale_of(value):
-        return rescaled(unsigned_zero(value), scale)
-    return assembled(_whole_units(value, scale, mode), scale)
+        return rescale(unsigned_zero(value), scale)
+    return assemble(_whole_units(value, scale, mode), scale)
 
 
 def _whole_units(value: Decimal, scale: int, mode: str) -> int:
-    """The number in units of this many places, rounded."""
+    """Return the number in units of this many places, rounded."""
     coefficient, places = parts(value)
     return rounded_quotient(coefficient, 10 ** (places - scale), mode)
 
@@ -271,22 +270,22 @@ def pow(base: Decimal, exponent: int) -> Decimal:
         if exponent < 0:
             raise Raised(ErrorCode.DIVISION_BY_ZERO)
         _refuse_long_power(1, exponent)
-        return assembled(0, scale_of(base) * exponent)
+        return assemble(0, scale_of(base) * exponent)
     times = exponent if exponent > 0 else -exponent
-    coefficient, scale = base.scaleb(scale_of(base), unbounded(MAX_DIGITS)), scale_of(base)
+    coefficient, scale = base.scaleb(scale_of(base), unbounded_context(MAX_DIGITS)), scale_of(base)
     _refuse_long_power(coefficient.adjusted() + 1, times)
-    # The power is 10^least or more and less than 10^most. One that cannot fit for its size alone is never computed.
+    # The power is at least 10^least and less than 10^most. One that exceeds the limits is never computed.
     least, most = base.adjusted() * times, (base.adjusted() + 1) * times
     if exponent < 0:
         least, most = -most, -least
     if least >= MAX_DIGITS or most < -MAX_SCALE:
         raise Raised(ErrorCode.DECIMAL_OVERFLOW)
-    power = _exact_power(coefficient, times).scaleb(-scale * times, unbounded(_MAX_POWER_DIGITS))
+    power = _exact_power(coefficient, times).scaleb(-scale * times, unbounded_context(_MAX_POWER_DIGITS))
     if exponent < 0:
-        return divided(Decimal(1), power, 0)
-    context = unbounded(SIGNIFICANT)
+        return divide_rounded(Decimal(1), power, 0)
+    context = unbounded_context(SIGNIFICANT)
     result = context.plus(power)
-    return written_out(result) if context.flags[Inexact] else fitted(result, scale * times)
+    return write_out(result) if context.flags[Inexact] else fit_scale(result, scale * times)
 
 
 def _refuse_long_power(digits: int, times: int) -> None:
@@ -295,9 +294,9 @@ def _refuse_long_power(digits: int, times: int) -> None:
 
 
 def _exact_power(number: Decimal, times: int) -> Decimal:
-    """An integer multiplied by itself, by repeated squaring; no digit is lost."""
+    """Return the exact power of an integer, by repeated squaring."""
     # SEMANTICS: `decimal` would round its own power more than once.
-    context = unbounded(_MAX_POWER_DIGITS)
+    context = unbounded_context(_MAX_POWER_DIGITS)
     power = Decimal(1)
     for bit in f"{times:b}":
         power = context.multiply(power, power)
@@ -311,13 +310,13 @@ def scale(value: Decimal) -> int:
 
 
 def normalize(value: Decimal) -> Decimal:
-    # SEMANTICS: `decimal` would take zeros in front of the point away as well: 1E+2.
-    smallest = scale_of(unbounded(MAX_DIGITS).normalize(value)) if value else 0
-    return rescaled(unsigned_zero(value), max(smallest, 0))
+    # SEMANTICS: `decimal` would also remove zeros before the point: 1E+2.
+    smallest = scale_of(unbounded_context(MAX_DIGITS).normalize(value)) if value else 0
+    return rescale(unsigned_zero(value), max(smallest, 0))
 
 
 def to_float(value: Decimal) -> float:
-    # By way of text, which Python reads correctly rounded, to an infinity past the largest float.
+    # Converted through text, which Python reads correctly rounded, with infinity beyond the largest float.
     return parse_float(decimal_text(unsigned_zero(value)))
 
 
@@ -347,4 +346,4 @@ def allocate(total: Decimal, weights: Sequence[Decimal]) -> list[Decimal]:
     gets_one_more = frozenset(by_remainder[:left_over])
     is_negative = total < 0
     counts = [share + (index in gets_one_more) for index, (share, _) in enumerate(shares)]
-    return [assembled(-count if is_negative else count, places) for count in counts]
+    return [assemble(-count if is_negative else count, places) for count in counts]

@@ -1,6 +1,6 @@
-"""Lengths of time, either sign, to the microsecond, at most 3,652,059 days; Python's `timedelta`, which goes further.
+"""Signed durations in microseconds, at most 3,652,059 days, as Python's `timedelta`.
 
-Arithmetic is on whole microseconds: a `timedelta` divided by a number would go through floats.
+Arithmetic uses whole microseconds, because dividing a `timedelta` by a number would use floats.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from datetime import timedelta
 from decimal import Decimal
 
 from vesper.kernels.raised import Raised
-from vesper.kernels.rounding import assembled, divided, rounded_quotient
+from vesper.kernels.rounding import assemble, divide_rounded, rounded_quotient
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.problem import ProblemKind, ValueProblem
 from vesper.values.times import MAX_DURATION, duration_text, parse_duration
 
 _MICROSECOND = timedelta(microseconds=1)
-_MOST = MAX_DURATION // _MICROSECOND
+_MAX_MICROSECONDS = MAX_DURATION // _MICROSECOND
 _MILLISECOND, _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
 
 
 def _of(microseconds: int) -> timedelta:
-    if not -_MOST <= microseconds <= _MOST:
+    if not -_MAX_MICROSECONDS <= microseconds <= _MAX_MICROSECONDS:
         raise Raised(ErrorCode.TIME_OVERFLOW)
     return timedelta(microseconds=microseconds)
 
@@ -71,7 +71,7 @@ def divide(value: timedelta, divisor: int) -> timedelta:
 def ratio(left: timedelta, right: timedelta) -> Decimal:
     if not right:
         raise Raised(ErrorCode.DIVISION_BY_ZERO)
-    return divided(Decimal(total_microseconds(left)), Decimal(total_microseconds(right)), 0)
+    return divide_rounded(Decimal(total_microseconds(left)), Decimal(total_microseconds(right)), 0)
 
 
 def negate(value: timedelta) -> timedelta:
@@ -95,7 +95,7 @@ def text(value: timedelta) -> str:
 
 
 def total_seconds(value: timedelta) -> Decimal:
-    return assembled(total_microseconds(value), 6)
+    return assemble(total_microseconds(value), 6)
 
 
 def total_microseconds(value: timedelta) -> int:

@@ -1,4 +1,4 @@
-"""Members of an enum; in Python they are plain strings."""
+"""Members of an enum; in Python, plain strings."""
 
 from __future__ import annotations
 

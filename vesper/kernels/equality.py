@@ -1,6 +1,6 @@
-"""Equality of values of one type, whatever they are made of. A value that holds a NaN equals nothing, not even itself.
+"""Equality of values of one type. A value that holds a NaN equals nothing, not even itself.
 
-Python's own `==` of lists and dicts asks for identity first, so that a NaN inside of one would equal itself.
+Python's `==` of lists and dicts compares identity first, so that a NaN inside one would equal itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _WITHOUT_ZEROS = Context(prec=MAX_DIGITS, rounding=ROUND_HALF_EVEN, traps=[])
 
 
 def are_equal(left: object, right: object) -> bool:
-    """Equal by the equality of their types, part by part."""
+    """Return whether two values are equal by the equality of their types, part by part."""
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(are_equal(a, b) for a, b in zip(left, right, strict=True))
     if isinstance(left, dict) and isinstance(right, dict):
@@ -36,10 +36,10 @@ def holds_nan(value: object) -> bool:
 
 
 def hashable(value: object) -> object:
-    """Something that is equal, and has the same hash, exactly where two values of one type are equal."""
+    """Return a hashable object that is equal exactly where two values are equal."""
     match value:
         case Decimal():
-            # Text: the hash of a number is known, so that many different ones could be made to share one.
+            # SAFETY: text, because hashes of numbers are predictable and collisions could be forced.
             return str(_WITHOUT_ZEROS.normalize(value)) if value else "0"
         case Json():
             return canonical_text(value)

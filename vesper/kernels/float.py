@@ -1,4 +1,4 @@
-"""Floats: IEEE 754 binary64. No operation fails for a value; what leaves the floats may."""
+"""Floats: IEEE 754 binary64. Arithmetic never fails; conversions to other types may."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def multiply(left: float, right: float) -> float:
 def divide(left: float, right: float) -> float:
     if right != 0:
         return left / right
-    # SEMANTICS: Python raises ZeroDivisionError; IEEE has an infinity with the signs of both, or NaN.
+    # SEMANTICS: Python raises ZeroDivisionError; IEEE yields a signed infinity, or NaN.
     if left == 0 or math.isnan(left):
         return math.nan
     return math.copysign(math.inf, math.copysign(1.0, left) * math.copysign(1.0, right))

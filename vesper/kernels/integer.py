@@ -1,4 +1,4 @@
-"""Integers: 64 bits, and an operation whose result does not fit them fails."""
+"""Integers of 64 bits; an operation whose result does not fit fails."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from vesper.kernels.raised import Raised
-from vesper.kernels.rounding import divided, rounded_quotient
+from vesper.kernels.rounding import divide_rounded, rounded_quotient
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_INTEGER, MIN_INTEGER
 
@@ -19,19 +19,19 @@ _MAX_TEXT_DIGITS = 19
 
 
 def checked(number: int) -> int:
-    """The number, if it fits."""
-    # SEMANTICS: Python integers do not overflow, Vesper's do.
+    """Return the number if it fits 64 bits, else raise `integer_overflow`."""
+    # SEMANTICS: Python integers do not overflow; Vesper's do.
     if MIN_INTEGER <= number <= MAX_INTEGER:
         return number
     raise Raised(ErrorCode.INTEGER_OVERFLOW)
 
 
 def checked_sum(numbers: Iterable[int]) -> int:
-    """The sum from the left; each partial sum must fit."""
+    """Return the sum from the left; each partial sum must fit."""
     total = 0
     for number in numbers:
         total += number
-        if not MIN_INTEGER <= total <= MAX_INTEGER:  # here and not by a call: this is done for every item
+        if not MIN_INTEGER <= total <= MAX_INTEGER:  # inlined, since it runs for every item
             raise Raised(ErrorCode.INTEGER_OVERFLOW)
     return total
 
@@ -43,7 +43,7 @@ def sum(values: Sequence[int]) -> int:
 def avg(values: Sequence[int]) -> Decimal:
     if not values:
         raise Raised(ErrorCode.EMPTY_COLLECTION)
-    return divided(Decimal(builtins.sum(values)), Decimal(len(values)), 0)
+    return divide_rounded(Decimal(builtins.sum(values)), Decimal(len(values)), 0)
 
 
 def add(left: int, right: int) -> int:
@@ -88,7 +88,7 @@ def greater_or_equal(left: int, right: int) -> bool:
 
 def divide(left: int, right: int) -> Decimal:
     _refuse_zero(right)
-    return divided(Decimal(left), Decimal(right), 0)
+    return divide_rounded(Decimal(left), Decimal(right), 0)
 
 
 def quot(left: int, right: int) -> int:
@@ -131,7 +131,7 @@ def pow(base: int, exponent: int) -> int:
         raise Raised(ErrorCode.INVALID_ARGUMENT)
     if -1 <= base <= 1:
         return base if exponent % 2 else base * base if exponent else 1
-    # SEMANTICS: the power of any other base has more bits than the exponent says; a huge one is never computed.
+    # SEMANTICS: the power of any other base has more bits than the exponent; a huge one is never computed.
     if exponent >= _BITS:
         raise Raised(ErrorCode.INTEGER_OVERFLOW)
     return checked(base**exponent)
@@ -148,7 +148,7 @@ def text(value: int) -> str:
 def parse(value: str) -> int:
     if _TEXT.fullmatch(value) is None:
         raise Raised(ErrorCode.BAD_FORMAT)
-    # SEMANTICS: CPython refuses to read integers of many digits, zeros in front included.
+    # SEMANTICS: CPython rejects integers of many digits, including leading zeros.
     digits = value.lstrip("+-").lstrip("0") or "0"
     if len(digits) > _MAX_TEXT_DIGITS:
         raise Raised(ErrorCode.INTEGER_OVERFLOW)

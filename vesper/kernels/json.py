@@ -1,4 +1,4 @@
-"""Values of type json: looking into them, and to and from other types."""
+"""Values of type json: access by path, and conversion to and from other types."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vesper.values.json_value import (
 from vesper.values.model import ProblemKind, ValueProblem
 from vesper.values.types import BYTES, declared_type, mentions
 
-__all__ = ["Json"]  # generated code names the type of its values
+__all__ = ["Json"]  # generated code names this type
 
 Kind: TypeAlias = Literal["null", "boolean", "number", "string", "array", "object"]
 
@@ -33,7 +33,7 @@ _MAX_POSITION_DIGITS = 18
 
 @lru_cache(maxsize=1024)
 def json_literal(text: str) -> Json:
-    """A json that a node writes down; generated code asks for it each time it needs it."""
+    """Return the json of a literal in a node. Cached, because generated code calls it at each use."""
     return parse_json(text)
 
 
@@ -61,8 +61,8 @@ def kind(value: Json) -> Kind:
             return "number"
 
 
-class _Nowhere(Exception):
-    """A path that leads to no value."""
+class _NoValue(Exception):
+    """The path leads to no value."""
 
 
 def _follow(value: Json, path: str) -> Json:
@@ -72,15 +72,15 @@ def _follow(value: Json, path: str) -> Json:
             content = content[part]
         elif isinstance(content, tuple) and _POSITION.fullmatch(part) and len(part) <= _MAX_POSITION_DIGITS:
             if int(part) >= len(content):
-                raise _Nowhere
+                raise _NoValue
             content = content[int(part)]
         else:
-            raise _Nowhere
+            raise _NoValue
     return Json(content)
 
 
 def _parts(path: str) -> list[str]:
-    """The parts of a JSON Pointer, without their escapes."""
+    """Return the parts of a JSON Pointer, unescaped."""
     if (path and not path.startswith("/")) or _ESCAPED.fullmatch(path) is None:
         raise Raised(ErrorCode.INVALID_ARGUMENT)
     return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
@@ -89,7 +89,7 @@ def _parts(path: str) -> list[str]:
 def get(value: Json, path: str) -> Json | None:
     try:
         return _follow(value, path)
-    except _Nowhere:
+    except _NoValue:
         return None
 
 
@@ -115,7 +115,7 @@ def item(value: Json, index: int) -> Json:
 
 
 def cast(value: Json, of: str) -> Any:
-    """The value of the type with this text."""
+    """Return the value of the type with this text."""
     try:
         return value_of_form(declared_type(of), value.content)
     except ValueProblem:
@@ -123,10 +123,10 @@ def cast(value: Json, of: str) -> Any:
 
 
 def from_value(value: Any, of: str) -> Json:
-    """The JSON form of a value of the type with this text."""
+    """Return the JSON form of a value of the type with this text."""
     type_ = declared_type(of)
     content = json_form(type_, value)
-    # Of all types only bytes become longer: their base64 may be over the limit of a string.
+    # Only bytes become longer: their base64 may exceed the limit of a string.
     if depth_of(content) > MAX_JSON_DEPTH or (mentions(type_, BYTES) and longest_text(content) > MAX_TEXT):
         raise Raised(ErrorCode.TOO_LARGE)
     return Json(content)

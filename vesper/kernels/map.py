@@ -1,4 +1,4 @@
-"""Maps; in Python they are dicts in key order that nothing changes."""
+"""Maps; in Python, dicts in key order that are never changed."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def contains(entries: Mapping[_Key, _Value], key: _Key) -> bool:
 
 
 def entries_of(entries: Mapping[_Key, _Value]) -> Iterable[tuple[_Key, _Value]]:
-    """Keys and values, in key order; generated code has no attributes, so it cannot write `.items()` itself."""
+    """Return keys and values in key order, since generated code cannot write `.items()`."""
     return entries.items()
 
 
 def map_of(entries: Iterable[tuple[_Key, _Value]]) -> dict[_Key, _Value]:
-    """A map from its entries, as they come; keys of an enum are put in order by `map_of_members`."""
+    """Return a map from its entries. Keys of an enum are ordered by `map_of_members` instead."""
     found = _unique(entries)
     return {key: found[key] for key in sorted(found, key=place_of)}
 
 
 def map_of_members(members: tuple[_Key, ...], entries: Iterable[tuple[_Key, _Value]]) -> dict[_Key, _Value]:
-    """The same for keys that are members of an enum, whose order is that of the enum."""
+    """Return a map whose keys are members of an enum, in the enum's order."""
     found = _unique(entries)
     return {member: found[member] for member in members if member in found}
 

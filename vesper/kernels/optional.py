@@ -1,4 +1,4 @@
-"""Optionals; in Python a value or None."""
+"""Optionals; in Python, a value or None."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The order of a type's values, for operations over any ordered type.
+"""Order of values, for operations over any ordered type.
 
-Python compares booleans, integers, decimals, strings, bytes and times as the language does. Floats have one order for
-sorting, in which NaN has a place and the two zeros have two. A member of an enum is a plain string there and
-does not know its type, so where a type argument is an enum generated code gives the members too, as `declared`.
+Python compares booleans, integers, decimals, strings, bytes and times as the language does. Floats have a total order
+for sorting, in which NaN comes last and -0.0 before 0.0. An enum member is a plain string without its type, so
+generated code passes the members of the enum as `declared`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Ordered = TypeVar("Ordered", bound=Comparable)
 
 
 def order_of(declared: Sequence[str]) -> Callable[[Any], Comparable]:
-    """What to compare values by: their place among the declared members, or without those the values themselves."""
+    """Return the sort key of an ordered type. It is the position among the declared members, if given, or the value."""
     if not declared:
         return place_of
     places = {member: place for place, member in enumerate(declared)}
@@ -28,8 +28,8 @@ def order_of(declared: Sequence[str]) -> Callable[[Any], Comparable]:
 
 
 def place_of(value: Any) -> Comparable:
-    """What Python may compare a value of an ordered type by."""
-    # SEMANTICS: Python's `<` has no place for NaN, and takes -0.0 and 0.0 for one.
+    """Return the object by which Python compares a value of an ordered type."""
+    # SEMANTICS: Python's `<` does not order NaN, and treats -0.0 and 0.0 as equal.
     return _place_of_float(value) if isinstance(value, float) else value
 
 

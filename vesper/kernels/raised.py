@@ -1,7 +1,7 @@
-"""How a kernel or a clause ends an execution. An engine turns these into outcomes.
+"""Exceptions with which a kernel or clause ends an execution. Engines turn them into outcomes.
 
-Generated code is also called directly, so each says by itself, to the person who meets it, where in the `.vsp` file it
-comes from and what to do. That text is put together when somebody asks for it: raising costs nothing more.
+Generated code is also called directly, so each exception describes its location in the `.vsp` file and what to do. The
+text is built on demand, so that raising stays cheap.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from vesper.values.model import Problem, ProblemKind, show
 from vesper.values.types import DECIMAL, Type
 from vesper.values.vesper_error import VesperError
 
-_SHOWN = 8
-_LONGEST = 200
+_MAX_SHOWN_PROBLEMS = 8
+_MAX_SHOWN_CODE_POINTS = 200
 
 
 class _Ending(VesperError):
-    """An exception that knows its place in a node once it has been raised there."""
+    """An exception that finds its location in a node from its traceback."""
 
     _help: str = ""
 
     def __str__(self) -> str:
         at = origin(self.__traceback__)
         if at is not None and at.line is None and self.__cause__ is not None:
-            # A failure that the node declares as its error: what failed has a place, what it became has none.
+            # A failure that became a declared error: the cause has a location, the error has none.
             at = origin(self.__cause__.__traceback__) or at
         return self._message(at) if at is None else f"{at}: {self._message(at)}"
 
@@ -38,7 +38,7 @@ class _Ending(VesperError):
 
     @property
     def __notes__(self) -> list[str]:
-        """What Python prints below the message; made when it is first asked for, and there for `add_note`."""
+        """Return the notes that Python prints below the message, created on first access."""
         notes: list[str] | None = vars(self).get("notes")
         if notes is None:
             notes = vars(self)["notes"] = [self._help] if self._help else []
@@ -50,7 +50,7 @@ class _Ending(VesperError):
 
 
 class Raised(_Ending):
-    """A failure: a run-time error of the closed list, or what came of an effect or a called node."""
+    """A failure with its code. Operations, effects and called nodes raise it."""
 
     def __init__(self, code: ErrorCode | str) -> None:
         super().__init__(str(code))
@@ -63,12 +63,12 @@ class Raised(_Ending):
     def _help(self) -> str:  # type: ignore[override]  # depends on the code
         known = self.code in _CODES
         return f"help: `on_error` of the step can take `{self.code}`" + (
-            "; docs/spec/errors.md says when it is raised" if known else ""
+            "; docs/spec/errors.md lists when it is raised" if known else ""
         )
 
 
 class ClauseFailed(_Ending):
-    """A failure in a postcondition or an invariant: it ends the execution, and nothing in the flow can take it."""
+    """A failure in a postcondition or invariant. It ends the execution, and no handler catches it."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -88,11 +88,11 @@ class DeclaredError(_Ending):
     def _message(self, at: Origin | None) -> str:
         rest = {name: value for name, value in self.values.items() if name != "error_code"}
         code = f"the node ends with its error `{self.values['error_code']}`"
-        return f"{code}: {_listed(rest)}" if rest else code
+        return f"{code}: {_show_values(rest)}" if rest else code
 
 
 class ContractBroken(_Ending):
-    """A clause that does not hold: its phase, its index in the phase, and the values it mentions."""
+    """A clause that does not hold, with its phase, index and mentioned values."""
 
     def __init__(self, phase: str, index: int, values: Mapping[str, object]) -> None:
         super().__init__(phase, index)
@@ -103,17 +103,17 @@ class ContractBroken(_Ending):
     def _message(self, at: Origin | None) -> str:
         text = None if at is None else at.source.clause(self.phase, self.index)
         clause = f"{self.phase} {self.index + 1}" if text is None else f"{self.phase} `{text}`"
-        return f"{clause} does not hold" + (f": {_listed(self.values)}" if self.values else "")
+        return f"{clause} does not hold" + (f": {_show_values(self.values)}" if self.values else "")
 
     @property
     def _help(self) -> str:  # type: ignore[override]  # depends on the phase
         if self.phase in ("constraint", "precondition", "validation"):
-            return "help: these inputs are not for this node; give it others, or change the clause"
-        return "help: the inputs are fine and the node is wrong: its flow does not keep what it promises"
+            return "help: the inputs violate the clause; change the inputs or the clause"
+        return "help: the inputs are valid and the node is wrong: its flow violates the clause"
 
 
 class BadInput(_Ending):
-    """Objects that are no inputs of the node: every problem, with what was expected and what came."""
+    """Inputs that the node cannot accept. Each problem has the expected type and the given object."""
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         super().__init__(ErrorCode.BAD_INPUT.value)
@@ -121,9 +121,9 @@ class BadInput(_Ending):
         self.problems: tuple[Problem, ...] = tuple(each.problem for each in refusals)
 
     def _message(self, at: Origin | None) -> str:
-        lines = [_refusal_text(each) for each in self.refusals[:_SHOWN]]
-        if len(self.refusals) > _SHOWN:
-            lines.append(f"and {len(self.refusals) - _SHOWN} more")
+        lines = [_refusal_text(each) for each in self.refusals[:_MAX_SHOWN_PROBLEMS]]
+        if len(self.refusals) > _MAX_SHOWN_PROBLEMS:
+            lines.append(f"and {len(self.refusals) - _MAX_SHOWN_PROBLEMS} more")
         if len(lines) == 1:
             return f"bad input: {lines[0]}"
         return "bad inputs:" + "".join(f"\n  {line}" for line in lines)
@@ -135,10 +135,10 @@ _CODES = frozenset(code.value for code in ErrorCode)
 def _refusal_text(refusal: Refusal) -> str:
     path, kind = refusal.problem.path, refusal.problem.kind
     if kind is ProblemKind.MISSING:
-        return f"{path} is missing; it is {_a(refusal.expected)}"
+        return f"{path} is missing; it is {_with_article(refusal.expected)}"
     if kind is ProblemKind.UNKNOWN:
         return f"{path} is unknown: nothing has this name"
-    text = f"{path} is {_came(refusal.given)}, and not {_a(refusal.expected)}: {_WHY[kind]}"
+    text = f"{path} is {_describe_given(refusal.given)}, and not {_with_article(refusal.expected)}: {_WHY[kind]}"
     if refusal.expected == DECIMAL and type(refusal.given) is float:
         text += '; a float is not exact, give a Decimal or a text ("0.10")'
     return text
@@ -154,30 +154,30 @@ _WHY = {
 }
 
 
-def _a(type_: Type | None) -> str:
+def _with_article(type_: Type | None) -> str:
     name = str(type_)
     return f"an {name}" if name[0] in "aeio" else f"a {name}"
 
 
-def _listed(values: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} = {_shown(value)}" for name, value in values.items())
+def _show_values(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} = {_show_value(value)}" for name, value in values.items())
 
 
-def _shown(value: object) -> str:
-    """A value in a message; of a long one the beginning."""
+def _show_value(value: object) -> str:
+    """Return a value for a message, shortened if long."""
     text = show(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return text if len(text) <= _MAX_SHOWN_CODE_POINTS else f"{text[:_MAX_SHOWN_CODE_POINTS]}…"
 
 
-def _came(given: object) -> str:
-    """What a caller gave. Only objects of Python's own simple types are shown: others would be asked, and may lie."""
+def _describe_given(given: object) -> str:
+    """Describe the object of a caller. Only objects of simple built-in types are shown; others could run code."""
     kind = type(given)
     if given is None:
         return "null"
-    if kind is int and isinstance(given, int) and given.bit_length() > _MOST_BITS:
+    if kind is int and isinstance(given, int) and given.bit_length() > _MAX_SHOWN_BITS:
         return f"an int of {given.bit_length()} bits"
-    return f"{_shown(given)} ({kind.__name__})" if kind in _SIMPLE else f"an object of type {kind.__name__}"
+    return f"{_show_value(given)} ({kind.__name__})" if kind in _SIMPLE else f"an object of type {kind.__name__}"
 
 
-_MOST_BITS = 256
+_MAX_SHOWN_BITS = 256
 _SIMPLE = (bool, int, float, str, bytes, Decimal, date, datetime, timedelta)

@@ -1,4 +1,4 @@
-"""Records; in Python dicts with the fields in declared order."""
+"""Records; in Python, dicts with the fields in declared order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets; in Python they are frozensets."""
+"""Sets; in Python, frozensets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def contains(members: frozenset[_Key], value: _Key) -> bool:
 
 
 def members_in_order(order: tuple[_Key, ...], members: frozenset[_Key]) -> list[_Key]:
-    """The members of a set of an enum, in the order of the enum."""
+    """Return the members of a set of an enum, in the enum's order."""
     return [member for member in order if member in members]
 
 

@@ -1,4 +1,4 @@
-"""Strings: sequences of code points, compared as they are. What is over a limit is refused before it is made."""
+"""Strings: sequences of code points without normalisation. Limits are checked before a result is built."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vesper.values import unicode
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_ENTRIES, MAX_TEXT
 
-# SEMANTICS: the property White_Space of Unicode 15.0.0, written out: Python's own idea of it has U+001C-U+001F too.
+# SEMANTICS: the property White_Space of Unicode 15.0.0; Python's own definition also has U+001C-U+001F.
 _WHITE_SPACE = (
     "\t\n\v\f\r \x85\xa0\u1680"
     "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -113,7 +113,7 @@ def trim_end(value: str) -> str:
 
 
 def lower(value: str) -> str:
-    # SEMANTICS: not Python's, which knows another Unicode and looks at the neighbours of a sigma.
+    # SEMANTICS: Python's `lower` uses another Unicode version and the context of a sigma.
     return _of_bounded_length(unicode.lower(value))
 
 
@@ -122,7 +122,7 @@ def upper(value: str) -> str:
 
 
 def _of_bounded_length(value: str) -> str:
-    # One code point becomes three at most, so a text of the longest length is made before it is refused.
+    # One code point becomes at most three, so a result may be built before it is rejected.
     _refuse_long(len(value))
     return value
 
@@ -175,7 +175,7 @@ def reverse(value: str) -> str:
 
 
 def is_digits(value: str) -> bool:
-    # SEMANTICS: Python's isdigit alone takes digits of every script.
+    # SEMANTICS: Python's isdigit alone accepts digits of every script.
     return value.isascii() and value.isdigit()
 
 

@@ -1,4 +1,4 @@
-"""Moments in UTC to the microsecond, years 1 to 9999; Python's `datetime` with UTC as its zone."""
+"""Moments in UTC to the microsecond, years 1 to 9999, as Python's aware `datetime`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def microsecond(value: datetime) -> int:
 
 
 def epoch_microseconds(value: datetime) -> int:
-    # SEMANTICS: not by `timestamp()`, which is a float.
+    # SEMANTICS: not through `timestamp()`, which is a float.
     return (value - _EPOCH) // _MICROSECOND
 
 

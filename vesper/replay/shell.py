@@ -14,6 +14,7 @@ Step 3: call_stripe_api ✗ (timeout)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from vesper.engines.engine import EngineUnavailable, Request
@@ -62,7 +63,23 @@ quit"""
 _YES = ("y", "yes")
 
 
+@dataclass(frozen=True, slots=True)
+class ShellOptions:
+    """The switches of a replay shell."""
+
+    reveals: bool = False
+    """True where values of a sensitive trace are shown."""
+    is_live: bool = False
+    """True where changed requests are performed."""
+    asks_first: bool = True
+    """True where a fix is applied after a confirmation."""
+    scale: float = 1.0
+    """How many times faster than wall time a test runs."""
+
+
 class Shell:
+    """The prompt of `vesper replay`."""
+
     def __init__(
         self,
         session: Session,
@@ -70,22 +87,18 @@ class Shell:
         write: Write,
         node_file: Callable[[], Path],
         write_file: Callable[[Path, str], None],
-        *,
-        reveals: bool = False,
-        is_live: bool = False,
-        asks_first: bool = True,
-        scale: float = 1.0,
+        options: ShellOptions | None = None,
     ) -> None:
-        """`scale` is how many times faster than the clock of the wall a test lets everybody run."""
+        options = options or ShellOptions()
         self.session = session
         self._read = read
         self._write = write
         self._node_file = node_file
         self._write_file = write_file
-        self._hides = session.trace.is_sensitive and not reveals
-        self._is_live = is_live
-        self._asks_first = asks_first
-        self._scale = scale
+        self._hides = session.trace.is_sensitive and not options.reveals
+        self._is_live = options.is_live
+        self._asks_first = options.asks_first
+        self._scale = options.scale
         self.report: CorpusReport | None = None
         """What the last fix that was shown does to all that ran before."""
         self.applied: Path | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.diagnostics.suggest import did_you_mean
-from vesper.language.syntax.expression_slot import quoted
+from vesper.language.syntax.expression_slot import quote_scalar
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree, read_yaml
 from vesper.language.syntax.yaml_tree import Sequence as Items
 from vesper.values.vesper_error import VesperError
@@ -109,7 +109,7 @@ def _spelled(new: str, is_flow: bool, is_scalar: bool) -> str:
         raise NotEdited("a value on one line is expected")
     if not is_scalar or new.startswith(("{", "[")) or _reads_as_itself(new, is_flow):
         return new
-    return quoted(new)
+    return quote_scalar(new)
 
 
 def _reads_as_itself(new: str, is_flow: bool) -> bool:

@@ -81,7 +81,7 @@ def pytest_text(trace: Trace, cases: str, file_name: str) -> str:
     now = f", now={case.now!r}" if takes_now else ""
     return "\n".join(
         [
-            f'"""Made by `vesper trace to-test` from trace {trace.trace_id} of {trace.node_id}."""',
+            f'"""Made by `vesper traces to-test` from trace {trace.trace_id} of {trace.node_id}."""',
             "",
             *imports,
             "",

@@ -1,4 +1,4 @@
-"""What a node says about itself: IR in, text and lists out. Nothing is read from disk and nothing is printed."""
+"""Descriptions of a node from its IR, as text and lists. Reads no files and prints nothing."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from vesper.values.types import ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 
 def signature(inputs: Iterable[tuple[str, str]], outputs: Iterable[tuple[str, str]]) -> str:
-    """What goes in and what comes out, on one line, from names and types."""
-    return f"({_listed(inputs)}) → ({_listed(outputs)})"
+    """Return inputs and outputs on one line, from names and types."""
+    return f"({_format_fields(inputs)}) → ({_format_fields(outputs)})"
 
 
-def _listed(declared: Iterable[tuple[str, str]]) -> str:
+def _format_fields(declared: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{name}: {type_}" for name, type_ in declared)
 
 
 def operations(node: Node) -> dict[str, int]:
-    """The operations that a node uses, by name, and at how many places."""
+    """Return the operations that a node uses, by name, with the number of uses."""
     used = [expression.op for expression in node.expressions() if isinstance(expression, Call)]
     return {op: used.count(op) for op in sorted(set(used))}
 
 
 def record_types(node: Node) -> dict[str, Record]:
-    """The records that inputs, outputs, constants and steps are made of, by the names that the node gives them."""
+    """Return the named record types of inputs, outputs, constants and steps."""
     found: dict[str, Record] = {}
     declared: tuple[Input | Output | Constant, ...] = (*node.inputs, *node.outputs, *node.constants)
     for each in declared:
@@ -54,32 +54,32 @@ def _collect(type_: Type, found: dict[str, Record]) -> None:
 
 
 def dependencies(node: Node) -> tuple[str, ...]:
-    """The ids of the nodes that this one calls, in order."""
+    """Return the ids of the called nodes, in order."""
     return tuple(callee.node for callee in node.calls)
 
 
 def capabilities(node: Node) -> tuple[str, ...]:
-    """What a node and those it calls must be granted to run."""
+    """Return the capabilities that a node and the nodes it calls must be granted."""
     return node.grants.required
 
 
 def needs(node: Node) -> dict[str, list[str]]:
-    """Which steps need each capability: by effect from the IR, for SQL by what the node declares, and the calls."""
+    """Return the steps that need each capability, from the IR. For SQL the declared capabilities decide."""
     found: dict[str, list[str]] = {capability: [] for capability in node.grants.required}
     for statement in all_statements(node.body):
         if isinstance(statement, Request):
             name = statement.name.lstrip("_")
-            for capability in _needed(statement, found):
+            for capability in _capabilities_of_request(statement, found):
                 found.setdefault(capability, []).append(name)
     return found
 
 
-def _needed(request: Request, declared: Iterable[str]) -> list[str]:
+def _capabilities_of_request(request: Request, declared: Iterable[str]) -> list[str]:
     template = EFFECTS[request.effect].capability
     if "{table}" not in template:
         return [template.format(**request.fixed)]
     words = re.findall(r"\w+", request.fixed["sql"].lower())
-    # The table that is written comes first: INSERT INTO t, UPDATE t, DELETE FROM t.
+    # The written table comes first: INSERT INTO t, UPDATE t, DELETE FROM t.
     written = None if request.effect == "database_query" else words[1 if words[0] == "update" else 2]
     found = [f"database.write.{written}"] if written is not None else []
     tables = [each for each in declared if each.startswith("database.read.")]

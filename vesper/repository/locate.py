@@ -1,7 +1,7 @@
-"""Finding a node: NODE in every command is a path, an id with its version, or a name without one (then the newest).
+"""Lookup of a node by path, id with version, or name (then the newest version).
 
-The ids that the files declare decide. A file is named after the id of its node, so for an id only the file with that
-name is read, if it declares it. Of a name without a version the newest may be in any file that mentions it.
+The ids that files declare decide. A file is named after its node's id, so for an id only the file with that name is
+read, if it declares the id. For a name without version every file that mentions it is read.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from vesper.values.node_id import split_node_id
 
 SUFFIX = ".vsp"
 FOLDER = "nodes"
-"""Where nodes are looked for, unless somebody says otherwise."""
+"""Default folder of nodes."""
 FOLDER_VARIABLE = "VESPER_NODES"
-"""The variable of the environment that says otherwise."""
+"""Environment variable with another folder of nodes."""
 _MAX_BYTES = 1024 * 1024
-"""No node is longer; what is may be without end."""
+"""Maximum number of bytes read; no node is longer, and a file may be unbounded."""
 
 
 class NodeNotFound(Exception):
-    """No node answers to this; the message says what was looked for, where, and what is close."""
+    """No node matches. The message names the wanted node, the place searched, and close matches."""
 
 
 def node_files(roots: list[Path]) -> list[Path]:
-    """Every node file under the roots, in a fixed order. A root may be a file itself."""
+    """Return every node file under the roots, in a fixed order. A root may be a file."""
     found: list[Path] = []
     for root in roots:
         if root.is_file():
@@ -41,7 +41,7 @@ def node_files(roots: list[Path]) -> list[Path]:
 
 
 def id_of(path: Path) -> str:
-    """The id that a file declares; for a file in which none can be read, its name without the suffix."""
+    """Return the id that a file declares. Where none can be read, its name without suffix."""
     try:
         with path.open("rb") as file:
             text = file.read(_MAX_BYTES).decode("utf-8", "replace")
@@ -59,10 +59,9 @@ _FIRST = re.compile(r"(?:[ ]*(?:#[^\n]*)?\n)*node_id:[ ]+([a-z][a-z0-9_]*)[ ]*(?
 
 
 def plain_id(text: str) -> str | None:
-    """The id of a text that begins with it in the usual way, as one word on its line and with nothing that could go on
-    with it; None for any other, of which only the parser can tell."""
+    """Return the id that begins a text as one word on its line. None where only the parser can decide."""
     found = _FIRST.match(text)
-    # What YAML does not let stand in a text at all is for the parser, too.
+    # Characters that YAML rejects are left to the parser.
     return found[1] if found is not None and not _UNUSUAL.search(text) else None
 
 
@@ -70,7 +69,7 @@ _UNUSUAL = re.compile("[^\\t\\n\\x20-\\x7e\\xa0-\\ud7ff\\ue000-\\ufefe\\uff00-\\
 
 
 def versions(name: str, files: Iterable[Path], id_: Callable[[Path], str] = id_of) -> dict[int, list[Path]]:
-    """The files of every version of a name, the newest first."""
+    """Return the files of every version of a name, the newest first."""
     found: dict[int, list[Path]] = {}
     for path in files:
         match split_node_id(id_(path)):
@@ -80,7 +79,7 @@ def versions(name: str, files: Iterable[Path], id_: Callable[[Path], str] = id_o
 
 
 def locate(wanted: str, root: Path) -> Path:
-    """The file of a node. Two that answer to the same are an error, which names both."""
+    """Return the file of a node. Two matching files are an error, which names both."""
     if wanted.endswith(SUFFIX) or "/" in wanted:
         path = Path(wanted)
         if not path.is_file():
@@ -92,10 +91,10 @@ def locate(wanted: str, root: Path) -> Path:
         )
     files = node_files([root])
     read = cache(id_of)
-    # A file that is called so and declares something else counts only if nobody declares it.
+    # A file of this name that declares another id counts only if no file declares the wanted one.
     matches = [path for path in files if path.stem == wanted and read(path) == wanted]
     if not matches and split_node_id(wanted) is None:
-        start = f"{wanted}_v"  # a file that cannot be read goes by its name
+        start = f"{wanted}_v"  # a file that cannot be read is matched by its name
         matches = _matches(
             wanted, [path for path in files if path.stem.startswith(start) or _mentions(path, start)], read
         )
@@ -105,15 +104,17 @@ def locate(wanted: str, root: Path) -> Path:
     if not matches:
         ids = {path.stem for path in files} | {read(path) for path in files}
         names = ids | {parts[0] for each in ids if (parts := split_node_id(each))}
-        # Of many names not all are compared: those that begin alike come first, and the order is always the same.
+        # The number of compared names is bounded: names with the same beginning come first, in a fixed order.
         hint = did_you_mean(wanted, sorted(names, key=lambda each: (each[:1] != wanted[:1], each)))
         raise NodeNotFound(f"no node `{wanted}` under `{root}`" + (f"; {hint}" if hint else ""))
     return matches[0]
 
 
 def _mentions(path: Path, word: str) -> bool:
-    """Whether the bytes of a file have this word: looking is much faster than parsing. An id may be written otherwise,
-    with escapes, so that a file does not mention it says nothing until none does."""
+    """Return whether a file contains this word. That is much faster than parsing.
+
+    An id may be written with escapes, so every file is parsed where no file contains the word.
+    """
     try:
         with path.open("rb") as file:
             return word.encode("utf-8", "surrogateescape") in file.read(_MAX_BYTES)
@@ -122,6 +123,6 @@ def _mentions(path: Path, word: str) -> bool:
 
 
 def _matches(wanted: str, files: list[Path], id_: Callable[[Path], str]) -> list[Path]:
-    """The files with this id, or else those with the newest version of this name."""
+    """Return the files with this id, or else of the name's newest version."""
     exact = [path for path in files if id_(path) == wanted]
     return exact or next(iter(versions(wanted, files, id_).values()), [])

@@ -1,6 +1,6 @@
-"""`vesper.lock`: which version a name without one stands for, and what each called node meant when it was pinned.
+"""`vesper.lock`: the version selected for each name, and the semantic hash of each called node.
 
-TOML, one table a node: `[fee_schedule]`, `id = "fee_schedule_v2"`, `hash = "…"`. Written by `vesper nodes lock`.
+TOML with one table per node: `[fee_schedule]`, `id = "fee_schedule_v2"`, `hash = "…"`. Written by `vesper nodes lock`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,22 @@ _MAX_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Pinned:
+class PinnedNode:
+    """An entry of the lock file."""
+
     node_id: str
     semantic_hash: str
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    nodes: dict[str, Pinned]
-    """By name, without version."""
+    """The contents of the lock file."""
+
+    nodes: dict[str, PinnedNode]
+    """Entries by node name without version."""
 
     def differs(self, node_id: str, semantic_hash: str) -> str | None:
-        """What is different about a node, as the end of a sentence that begins with `vesper.lock`; None where
-        nothing is, or nothing is said."""
+        """Return how a node differs from its entry, or None. The text follows `vesper.lock` in a message."""
         parts = split_node_id(node_id)
         pinned = None if parts is None else self.nodes.get(parts[0])
         if pinned is None or pinned.node_id != node_id or pinned.semantic_hash == semantic_hash:
@@ -41,11 +44,11 @@ class Lock:
 
 
 class LockProblem(Exception):
-    """Why the lock file cannot be used, as the end of a sentence that begins with `vesper.lock`."""
+    """The reason why the lock file cannot be used, to follow `vesper.lock` in a message."""
 
 
 def read_lock(root: Path) -> Lock | LockProblem:
-    """The lock of a collection; an empty one where there is no file."""
+    """Return the lock of a folder of nodes. It is empty where there is no file."""
     try:
         with (root / LOCK_NAME).open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
@@ -59,7 +62,7 @@ def read_lock(root: Path) -> Lock | LockProblem:
         table = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         return LockProblem(f"is no TOML: {error}")
-    nodes: dict[str, Pinned] = {}
+    nodes: dict[str, PinnedNode] = {}
     for name, entry in table.items():
         if not isinstance(entry, dict) or set(entry) != {"id", "hash"}:
             return LockProblem(f"has an entry `{name}` that is not `id` and `hash`")
@@ -72,12 +75,12 @@ def read_lock(root: Path) -> Lock | LockProblem:
             or not _HASH.fullmatch(semantic_hash)
         ):
             return LockProblem(f"has an entry `{name}` with an id or a hash that is none")
-        nodes[name] = Pinned(node_id, semantic_hash)
+        nodes[name] = PinnedNode(node_id, semantic_hash)
     return Lock(nodes)
 
 
-def lock_text(nodes: Iterable[Pinned]) -> str:
-    """The file for these nodes, in order of their names."""
+def lock_text(nodes: Iterable[PinnedNode]) -> str:
+    """Return the text of the lock file for these nodes, in order of their names."""
     lines = [_HEAD]
     for pinned in sorted(nodes, key=lambda each: each.node_id):
         parts = split_node_id(pinned.node_id)

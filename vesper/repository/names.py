@@ -1,6 +1,6 @@
-"""Files and the ids they declare: a file is named after its node, and no two files declare the same id.
+"""Check of file names and ids. A file is named after its node, and ids are unique.
 
-In: the files of one check, one after the other. Out: diagnostics. What is wrong inside a file is not looked at.
+Takes the files of one check one by one and returns diagnostics. The contents of the files are not checked here.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from vesper.values.node_id import split_node_id
 
 
 class Names:
-    """Remembers who declared an id first."""
+    """The first file of each declared id."""
 
     def __init__(self) -> None:
         self._first: dict[str, Path] = {}
 
     def problems(self, path: Path, node_id: str, span: Span) -> list[Diagnostic]:
-        """What there is to say about the id of this file, after all that were asked about before."""
+        """Return the diagnostics about the id of this file, given the files seen before."""
         if split_node_id(node_id) is None:
-            return []  # said already, and no name for a file
+            return []  # reported already, and no valid file name
         bag = DiagnosticBag(SourceFile(path.as_posix(), ""))
         first = self._first.setdefault(node_id, path)
         if first != path and not _is_same_file(first, path):
@@ -36,7 +36,7 @@ class Names:
 
 
 def _is_same_file(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file; what is gone meanwhile is no other."""
+    """Return whether two paths lead to one file. A file removed meanwhile counts as the same."""
     try:
         return one.samefile(other)
     except OSError:

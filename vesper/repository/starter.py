@@ -1,4 +1,4 @@
-"""The text of a new node: a small one that is right as it is, or the newest version of one under the next number."""
+"""Texts of new nodes. A new node is a small valid one, or a copy under the next version."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ STARTERS = {
     "function": """\
 node_id: {node_id}
 type: function
-intent: Say in one line what this node decides
+intent: Describe in one line what this node decides
 
 inputs:
   amount: decimal
@@ -42,16 +42,16 @@ testing:
       expect: {{breaks: amount > 0}}
 """
 }
-"""By the type of the node."""
+"""Starter text by node type."""
 
 
 def starter(node_id: str, type_: str) -> str:
-    """A node of this type that passes every check."""
+    """Return the text of a node of this type that passes every check."""
     return STARTERS[type_].format(node_id=node_id)
 
 
-def under_id(text: str, node_id: str) -> str | None:
-    """The same node under another id; None where the text declares none."""
+def replace_id(text: str, node_id: str) -> str | None:
+    """Return the text with another id; None where it declares none."""
     declared = declared_id(text)
     if declared is None:
         return None

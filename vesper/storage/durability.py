@@ -1,4 +1,4 @@
-"""Whether what is written to a place is there after a restart."""
+"""Whether files in a folder survive a restart."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _OF_CONTAINER = {"overlay", "aufs"}
 
 
 def is_volatile(path: str | Path) -> str | None:
-    """Why a file at `path` may vanish with a restart; None where nothing says so.
+    """Return why a file at `path` may vanish with a restart; None where nothing suggests it.
 
-    A folder for temporary files is emptied by many systems; a file system in memory, and the upper layer of a
-    container, end with the machine and the container.
+    Many systems empty the folder for temporary files; a file system in memory ends with the machine, and the upper
+    layer of a container with the container.
     """
     place = Path(os.path.realpath(path))
-    for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run"):  # they are asked about, not used
+    for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run"):  # compared as names, not used
         if place.is_relative_to(folder):
             return f"{folder} is a folder for temporary files"
     kind, mounted = _file_system(place)
@@ -28,7 +28,7 @@ def is_volatile(path: str | Path) -> str | None:
 
 
 def _file_system(place: Path) -> tuple[str, str]:
-    """The kind and the folder of the innermost mount that `place` is under; nothing where the system does not say."""
+    """Return kind and folder of the innermost mount of `place`; nothing where the system lists no mounts."""
     try:
         table = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -39,9 +39,9 @@ def _file_system(place: Path) -> tuple[str, str]:
         fields = before.split(" ")
         if len(fields) < 5 or not after:
             continue
-        # Blanks and other signs stand as octal escapes.
+        # Blanks and other characters are octal escapes.
         folder = fields[4].encode("latin-1", "replace").decode("unicode_escape")
-        # Of two mounts on one folder the later one is seen.
+        # Of two mounts on one folder the later one is visible.
         if place.is_relative_to(folder) and len(folder) >= len(best[1]):
             best = (after.split(" ")[0], folder)
     return best

@@ -1,4 +1,4 @@
-"""State that a forked process must not share with the one that made it: connections, locks, threads."""
+"""State that a forked process must not share with its parent: connections, locks, threads."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _State = TypeVar("_State")
 
 
 class PerProcess(Generic[_State]):
-    """One state for each process, made when it is first asked for.
+    """One state for each process, made at its first use.
 
     A fork copies locks as they are, held ones too, and copies sockets that two processes then read from. So a child
-    never looks at what its parent had: it makes its own.
+    never uses the state of its parent: it makes its own.
     """
 
     def __init__(self, make: Callable[[], _State]) -> None:
@@ -24,10 +24,10 @@ class PerProcess(Generic[_State]):
         process = os.getpid()
         found = self._by_process.get(process)
         if found is None:
-            # Two threads may both make one; `setdefault` is atomic, so both go on with the same.
+            # Two threads may both make one; `setdefault` is atomic, so both use the same.
             found = self._by_process.setdefault(process, self._make())
         return found
 
     def drop(self) -> _State | None:
-        """Forgets the state of this process, and gives it to whoever wants to close it."""
+        """Remove the state of this process, and return it to be closed."""
         return self._by_process.pop(os.getpid(), None)

@@ -1,6 +1,6 @@
-"""A PostgreSQL server, in which somebody keeps tables: the journal, and the migration state.
+"""A PostgreSQL server with tables of the journal and of the migration state.
 
-Connections are kept and used again, by one thread at a time. After a fork the child opens its own.
+Connections are pooled and used by one thread at a time. After a fork the child opens its own.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 CONNECTIONS = 16
-"""At most so many for each way of syncing."""
+"""Limit of connections for each level of durability."""
 NOW = "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint"
-_MIGRATION_LOCK = 0x76657370  # any number that other programs will hardly use
+_MIGRATION_LOCK = 0x76657370  # an arbitrary number that other programs are unlikely to use
 
 
 class Connections:
-    """What belongs to one process."""
+    """The connections of one process."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -39,7 +39,7 @@ class Connections:
 
 
 class PostgresServer:
-    """The database that `dsn` names. Whoever keeps something in it says what that is called, and makes its tables."""
+    """The database of `dsn`. A subclass names its content and makes its tables."""
 
     what = "tables"
     connect_seconds = 10
@@ -54,7 +54,7 @@ class PostgresServer:
             ) from None
         try:
             parts = psycopg.conninfo.conninfo_to_dict(dsn)
-        except psycopg.ProgrammingError:  # its message may hold the whole DSN, and so a password
+        except psycopg.ProgrammingError:  # its message may contain the whole DSN, and so a password
             raise self._error(
                 f"the DSN of the {self.what} cannot be read: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE` is "
                 "expected, with special signs escaped as in a URL"
@@ -75,17 +75,17 @@ class PostgresServer:
         return psycopg.connect(self._dsn, autocommit=True, connect_timeout=self.connect_seconds)
 
     def _make_tables(self, connection: Connection) -> None:
-        """Makes the tables, or brings them up to date; refuses those of a newer Vesper."""
+        """Make or upgrade the tables; refuse those of a newer Vesper."""
         raise NotImplementedError
 
     def _error(self, text: str) -> VesperError:
         raise NotImplementedError
 
     def _error_of(self, error: psycopg.Error) -> VesperError:
-        return self._error(self._said(error))
+        return self._error(self._message(error))
 
     def _error_of_crowd(self, text: str) -> VesperError:
-        """All connections were in use for too long."""
+        """Return the error for a pool that was exhausted for too long."""
         return self._error(text)
 
     # -- using it ---------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class PostgresServer:
 
     @contextmanager
     def looking(self) -> Iterator[Transaction]:
-        """For one statement that reads, or that writes one row: one journey to the server and back."""
+        """Open a connection for one statement that reads, or that writes one row: one round trip."""
         with self._connection(is_synced=True) as connection:
             yield PostgresTransaction(connection, "")
 
@@ -129,14 +129,17 @@ class PostgresServer:
     def _here(self) -> Connections:
         here = self._connections
         if here.pid != os.getpid():
-            _INHERITED.append(here)  # the sockets are the parent's: closing them here would end its sessions
+            _INHERITED.append(here)  # the sockets belong to the parent: closing them here would end its sessions
             here = self._connections = self._new_connections()
         return here
 
     @contextmanager
     def _connection(self, is_synced: bool) -> Iterator[Connection]:
-        """A connection that nobody else uses meanwhile. What the driver reports is an error of
-        the keeper's; a connection that met an error of the server's or the network's is not used again."""
+        """Reserve a connection for this thread.
+
+        Errors of the driver become errors of the subclass; a connection that met an error of the server or the network
+        is not reused.
+        """
         import psycopg
 
         here = self._here()
@@ -165,7 +168,7 @@ class PostgresServer:
                 connection = here.idle[is_synced].pop() if here.idle[is_synced] else None
             if connection is None:
                 return None
-            # Nothing comes unasked but the end: the server was restarted, or ended the session.
+            # The only unsolicited data is the end: a restart of the server, or the end of the session.
             if not connection.closed and not select.select([connection.fileno()], [], [], 0)[0]:
                 return connection
             connection.close()
@@ -174,12 +177,12 @@ class PostgresServer:
         connection = self._open_connection()
         try:
             connection.execute(f"SET statement_timeout = {int(self.statement_seconds * 1000)}")
-            # Statements that are used again and again look rows up by their key: planning them anew takes longer.
+            # Repeated statements find rows by key: planning them again takes longer.
             connection.execute("SET plan_cache_mode = force_generic_plan")
             if not is_synced:
                 connection.execute("SET synchronous_commit = off")
             else:
-                # Where the administrator asks for more than `on`, that stays.
+                # A stricter level than `on`, set by the administrator, stays.
                 connection.execute(
                     "SELECT set_config('synchronous_commit', 'on', false) "
                     "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
@@ -194,13 +197,13 @@ class PostgresServer:
 
     @contextmanager
     def _migrating(self, connection: Connection) -> Iterator[Transaction]:
-        """One process at a time makes tables."""
+        """Hold the lock under which one process at a time makes tables."""
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
             yield PostgresTransaction(connection, "")
 
-    def _said(self, error: psycopg.Error) -> str:
-        """What the driver reports, in the words of somebody who has to do something about it."""
+    def _message(self, error: psycopg.Error) -> str:
+        """Return the driver's report as a message with a remedy."""
         import psycopg
 
         said = " ".join(str(error).split())[:300]
@@ -228,10 +231,10 @@ class PostgresTransaction:
         self.locking = locking
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
-        return self._connection.execute(_translated(sql), parameters).fetchall()
+        return self._connection.execute(_translate(sql), parameters).fetchall()
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> int:
-        return self._connection.execute(_translated(sql), parameters).rowcount
+        return self._connection.execute(_translate(sql), parameters).rowcount
 
     def now_us(self) -> int:
         found = self._connection.execute(f"SELECT {NOW}").fetchone()
@@ -240,8 +243,8 @@ class PostgresTransaction:
 
 
 @lru_cache(maxsize=256)
-def _translated(sql: str) -> bytes:
-    """Our SQL is written with `?`; none of it holds one, or a `%`, in a literal."""
+def _translate(sql: str) -> bytes:
+    """Return our SQL, written with `?`, with the driver's placeholders; no literal in it has `?` or `%`."""
     return sql.replace("?", "%s").encode()
 
 

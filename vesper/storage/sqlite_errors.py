@@ -1,4 +1,4 @@
-"""What SQLite reports, in the words of somebody who has to do something about it."""
+"""Messages for errors of SQLite, with a remedy."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sqlite3
 from pathlib import Path
 
 
-def said_by_sqlite(error: sqlite3.Error, path: Path, what: str, busy_seconds: float) -> str:
-    """The error for people; it names the file, and what it is. What SQLite said stands at the end."""
+def sqlite_message(error: sqlite3.Error, path: Path, what: str, busy_seconds: float) -> str:
+    """Return the message of an error: the file, its content, and SQLite's own text at the end."""
     said = f"(SQLite: {error})"
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
@@ -34,14 +34,14 @@ def said_by_sqlite(error: sqlite3.Error, path: Path, what: str, busy_seconds: fl
 
 
 def _holder(path: Path) -> str:
-    """Who holds a lock on the files of a journal, as far as the system says."""
+    """Return the process that holds a lock on the files of a journal, where the system lists it."""
     pids = set()
     inodes = set()
     for name in (path, Path(f"{path}-shm")):
         try:
             inodes.add(str(name.stat().st_ino))
         except OSError:
-            continue  # no such file, so nobody holds a lock on it
+            continue  # no such file, so no lock on it
     try:
         locks = Path("/proc/locks").read_text(encoding="ascii", errors="replace")
     except OSError:

@@ -1,7 +1,7 @@
-"""A file of SQLite with a write-ahead log, in which somebody keeps tables: the journal, and the migration state.
+"""A file of SQLite with a write-ahead log, with tables of the journal or of the migration state.
 
-SQLite must not see a fork: its locks belong to the process, and what it remembers of them would be wrong in the child.
-So connections are closed before one and opened again, by parent and child, when they are next used.
+SQLite must not see a fork: its locks belong to the process, and its knowledge of them would be wrong in the child. So
+connections are closed before a fork and opened again, by parent and child, at their next use.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from vesper.storage.sqlite_errors import said_by_sqlite
+from vesper.storage.after_fork import Order, register
+from vesper.storage.sqlite_errors import sqlite_message
 from vesper.storage.transaction import Row, Transaction
 from vesper.values.vesper_error import VesperError
 
 _FORK_SECONDS = 10.0
 _LOG_PAGES = 4000
-"""Pages of the log (16 MiB) before it is moved into the file: a page that many commits wrote is moved once."""
+"""Pages of the log (16 MiB) before a checkpoint: a page that many commits wrote is moved once."""
 
 
 class Connections:
-    """What belongs to one process: a writer and a reader."""
+    """The connections of one process: a writer and a reader."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -43,10 +44,10 @@ class Connections:
 
 
 class SqliteFile:
-    """The file at `path`. Whoever keeps something in it says what that is called, and makes its tables."""
+    """The file at `path`. A subclass names its content and makes its tables."""
 
     what = "tables"
-    """What the file is called in messages."""
+    """The content, as messages name it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -60,12 +61,12 @@ class SqliteFile:
 
     @property
     def _busy_seconds(self) -> float:
-        """How long another process may hold the file before it counts as locked."""
+        """Seconds for which another process may hold the file before it counts as locked."""
         raise NotImplementedError
 
     @property
     def _turn_seconds(self) -> float:
-        """How long a thread waits for the others of its process; -1 is as long as it takes."""
+        """Seconds for which a thread waits for the others of its process; -1 is unlimited."""
         return -1
 
     def _error_of_turn(self) -> VesperError:
@@ -74,14 +75,14 @@ class SqliteFile:
         )
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
-        """Makes the tables, or brings them up to date; refuses those of a newer Vesper."""
+        """Make or upgrade the tables; refuse those of a newer Vesper."""
         raise NotImplementedError
 
     def _error(self, text: str) -> VesperError:
         raise NotImplementedError
 
     def _error_of(self, error: sqlite3.Error) -> VesperError:
-        return self._error(said_by_sqlite(error, self._path, self.what, self._busy_seconds))
+        return self._error(sqlite_message(error, self._path, self.what, self._busy_seconds))
 
     # -- using it ---------------------------------------------------------------------------------
 
@@ -91,8 +92,7 @@ class SqliteFile:
 
     @staticmethod
     def path_of_dsn(rest: str) -> Path | None:
-        """What stands behind `sqlite:`: a path, or `//` and, as in a URL, a path in which signs may be escaped. None
-        where that names no file."""
+        """Return the path behind `sqlite:`, or behind `//` with URL escapes; None where it names no file."""
         text = rest
         if rest.startswith("//"):
             host, slash, path = rest[2:].partition("/")
@@ -152,7 +152,7 @@ class SqliteFile:
     # -- opening ----------------------------------------------------------------------------------
 
     def _open(self, here: Connections) -> sqlite3.Connection:
-        """The connection that writes; the file and its tables are made where there are none."""
+        """Open the writer; make the file and its tables where there are none."""
         if here.is_torn:
             raise self._error(
                 f"{self._path}: this process was forked while its parent was writing the {self.what}; it cannot use "
@@ -181,11 +181,13 @@ class SqliteFile:
         return connection
 
     def _make_file(self) -> None:
-        """A new file is for its owner alone, for it holds what nodes were called with. SQLite gives the files beside
-        it the same rights."""
+        """Make a file that only its owner can read, because it holds inputs of nodes.
+
+        SQLite gives the files beside it the same permissions.
+        """
         try:
             if not self._path.parent.exists():
-                self._path.parent.mkdir(mode=0o700)  # one folder, such as `.vesper`; a longer path is a mistake
+                self._path.parent.mkdir(mode=0o700)  # one folder, such as `.vesper`; a longer missing path is a mistake
                 _sync_folder(self._path.parent.parent)
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         except FileExistsError:
@@ -199,8 +201,10 @@ class SqliteFile:
             raise self._error(f"{self._path}: the {self.what} cannot be created: {error.strerror}") from None
 
     def _make_ready(self, here: Connections) -> None:
-        """Opens the writer, which makes the tables. Never with the lock of the reader: who wants both takes the
-        writer's first."""
+        """Open the writer, which makes the tables.
+
+        The caller must not hold the lock of the reader: the writer's comes first.
+        """
         with here.lock:
             try:
                 if here.writer is None:
@@ -218,7 +222,7 @@ class SqliteFile:
         return sqlite3.connect(self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
 
     def _check_file(self, here: Connections) -> None:
-        """SQLite goes on writing to a file that somebody deleted or replaced: nobody would find it again."""
+        """Refuse a file that was deleted or replaced: SQLite would write to one that no other process finds."""
         try:
             status = self._path.stat()
         except OSError:
@@ -229,7 +233,7 @@ class SqliteFile:
             raise self._error(f"{self._path}: somebody deleted or replaced the {self.what} while it was in use")
 
     def _abandon(self, here: Connections, error: sqlite3.Error) -> None:
-        """A connection that met a broken file or disk is not used again."""
+        """Close a connection that met a broken file or disk."""
         if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL):
             _close_writer(here)
 
@@ -253,7 +257,7 @@ class SqliteTransaction:
 
 
 def _sync_folder(folder: Path) -> None:
-    """A folder that was made is found again after a loss of power; SQLite sees to that for the files in it."""
+    """Sync a new folder, so that it survives a loss of power; SQLite syncs the files in it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -262,14 +266,14 @@ def _sync_folder(folder: Path) -> None:
 
 
 def set_level(here: Connections, connection: sqlite3.Connection, level: str) -> None:
-    """FULL syncs the log at every commit; NORMAL lets a loss of power take the last ones, and nothing else."""
+    """Set the durability: FULL syncs the log at every commit; NORMAL may lose the last commits with a loss of power."""
     if here.level != level:
         connection.execute(f"PRAGMA synchronous = {level}")
         here.level = level
 
 
 def roll_back(connection: sqlite3.Connection) -> None:
-    """Ends what is still open; SQLite has ended it itself after some errors."""
+    """End an open transaction; after some errors SQLite has ended it itself."""
     if connection.in_transaction:
         connection.execute("ROLLBACK")
 
@@ -293,7 +297,7 @@ _FILES: weakref.WeakSet[SqliteFile] = weakref.WeakSet()
 
 
 class _Forking(threading.local):
-    """What this thread holds while it forks; another may fork at the same time."""
+    """The locks that this thread holds while it forks; another thread may fork at the same time."""
 
     def __init__(self) -> None:
         self.held: list[tuple[SqliteFile, bool, bool]] = []
@@ -303,7 +307,7 @@ _forking = _Forking()
 
 
 def _before_fork() -> None:
-    """All threads that fork take what they need in the same order, so that none waits for another that waits for it."""
+    """Take all locks, in one order for all threads that fork, so that none deadlocks."""
     for file in sorted(_FILES, key=id):
         here = file._here
         is_own = here.lock._is_owned()  # type: ignore[attr-defined]  # it forks while it writes
@@ -335,4 +339,9 @@ def _after_fork_in_child() -> None:
 
 _INHERITED: list[Connections] = []
 
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+register(
+    order=Order.STORAGE,
+    before=_before_fork,
+    after_in_parent=_after_fork_in_parent,
+    after_in_child=_after_fork_in_child,
+)

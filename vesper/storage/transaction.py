@@ -1,4 +1,4 @@
-"""Rows and open transactions, as stores in SQLite and PostgreSQL hand them out."""
+"""Rows and open transactions of stores in SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ Row = tuple[Any, ...]
 
 
 class Transaction(Protocol):
-    """A transaction that is open."""
+    """An open transaction."""
 
     @property
     def locking(self) -> str:
-        """What stands behind a SELECT of a row that is to be changed, where the store has several writers."""
+        """The suffix of a SELECT of a row that will be changed, where the store has several writers."""
         ...
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]: ...
     def run(self, sql: str, parameters: Sequence[object] = ()) -> int:
-        """How many rows were written."""
+        """Execute a statement and return how many rows were written."""
         ...
 
     def now_us(self) -> int:
-        """The time by which leases are judged: one clock for all that share the store."""
+        """Return the time of leases: one clock for all processes that share the store."""
         ...

@@ -1,8 +1,7 @@
-"""A Host for tests: no server, no configuration file, no waiting. What its nodes ask for is answered by whoever derives
-from it.
+"""A Host for tests: no server, no configuration file, no waiting. A subclass answers the requests of its nodes.
 
-Everything that a node requires is granted to it, less what it denies itself. The journal is a file in a folder of its
-own, which goes with the Host.
+Every capability that a node requires is granted, except those that it denies itself. The journal is a file in a folder
+of its own, which is deleted with the Host.
 """
 
 from __future__ import annotations
@@ -42,7 +41,13 @@ class Here:
 
     prepared: Prepared
     problem: Exception | None = None
-    """What the test got wrong so far."""
+    """The first mistake of the test."""
+
+
+class _Local(threading.local):
+    """The run of this thread."""
+
+    here: Here | None = None
 
 
 class OfflineHost(Host):
@@ -50,7 +55,7 @@ class OfflineHost(Host):
 
     def __init__(self, *, retries: bool = False) -> None:
         self.folder = _new_folder()
-        """Everything that it keeps; gone when the Host is closed."""
+        """The folder of all its files; deleted when the Host is closed."""
         self._databases: dict[str, DatabaseSettings] = {}
         config = Config(
             None,
@@ -64,20 +69,20 @@ class OfflineHost(Host):
         performer = _Performer(weakref.ref(self))
         super().__init__(config, journal=journal, performers=dict.fromkeys(EFFECTS, performer))
         self._attempts = _Straight(retries)
-        self._warned = True  # that the journal will not last is what it is for
+        self._warned = True  # a volatile journal is intended here
         self._real = Performers(config, {})
-        """For what is performed in the process, after all: databases of the test."""
-        self._local = threading.local()
+        """Performs effects inside the process: databases of the test."""
+        self._local = _Local()
         self._close = weakref.finalize(self, _let_go, journal, self._real, self.folder)
 
     @abstractmethod
     def answered(self, ask: Ask) -> object:
-        """What a request comes to, in its Python form. Raises `EffectFailed`; `give_up` ends the run."""
+        """Return the result of a request, in its Python form. Raises `EffectFailed`; `give_up` ends the run."""
 
     def prepare(self, compiled: Compiled, program: Program, engine: str) -> Prepared:
         prepared = super().prepare(compiled, program, engine)
         self._real.know_machines(prepared.plans.machines, compiled.node.node_id)
-        # Nobody needs the journal of a test after a loss of power: it need not wait for the disk.
+        # The journal of a test need not survive a loss of power: it need not wait for the disk.
         return replace(prepared, plans=replace(prepared.plans, writes=False))
 
     def _run(
@@ -88,8 +93,8 @@ class OfflineHost(Host):
         limits: Limits | None,
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
-        """As any Host runs it; what the test got wrong is raised when the node has ended."""
-        here, outer = Here(prepared), getattr(self._local, "here", None)
+        """Run as any Host does; raise a mistake of the test when the node has ended."""
+        here, outer = Here(prepared), self._local.here
         self._local.here = here
         try:
             ran = super()._run(prepared, inputs, now, limits, on_begun)
@@ -104,15 +109,16 @@ class OfflineHost(Host):
     @property
     def here(self) -> Here:
         """The run of this thread."""
-        found: Here = self._local.here
+        found = self._local.here
+        assert found is not None  # only a run reads it
         return found
 
     def give_up(self, problem: Exception) -> NoReturn:
-        """Ends the run of this thread: whoever called the node gets the problem, or the first one that was told."""
+        """End the run of this thread: the caller of the node gets the problem, or the first one reported."""
         raise _GivenUp(self.here.problem or problem)
 
     def tell(self, problem: Exception) -> None:
-        """Whoever called the node gets the problem when the node has ended; the first one where there are several."""
+        """Report a problem to the caller of the node when it has ended; the first one counts."""
         self.here.problem = self.here.problem or problem
 
     def close(self, timeout: float | None = None) -> None:
@@ -120,11 +126,11 @@ class OfflineHost(Host):
         self._close()
 
     def start(self) -> None:
-        """Nobody takes over the runs of a test, and no lease has to be renewed."""
+        """Start no background work: runs of a test need no recovery, and no lease is renewed."""
 
 
 class _GivenUp(InDoubt):
-    """The way out of a run: the Host takes this exception for no fault of the engine."""
+    """Ends a run. The Host does not treat this exception as an engine fault."""
 
     def __init__(self, problem: Exception) -> None:
         super().__init__("", str(problem), "")
@@ -132,7 +138,7 @@ class _GivenUp(InDoubt):
 
 
 class _Performer:
-    """Hands every request to the Host. It holds the Host weakly, so that one that nobody closes is collected."""
+    """Hands every request to the Host. The reference is weak, so that an unclosed Host is collected."""
 
     def __init__(self, host: weakref.ref[OfflineHost]) -> None:
         self._host = host
@@ -146,12 +152,14 @@ class _Performer:
         raise EffectFailed("unavailable", f"`{ask.path}`: nothing is recovered here, so nothing is probed")
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 class _Straight(Attempts):
-    """One answer settles a request, as in the cases of a node: policies are not applied. With `retries` each attempt
-    that the step's `retry` allows asks anew, and nobody waits in between."""
+    """Settles a request with one answer, as in the cases of a node: policies are not applied.
+
+    With `retries`, each attempt that the step's `retry` allows requests an answer, without waiting.
+    """
 
     def __init__(self, retries: bool) -> None:
         super().__init__(PolicySettings())
@@ -176,8 +184,10 @@ class _Straight(Attempts):
 
 
 def _new_folder() -> Path:
-    """A folder of its own: in memory where the system has room there, unless TMPDIR says where. A database that waits
-    for the disk takes ten times as long, and a test has nothing to lose."""
+    """Make a folder: in memory where the system has room there, unless TMPDIR names another place.
+
+    A database that waits for the disk takes ten times as long, and a test has nothing to lose.
+    """
     memory = None
     if "TMPDIR" not in os.environ and _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK):
         memory = _MEMORY if shutil.disk_usage(_MEMORY).free >= _ROOM else None

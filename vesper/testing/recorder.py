@@ -1,7 +1,7 @@
-"""Runs as test cases: a run that was performed for real is written as a case of the node's own form.
+"""Record runs as test cases: a performed run is written as a case of the node's own form.
 
-What is written comes from a second execution, which is fed what the first was answered: with placeholders where a value
-may not be written down (`vesper.testing.placeholders`). So the case is met by construction, or it is not written.
+The case comes from a second execution, which receives the answers of the first: with placeholders for values that must
+not be written (`vesper.testing.placeholders`). So the case holds by construction, or it is not written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from vesper.journal.journal import Journal
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir.nodes import Output
 from vesper.language.ir.nodes import Request as RequestOfNode
-from vesper.testing.case_yaml import Entries, Node, lines, scalar, spelled
+from vesper.testing.case_yaml import Entries, Node, lines, scalar, to_yaml
 from vesper.testing.placeholders import Placeholders
 from vesper.testing.replay_host import ReplayMismatch, differs, read_cases
 from vesper.values.inputs import accept_inputs
@@ -43,7 +43,7 @@ _SETTLES = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
 
 
 class NotRecorded(VesperError):
-    """The run was performed, and no case can be made of it; the message says why. `ran` is what it came to."""
+    """The run was performed, and no case can be made of it; the message has the reason. `ran` is its result."""
 
     ran: Ran | None = None
 
@@ -53,7 +53,7 @@ class NotRecorded(VesperError):
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """A request of the second execution, and what it is completed with."""
+    """A request of the second execution, and its completion."""
 
     request: Request
     value: Value
@@ -67,7 +67,7 @@ def case_lines(
     redact: Callable[[str], str] = lambda text: text,
     placeholders: Mapping[str, object] | None = None,
 ) -> list[str]:
-    """The lines of a case for a run that has ended, indented as `testing: test_cases:` wants them."""
+    """Return the lines of a case for an ended run, indented for `testing: test_cases:`."""
     compiled = prepared.compiled
     outcome = recorded_outcome(entries[-1].body)
     if not isinstance(outcome, Returned | DeclaredError | Failed | ContractBroken):
@@ -76,7 +76,7 @@ def case_lines(
     inputs = _inputs(compiled, entries[0], hiding, placeholders or {})
     now = entries[0].body["now"]
     assert isinstance(now, datetime)
-    exchanges, ended = _again(prepared, inputs, now, entries, hiding)
+    exchanges, ended = _rerun(prepared, inputs, now, entries, hiding)
     hidden = ", ".join(f"`{each}`" for each in compiled.node.grants.sensitive)
     if (ended.kind, _code(ended)) != (outcome.kind, _code(outcome)):
         raise NotRecorded(
@@ -86,7 +86,7 @@ def case_lines(
     types = {each.name: each.type for each in compiled.node.inputs}
     requests = interface_of(compiled).requests
     pairs: list[tuple[str, Node]] = [
-        ("inputs", Entries([(each, spelled(types[each], value)) for each, value in inputs.items()])),
+        ("inputs", Entries([(each, to_yaml(types[each], value)) for each, value in inputs.items()])),
         ("now", timestamp_text(now)),
     ]
     if exchanges:
@@ -100,7 +100,7 @@ def case_lines(
 
 
 def _inputs(compiled: Compiled, start: Entry, hiding: Placeholders, chosen: Mapping[str, object]) -> dict[str, Value]:
-    """The inputs that were given, with placeholders for those that are sensitive."""
+    """Return the given inputs, with placeholders for sensitive ones."""
     given = start.body["inputs"]
     assert isinstance(given, Mapping)
     declared = [(each.name, each.type, each.default) for each in compiled.node.inputs]
@@ -124,10 +124,10 @@ def _inputs(compiled: Compiled, start: Entry, hiding: Placeholders, chosen: Mapp
     }
 
 
-def _again(
+def _rerun(
     prepared: Prepared, inputs: Mapping[str, Value], now: datetime, entries: Sequence[Entry], hiding: Placeholders
 ) -> tuple[list[_Exchange], Outcome]:
-    """A second execution on what the first was answered. Nothing is performed."""
+    """Run the node again on the answers of the first execution. Performs nothing."""
     settled = [each for each in entries if each.kind in _SETTLES and not says_not_done(each)]
     execution = prepared.program.start({name: plain(value) for name, value in inputs.items()}, now, is_traced=False)
     found: list[_Exchange] = []
@@ -143,14 +143,14 @@ def _again(
         known = settled.pop(0)
         code = known.body.get("code")
         gives = prepared.plans.of(request.path).gives
-        value = None if code is not None else hiding.hidden(gives, _accepted(gives, known.body.get("value")))
+        value = None if code is not None else hiding.hidden(gives, _accept(gives, known.body.get("value")))
         found.append(_Exchange(request, value, None if code is None else str(code)))
         step = execution.advance((Completion(request.id, plain(value), None if code is None else str(code)),))
     return found, step.outcome
 
 
-def _accepted(type_: Type, value: object) -> Value:
-    """A completion as a value: what a performer gives is plain objects."""
+def _accept(type_: Type, value: object) -> Value:
+    """Return a completion as a value: a performer returns plain objects."""
     values, problems = accept_inputs([("value", type_, None)], {"value": value})
     if problems:
         raise NotRecorded(f"what was recorded is no {type_}: {problems[0].kind}")
@@ -162,13 +162,13 @@ def _effect(exchange: _Exchange, of_node: RequestOfNode) -> Node:
     types = {name: value.type for name, value in of_node.arguments}
     parts: list[tuple[str, Node]] = [(name, scalar(text)) for name, text in request.fixed.items()]
     parts += [("key", scalar(request.key))] if request.key is not None and "key" not in types else []
-    parts += [(name, spelled(types[name], _accepted(types[name], value))) for name, value in request.arguments.items()]
+    parts += [(name, to_yaml(types[name], _accept(types[name], value))) for name, value in request.arguments.items()]
     found: list[tuple[str, Node]] = [("step", scalar(plain_step(request.path)))]
     found += [("request", Entries(parts))] if parts else []
     if exchange.failure is not None:
         found.append(("fails", exchange.failure))
     else:
-        found.append(("returns", spelled(of_node.result.type, exchange.value)))
+        found.append(("returns", to_yaml(of_node.result.type, exchange.value)))
     return Entries(found)
 
 
@@ -188,7 +188,7 @@ def _expect(compiled: Compiled, outcome: Outcome) -> Node:
 
 def _fields(declared: Sequence[Output], values: Mapping[str, Value]) -> Entries:
     types = {each.name: each.type for each in declared}
-    return Entries([(name, spelled(types[name], _accepted(types[name], value))) for name, value in values.items()])
+    return Entries([(name, to_yaml(types[name], _accept(types[name], value))) for name, value in values.items()])
 
 
 def _code(outcome: Outcome) -> str:
@@ -214,7 +214,7 @@ def _check_reading(
     exchanges: Sequence[_Exchange],
     outcome: Outcome,
 ) -> None:
-    """Holds what was written to what it stands for. What cannot be read back is not written."""
+    """Read the written case back, and refuse one that differs."""
     text = "\n".join(["test_cases:", *written, ""])
     try:
         (case,) = read_cases(compiled, SourceFile("the recording", text))
@@ -235,12 +235,12 @@ def _check_reading(
 
 
 class Recorder(Host):
-    """A Host that lets another one perform, and writes every run into a file of cases.
+    """A Host that delegates to another one, and writes every run into a file of cases.
 
         node = vesper.load("payment_handler", host=Recorder(host, "tests/recorded/payment.yaml"))
 
-    The file is made anew; one that is no recording is left alone. Sensitive inputs are written as `placeholders` says,
-    or else in their shape alone. A run of which no case can be made raises `NotRecorded`, after it was performed.
+    The file is replaced; a file that is no recording is refused. Sensitive inputs are written as in `placeholders`, or
+    else in their shape. A run of which no case can be made raises `NotRecorded`, after it was performed.
     """
 
     def __init__(
@@ -257,7 +257,7 @@ class Recorder(Host):
             )
         if isinstance(host, Recorder):
             raise TypeError("a Recorder records what a Host performs, and not what another Recorder does")
-        # Nothing of its own: whatever a Host has, the other one has.
+        # No state of its own: all attributes of a Host are those of the other one.
         self._host = host
         self._performers = host._performers
         self.config = host.config
@@ -286,12 +286,12 @@ class Recorder(Host):
         limits: Limits | None = None,
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
-        return self._recorded(prepared, self._host.run(prepared, inputs, now, limits, on_begun))
+        return self._record(prepared, self._host.run(prepared, inputs, now, limits, on_begun))
 
     async def arun(
         self, prepared: Prepared, inputs: Mapping[str, object], now: datetime, limits: Limits | None = None
     ) -> Ran:
-        return self._recorded(prepared, await self._host.arun(prepared, inputs, now, limits))
+        return self._record(prepared, await self._host.arun(prepared, inputs, now, limits))
 
     def recover(self, engine: str | None = None, limit: int = 100) -> list[Recovered]:
         return self._host.recover(engine, limit)
@@ -316,7 +316,7 @@ class Recorder(Host):
     def close(self, timeout: float | None = None) -> None:
         self._host.close(timeout)
 
-    def _recorded(self, prepared: Prepared, ran: Ran) -> Ran:
+    def _record(self, prepared: Prepared, ran: Ran) -> Ran:
         try:
             self._write(prepared, ran)
         except NotRecorded as problem:
@@ -346,7 +346,7 @@ class Recorder(Host):
 
 
 def _check_file(path: Path) -> None:
-    """Before anything is performed: a recording that cannot be written would be found out too late."""
+    """Check the file before anything is performed: a later failure would lose the recording."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
@@ -360,7 +360,7 @@ def _check_file(path: Path) -> None:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """All of it or nothing."""
+    """Write a file atomically."""
     beside = path.with_name(f"{path.name}.new")
     try:
         beside.write_text(text, encoding="utf-8")

@@ -32,14 +32,14 @@ _MAX_FILE = 8 << 20
 
 
 class ReplayMismatch(VesperError):
-    """The node asked for something else than was recorded, or there is no such recording; nothing was sent."""
+    """The node made another request than recorded, or there is no such recording; nothing was sent."""
 
 
 # -- from a file to cases -------------------------------------------------------------------------
 
 
 def read_cases(compiled: Compiled, source: SourceFile) -> tuple[Case, ...]:
-    """The cases of a file, by the types of the node. Raises `ReplayMismatch` with all that is wrong with them."""
+    """Read the cases of a file, by the types of the node. Raises `ReplayMismatch` with all its mistakes."""
     bag = DiagnosticBag(source)
     found: tuple[Case, ...] = ()
     try:
@@ -49,7 +49,7 @@ def read_cases(compiled: Compiled, source: SourceFile) -> tuple[Case, ...]:
             called = {each.node.node_id: interface_of(each) for each in compiled.callees}
             found = check_cases(listed, compiled.node, called, bag)
     except CheckingStopped:
-        pass  # the reason is in the bag
+        pass  # the bag has the reason
     if bag.has_errors:
         told = "\n\n".join(render_full(source, each) for each in bag.sorted())
         raise ReplayMismatch(f"{source.path} has no cases of {compiled.node.node_id}\n\n{told}")
@@ -57,7 +57,7 @@ def read_cases(compiled: Compiled, source: SourceFile) -> tuple[Case, ...]:
 
 
 def differs(request: Request | Ask, expected: ExpectedRequest) -> str | None:
-    """Why a request is not the one that a case lists; None where it is."""
+    """Return why a request differs from the one of a case; None where it does not."""
     if plain_step(request.path) != plain_step(expected.path):
         return f"the node asks for `{plain_step(request.path)}`, and the recording has `{expected.path}` next"
     for name, wanted in expected.request.items():
@@ -72,7 +72,7 @@ def differs(request: Request | Ask, expected: ExpectedRequest) -> str | None:
 
 
 def _has(found: object, wanted: object) -> bool:
-    """True where a value is the wanted one; a wanted record may name fewer fields."""
+    """Return whether a value equals the expected one; an expected record may have fewer fields."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         return all(name in found and _has(found[name], part) for name, part in wanted.items())
     return same(found, wanted)
@@ -81,7 +81,7 @@ def _has(found: object, wanted: object) -> bool:
 # -- the Host --------------------------------------------------------------------------------------
 
 _UNSAID = datetime(1970, 1, 1, tzinfo=UTC)
-"""Stands for a start that the caller does not say; known by being this very object."""
+"""Marks a start that the caller did not give; compared by identity."""
 
 
 class _LoadedNode(Protocol):
@@ -92,7 +92,7 @@ class _LoadedNode(Protocol):
 
 
 class Replay(OfflineHost):
-    """A Host that answers from a file of recorded cases, and from nothing else.
+    """A Host that answers from a file of recorded cases only.
 
         replay = Replay("tests/recorded/payment.yaml")
         node = vesper.load("payment_handler", host=replay)
@@ -100,7 +100,7 @@ class Replay(OfflineHost):
 
     Where the file has several cases, `case` names one, or the inputs of the call select it. Every request must be the
     next one of the case, with the fields that it lists; any other raises `ReplayMismatch`. A call without a start of
-    its own starts when the recording did.
+    its own starts at the recorded time.
     """
 
     def __init__(self, path: str | os.PathLike[str], case: str | None = None) -> None:
@@ -125,14 +125,14 @@ class Replay(OfflineHost):
         return _UNSAID
 
     def cases(self, compiled: Compiled) -> tuple[Case, ...]:
-        """The cases of the file, by the types of the node."""
+        """Return the cases of the file, by the types of the node."""
         found = self._read.get(compiled.semantic_hash)
         if found is None:
             found = self._read[compiled.semantic_hash] = read_cases(compiled, self._source)
         return found
 
     def chosen(self, compiled: Compiled, inputs: Mapping[str, object] | None = None) -> Case:
-        """The case that a call is answered from."""
+        """Return the case that answers a call."""
         cases = self.cases(compiled)
         names = ", ".join(f"`{each.name}`" for each in cases) or "none"
         if self._case is not None:

@@ -52,7 +52,7 @@ from vesper.values.types import TIMESTAMP, ArrayOf, MapOf, OptionalOf, Record, T
 __all__ = ["NOON", "Asked", "StubError", "StubMismatch", "Stubs", "Unanswered"]
 
 NOON = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
-"""When runs start unless said: the same as in cases without `now`."""
+"""The default start of runs: the same as in cases without `now`."""
 _SQLITE = b"SQLite format 3\0"
 _MAIN = "main"
 _STATES = ("state_transition", "state_read")
@@ -60,11 +60,11 @@ _SQL = ("database_query", "database_write")
 
 
 class Stubs(OfflineHost):
-    """A Host for tests. `database` is that of `use_database`. `time` is when runs start and what the clock says; with
-    a `tick` the clock goes on by so much each time it is read. With `retries` each attempt that a step's `retry`
-    allows asks anew, without waiting; without, one answer settles a request, as in the cases of a node.
+    """A Host for tests.
 
-    Any number of threads may run nodes on it.
+    `database` is that of `use_database`. `time` is the start of runs and the time of the clock; with a `tick` the clock
+    advances by so much at each read. With `retries`, each attempt that a step's `retry` allows requests an answer,
+    without waiting; without, one answer settles a request, as in the cases of a node. Thread-safe.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Stubs(OfflineHost):
         states = self.folder / "states.db"
         self._databases[_MAIN] = DatabaseSettings(_MAIN, f"sqlite:{states}", states, create=True)
         self._with_schema: set[str] = set()
-        """The databases that the test brought; another one holds state machines and nothing else."""
+        """The databases of the test; another one holds state machines only."""
         if database is not None:
             self.use_database(database)
 
@@ -104,22 +104,22 @@ class Stubs(OfflineHost):
         times: int | None = None,
         optional: bool = False,
     ) -> None:
-        """Answer the requests of a step, or of an effect: with a value, with a failure, or with what a function makes
-        of the request (it may raise `vesper.EffectFailed`).
+        """Answer the requests of a step or of an effect: with a value, a failure, or a function of the request.
 
-        `step` is as in cases: `close[0]` in a loop, or `close` for every iteration; `paid/begin` in a called node.
-        `when` says for which requests: fields that must be so, or a function of the request. `times` is how often the
-        answer is given; without it, any number of times. One that is `optional` need not be used.
+        The function may raise `vesper.EffectFailed`. `step` is as in cases: `close[0]` in a loop, or `close` for every
+        iteration; `paid/begin` in a called node. `when` selects requests: by fields, or by a function of the request.
+        `times` is how often the answer is given; without it, any number of times. An `optional` answer need not be
+        used.
         """
         given = Answer(step, effect, value, fails, with_, when, times, optional, place_of_test(1))
         with self._book:
             self._answers.add(checked_answer(given))
 
     def use_database(self, schema: str | PathLike[str], name: str = _MAIN) -> Path:
-        """Perform the SQL of nodes on an SQLite database of the test's own, and give its path.
+        """Perform the SQL of nodes on an SQLite database of the test, and return its path.
 
         `schema` is SQL (`CREATE TABLE …; INSERT …;`), a file with SQL, or an SQLite database, which is copied. `name`
-        is what steps call the database; state machines are kept in `main`.
+        is the database of the steps; state machines are in `main`.
         """
         with self._book:
             if self._asked:
@@ -134,7 +134,7 @@ class Stubs(OfflineHost):
 
     @property
     def time(self) -> datetime:
-        """When runs start, and what the clock says. Set it to go on: `host.time += timedelta(days=1)`."""
+        """The start of runs, and the time of the clock. Set it to advance: `host.time += timedelta(days=1)`."""
         return self._time
 
     @time.setter
@@ -148,31 +148,31 @@ class Stubs(OfflineHost):
 
     @property
     def asked(self) -> list[Asked]:
-        """Every request so far, in order."""
+        """All requests so far, in order."""
         with self._book:
             return list(self._asked)
 
     def assert_asked(self, step: str, /, *, times: int | None = None, **fields: Any) -> None:
-        """Fails unless the step asked, with these fields: at least once, or exactly so many `times`.
+        """Fail unless the step made a request with these fields: at least once, or exactly so many `times`.
 
-        Of a mapping only what is named is looked at; `from_` stands for the field `from`.
+        Of a mapping only the named keys are compared; `from_` is the field `from`.
         """
         __tracebackhide__ = True
-        told, count = self._told(step, fields)
+        told, count = self._assertion_context(step, fields)
         if count == times or (times is None and count):
             return
         wanted = "never asked so" if times is None else f"asked so {_times(count)}, not {_times(times)}"
         raise AssertionError(f"`{step}` {wanted}{told}")
 
     def assert_not_asked(self, step: str, /, **fields: Any) -> None:
-        """Fails where the step asked with these fields."""
+        """Fail where the step made a request with these fields."""
         __tracebackhide__ = True
-        told, count = self._told(step, fields)
+        told, count = self._assertion_context(step, fields)
         if count:
             raise AssertionError(f"`{step}` asked so {_times(count)}{told}")
 
     def assert_all_used(self) -> None:
-        """Fails where an answer was given that nobody asked for, or not as many `times`."""
+        """Fail where an answer was not used, or not as many `times`."""
         __tracebackhide__ = True
         with self._book:
             unused = self._answers.unused(self._steps)
@@ -180,7 +180,7 @@ class Stubs(OfflineHost):
             raise AssertionError("\n  ".join(["answers that were not used:", *unused]))
 
     def rows(self, sql: str, /, *values: object, database: str = _MAIN) -> list[tuple[Any, ...]]:
-        """What stands in a database of the test, as SQLite keeps it."""
+        """Return rows of a database of the test, as SQLite stores them."""
         if database not in self._databases:
             raise StubError(f"there is no database `{database}`: `use_database` makes one")
         path = self._databases[database].path
@@ -188,8 +188,8 @@ class Stubs(OfflineHost):
         with closing(sqlite3.connect(path)) as connection:
             return connection.execute(sql, values).fetchall()
 
-    def _told(self, step: str, fields: Mapping[str, Any]) -> tuple[str, int]:
-        """What a failing assertion adds, and how many requests of the step are so."""
+    def _assertion_context(self, step: str, fields: Mapping[str, Any]) -> tuple[str, int]:
+        """Return the text that a failing assertion adds, and the number of matching requests of the step."""
         asked = self.asked
         probe = Answer(step, None, NOTHING, None, None, None, None, False, "")
         of_step = [each for each in asked if probe.is_about(each)]
@@ -219,14 +219,14 @@ class Stubs(OfflineHost):
                 answer = self._answers.find(asked)
             if answer is None:
                 return self._done_here(ask, asked)
-            return self._given(answer, ask, asked)
+            return self._answer_value(answer, ask, asked)
         except EffectFailed:
             raise
-        except Exception as problem:  # noqa: BLE001  # whatever a function of the test raises is for the test
+        except Exception as problem:  # noqa: BLE001  # every exception of a test's function is raised in the test
             self.give_up(problem)
 
-    def _given(self, answer: Answer, ask: Ask, asked: Asked) -> object:
-        """The value of an answer, held to what the effect can give."""
+    def _answer_value(self, answer: Answer, ask: Ask, asked: Asked) -> object:
+        """Return the value of an answer, checked against the effect."""
         try:
             value = _value(answer, asked)
         except EffectFailed as failure:
@@ -236,7 +236,7 @@ class Stubs(OfflineHost):
             raise
         what = f"what `{asked.step}` is answered"
         try:
-            found = checked_value(ask.gives, _fitted(ask, value), what)
+            found = checked_value(ask.gives, _drop_undeclared(ask, value), what)
         except EffectFailed as failure:
             hint = '; a decimal is exact: write Decimal("…"), not a float' if _has_float(value) else ""
             self._mismatch(answer, ask, f"{failure.message}{hint}\n  declared: {ask.gives}\n  answered: {show(value)}")
@@ -247,13 +247,13 @@ class Stubs(OfflineHost):
         return found
 
     def _mismatch(self, answer: Answer, ask: Ask, why: str) -> NoReturn:
-        """The node is told what a Host would tell it, and the test that its answer is wrong."""
+        """Fail the request as a Host would, and report the wrong answer to the test."""
         self.tell(StubMismatch(f"{why}\n  given at {answer.place}"))
         code = "bad_response" if "bad_response" in EFFECTS[ask.effect].fails else "unavailable"
         raise EffectFailed(code, why)
 
     def _done_here(self, ask: Ask, asked: Asked) -> object:
-        """What needs no answer of the test."""
+        """Return the result of an effect that needs no answer of the test."""
         if ask.effect in _STATES or (ask.effect in _SQL and ask.fixed["database"] in self._with_schema):
             return self._real[ask.effect].perform(ask)
         match ask.effect:
@@ -271,7 +271,7 @@ class Stubs(OfflineHost):
                 raise unanswered(asked, ask.gives, self._answers)
 
     def _integer(self, ask: Ask) -> int:
-        """The bounds and all between them, one after the other."""
+        """Return integers in a fixed sequence: the bounds, then those between them."""
         least, most = ask.arguments["min"], ask.arguments["max"]
         assert isinstance(least, int)
         assert isinstance(most, int)
@@ -300,7 +300,7 @@ def _times(count: int) -> str:
 
 
 def _value(answer: Answer, asked: Asked) -> object:
-    """What an answer says of the request. Raises `EffectFailed` where it lets the request fail."""
+    """Return the value of an answer to the request. Raises `EffectFailed` for a failure."""
     if answer.fails is not None:
         raise EffectFailed(answer.fails, f"the test lets `{asked.step}` fail ({answer.place})")
     return answer.value if answer.function is None else answer.function(asked)
@@ -312,21 +312,21 @@ def _can_fail(effect: str, code: str) -> bool:
     return is_status if code.startswith("http_") and "http_error" in codes else code in codes
 
 
-def _fitted(ask: Ask, value: object) -> object:
-    """A body of a provider may have fields that the node does not declare: they are dropped, as over the network."""
-    return _declared(ask.gives, value) if ask.effect == "http_request" else value
+def _drop_undeclared(ask: Ask, value: object) -> object:
+    """Drop fields that the node does not declare, as from a provider over the network."""
+    return _declared_part(ask.gives, value) if ask.effect == "http_request" else value
 
 
-def _declared(type_: Type, value: Any) -> Any:
+def _declared_part(type_: Type, value: Any) -> Any:
     match type_, value:
         case OptionalOf(inner), _:
-            return _declared(inner, value)
+            return _declared_part(inner, value)
         case ArrayOf(element), list():
-            return [_declared(element, item) for item in value]
+            return [_declared_part(element, item) for item in value]
         case MapOf(_, of), dict():
-            return {key: _declared(of, item) for key, item in value.items()}
+            return {key: _declared_part(of, item) for key, item in value.items()}
         case Record(fields), dict():
-            return {name: _declared(each, value[name]) for name, each in fields if name in value}
+            return {name: _declared_part(each, value[name]) for name, each in fields if name in value}
         case _:
             return value
 
@@ -338,7 +338,7 @@ def _has_float(value: object) -> bool:
 
 
 def _make(path: Path, schema: str | PathLike[str]) -> None:
-    """A database from SQL, from a file with SQL, or from another database."""
+    """Make a database from SQL, from a file with SQL, or from another database."""
     text = schema if isinstance(schema, str) and any(each.isspace() for each in schema.strip()) else None
     file = None if text is not None and not _is_file(text) else Path(schema)
     if file is not None:
@@ -368,7 +368,7 @@ def _make(path: Path, schema: str | PathLike[str]) -> None:
 
 
 def _is_file(text: str) -> bool:
-    """A path with spaces in it may be one; SQL is too long for one, or has characters that none has."""
+    """Return whether a text is the path of a file; SQL is too long for one, or has characters that no path has."""
     try:
         return Path(text).is_file()
     except (OSError, ValueError):

@@ -196,7 +196,7 @@ def _question(text: str, expression: ir.Expression, loader: Loader) -> Question:
     body = _with_leaves(expression, parameter, frozenset())
     inputs = tuple(ir.Input(each.name, each.type, None) for each in given.values())
     source = SourceFile("expression", text)
-    node = ir.numbered(
+    node = ir.number_expressions(
         ir.Node(
             node_id="expression_v1",
             type="function",

@@ -266,7 +266,7 @@ def _function(inputs: Sequence[tuple[str, Type]], outputs: Sequence[tuple[str, i
 
 
 def _compiled(node: ir.Node, of: Compiled | None) -> Compiled:
-    numbered = ir.numbered(node)
+    numbered = ir.number_expressions(node)
     written = encode_and_hash(numbered)
     assert written is not None, "a part of a node is smaller than the node"
     source = SourceFile("profile", "") if of is None else of.source

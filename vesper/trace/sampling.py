@@ -8,7 +8,6 @@ as hundreds of calls; so there are so many a second at most, and a call above th
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 import weakref
@@ -24,6 +23,7 @@ from vesper.engines.engine import Limits
 from vesper.journal.errors import JournalError
 from vesper.journal.execution_id import trace_id
 from vesper.journal.sealing import KeyRing
+from vesper.storage.after_fork import Order, register
 from vesper.trace.difference import parted
 from vesper.trace.model import Trace, TraceError
 from vesper.trace.programs import program_of
@@ -233,4 +233,4 @@ def _forked() -> None:
 _samplers: weakref.WeakSet[Sampler] = weakref.WeakSet()
 _storing = threading.Lock()
 """Held while something is written: SQLite takes a file that is open at a fork for locked, in the child for ever."""
-os.register_at_fork(before=_storing.acquire, after_in_parent=_storing.release, after_in_child=_forked)
+register(order=Order.TRACE, before=_storing.acquire, after_in_parent=_storing.release, after_in_child=_forked)

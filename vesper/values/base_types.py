@@ -1,4 +1,4 @@
-"""Looking at a caller's object without believing what it says of itself."""
+"""Type test for a caller's objects that ignores overridden `__class__`."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _Kind = TypeVar("_Kind")
 
 
 def is_a(given: object, kind: type[_Kind]) -> TypeGuard[_Kind]:
-    """Like `isinstance`, which believes what an object says of its own class; this does not."""
+    """Return whether the object's real type is a subtype. `isinstance` would accept an overridden `__class__`."""
     return issubclass(type(given), kind)

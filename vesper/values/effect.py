@@ -1,4 +1,4 @@
-"""What the generated table of effects is made of."""
+"""Row types of the generated table of effects."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ArgumentSpec:
+    """An argument of an effect."""
+
     name: str
     type: str
-    """A type, `any`, `record`, or several with `|` between them."""
+    """A type, `any`, `record`, or several separated by `|`."""
     optional: bool
 
 
 @dataclass(frozen=True, slots=True)
 class EffectSpec:
+    """Declaration of one effect."""
+
     name: str
     operations: tuple[str, ...]
     capability: str
-    """With a hole for the target: a fixed field, or `{table}` for each table of the SQL."""
+    """Capability with a hole for its target. The target is a fixed field, or `{table}` for each table of the SQL."""
     classes: tuple[str, ...]
-    """Those a step may choose; the first is the default."""
+    """Effect classes that a step may choose; the first is the default."""
     fixed: tuple[str, ...]
     arguments: tuple[ArgumentSpec, ...]
     gives: str
-    """A type, `declared` where the step says it, or `states` for those of the machine."""
+    """Type of the completion, `declared` where the step declares it, or `states` of the machine."""
     fails: tuple[str, ...]
 
     def codes(self) -> tuple[str, ...]:
-        """All that a request can fail with."""
+        """Return every code with which a request can fail."""
         return ("timeout", "unavailable", *self.fails)

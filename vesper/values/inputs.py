@@ -1,7 +1,7 @@
-"""A caller's objects to values: the whole of a call at once, every problem with its path.
+"""Conversion of a caller's objects to values, for a whole call. Each problem has its path.
 
-docs/spec/values.md is the definition. Nothing here calls a method that a caller's subclass could have overridden:
-collections are read through the functions of the base types.
+Defined in docs/spec/values.md. SAFETY: no method that a caller's subclass may override is called; collections are read
+through the functions of the base types.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Rec
 
 @final
 class _Refused:
-    """What is no value; the reason is among the problems."""
+    """Placeholder for an object that is no value; the reason is among the problems."""
 
 
 _REFUSED = _Refused()
 
 Declared: TypeAlias = Sequence[tuple[str, Type, Value]]
-"""Inputs with a name, a type and a default; None is the default of an optional, and of others none."""
+"""Inputs with name, type and default. None is the default of an optional; other types then have no default."""
 _Path: TypeAlias = "str | tuple[_Path, str, object]"
-"""A name, or a path with a sign and what comes after it: it is written out only where there is a problem."""
+"""A name, or a path with a sign and the next step. Converted to text only for a problem."""
 
 
 class NotInputs(TypeError):
-    """What a call was given is no dict of names: a mistake of the calling program, and not an outcome."""
+    """The inputs of a call are no dict of names. This is an error of the caller, not an outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A problem with what it is about, for messages: the type that was expected and the object that came, if any."""
+    """A problem with the expected type and the given object, for messages."""
 
     problem: Problem
     expected: Type | None = None
@@ -54,13 +54,13 @@ class Refusal:
 
 
 def accept_inputs(declared: Declared, given: Mapping[str, object]) -> tuple[dict[str, Value], list[Problem]]:
-    """Convert a whole call: the values in declared order, and every problem there is."""
+    """Return the values in declared order, and every problem."""
     values, refusals = read_inputs(declared, given)
     return values, [each.problem for each in refusals]
 
 
 def read_inputs(declared: Declared, given: Mapping[str, object]) -> tuple[dict[str, Value], list[Refusal]]:
-    """The same, with what each problem is about."""
+    """Return the values in declared order, and every problem with its expected type and object."""
     if not is_a(given, dict):
         raise NotInputs(f"inputs must be a dict, not {type(given).__name__}")
     if type(given) is not dict or any(type(key) is not str for key in given):
@@ -73,9 +73,9 @@ def read_inputs(declared: Declared, given: Mapping[str, object]) -> tuple[dict[s
             found += 1
             value = reader.read(type_, given[name], name)
             if value is not _REFUSED:
-                values[name] = value  # type: ignore[assignment]  # there is only one of the other kind
+                values[name] = value  # type: ignore[assignment]  # _Refused has only one instance
         elif default is not None or isinstance(type_, OptionalOf):
-            values[name] = _new(default)
+            values[name] = _copy_default(default)
         else:
             reader.refuse(name, ProblemKind.MISSING, type_)
     if found < len(given):
@@ -86,7 +86,7 @@ def read_inputs(declared: Declared, given: Mapping[str, object]) -> tuple[dict[s
 
 
 def _plain(given: Mapping[str, object]) -> dict[str, object]:
-    """The same inputs in a plain dict under plain names, so that no look-up calls what a subclass overrides."""
+    """Return the inputs in a plain dict with plain names. Lookups then call no overridden methods."""
     plain: dict[str, object] = {}
     for key, value in _dict(given).items():
         if not is_a(key, str):
@@ -95,27 +95,29 @@ def _plain(given: Mapping[str, object]) -> dict[str, object]:
     return plain
 
 
-def _new(default: Value) -> Value:
-    """A default as a value of one execution: whoever changes it changes no other's."""
+def _copy_default(default: Value) -> Value:
+    """Return a copy of a default, so that executions share no mutable value."""
     match default:
         case list():
-            return [_new(item) for item in default]
+            return [_copy_default(item) for item in default]
         case dict():
-            return {key: _new(item) for key, item in default.items()}
+            return {key: _copy_default(item) for key, item in default.items()}
         case _:
             return default
 
 
 class _Reader:
+    """Reads values and collects refusals."""
+
     def __init__(self) -> None:
         self.refusals: list[Refusal] = []
 
     def refuse(self, path: _Path, kind: ProblemKind, expected: Type | None, given: object = None) -> None:
-        self.refusals.append(Refusal(Problem(_written(path), kind), expected, given))
+        self.refusals.append(Refusal(Problem(_path_text(path), kind), expected, given))
 
     def read(self, type_: Type, given: object, path: _Path) -> Value | _Refused:
         try:
-            if type(type_) is Primitive or type(type_) is Enum:  # most are
+            if type(type_) is Primitive or type(type_) is Enum:  # the common case
                 return accept(type_, given)
             match type_:
                 case OptionalOf(inner):
@@ -145,7 +147,7 @@ class _Reader:
             try:
                 members = [accept_key(element, member) for member in stored]
             except ValueProblem:
-                # Two engines share no order of these, so no member can be named.
+                # SEMANTICS: the engines share no order of set members, so no member can be named.
                 raise ValueProblem(ProblemKind.MALFORMED) from None
         else:
             items = self._items(element, _sequence(given), path)
@@ -168,7 +170,7 @@ class _Reader:
             except ValueProblem as problem:
                 self.refuse((path, "[", "?"), problem.kind, type_.key, key)
                 is_sound = False
-        if is_repeated:  # two keys of subclasses with the same text
+        if is_repeated:  # two keys of str subclasses with the same text
             raise ValueProblem(ProblemKind.DUPLICATE)
         found: dict[Key, Value] = {}
         for read_key in in_order(type_.key, entries):
@@ -203,8 +205,8 @@ class _Reader:
         return found if is_sound and not unknown else _REFUSED
 
 
-def _written(path: _Path) -> str:
-    """A path as problems have it: `items[2].qty`."""
+def _path_text(path: _Path) -> str:
+    """Return a path as text, such as `items[2].qty`."""
     steps: list[str] = []
     while not isinstance(path, str):
         path, sign, step = path
@@ -213,7 +215,7 @@ def _written(path: _Path) -> str:
 
 
 def _key_text(key: Key) -> str:
-    """A key in a path: a string in quotes, anything else bare."""
+    """Return a key for a path: a string in quotes, any other bare."""
     return json_string(key) if isinstance(key, str) else scalar_text(key)
 
 
@@ -223,7 +225,7 @@ def _limit(entries: int) -> None:
 
 
 def _sequence(given: object) -> Sequence[object]:
-    """The items of a list or tuple, read by the base type."""
+    """Return the items of a list or tuple, read by the base type."""
     if is_a(given, list):
         _limit(list.__len__(given))
         return given if type(given) is list else list(list.__iter__(given))
@@ -234,7 +236,7 @@ def _sequence(given: object) -> Sequence[object]:
 
 
 def _members(given: object) -> list[object] | None:
-    """The members of a set or frozenset, read by the base type; None for anything else."""
+    """Return the members of a set or frozenset, read by the base type. Returns None for other objects."""
     if is_a(given, set):
         _limit(set.__len__(given))
         return list(set.__iter__(given))
@@ -245,7 +247,7 @@ def _members(given: object) -> list[object] | None:
 
 
 def _dict(given: object) -> dict[object, object]:
-    """The entries of a dict, read by the base type."""
+    """Return the entries of a dict, read by the base type."""
     if not is_a(given, dict):
         raise ValueProblem(ProblemKind.WRONG_TYPE)
     _limit(dict.__len__(given))

@@ -1,6 +1,6 @@
-"""The JSON form of every value, and back: `to_json` and `CAST`, and the inputs of a call as JSON.
+"""JSON form of every value, for `to_json`, `CAST` and inputs given as JSON.
 
-The form of the IR is another one (`values.to_json`): there numbers are integers and maps are arrays of pairs.
+The IR uses another form (`model.to_json`), in which numbers are integers and maps are arrays of pairs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from vesper.values.types import (
 
 
 def has_names(key: Type) -> bool:
-    """True for the keys of a map that is an object in JSON."""
+    """Return whether maps with such keys are objects in JSON."""
     return key == STRING or isinstance(key, Enum)
 
 
@@ -50,6 +50,7 @@ def has_names(key: Type) -> bool:
 
 
 def json_form(type_: Type, value: Value) -> JsonContent:
+    """Return the JSON form of a value."""
     match type_, value:
         case OptionalOf(inner), _:
             return None if value is None else json_form(inner, value)
@@ -86,7 +87,7 @@ def _scalar_form(value: Scalar) -> JsonContent:
 
 
 def value_of_form(type_: Type, form: JsonContent) -> Value:
-    """The value that CAST makes of a json, or the first problem that there is with it."""
+    """Return the value that CAST makes of a json, or raise its first problem."""
     match type_:
         case OptionalOf(inner):
             return None if form is None else value_of_form(inner, form)
@@ -106,25 +107,25 @@ def value_of_form(type_: Type, form: JsonContent) -> Value:
 
 @final
 class MinusZero(int):
-    """`-0`: an integer that is 0, and as a float the negative zero, which no other `int` can say."""
+    """The integer read from `-0`. As a float it is the negative zero, which a plain `int` cannot express."""
 
 
 def forms_of_json(text: str) -> object:
-    """Plain objects for a JSON text; a `JsonMistake` where it is none.
+    """Return plain objects for a JSON text, or raise `JsonMistake`.
 
-    A number without fraction and exponent is an int, another one a Decimal: an integer takes 1000 and not 1e3, and a
+    A number without fraction and exponent is an int, any other a Decimal: an integer accepts 1000 and not 1e3, and a
     decimal keeps the places of the text.
     """
-    parse_json(text)  # what it refuses is no JSON, whatever Python's own reader would let pass
+    parse_json(text)  # rejects text that Python's reader would accept
     return json.loads(
         text, parse_float=Decimal, parse_int=lambda digits: MinusZero() if digits == "-0" else int(digits)
     )
 
 
 def input_of_json(type_: Type, form: object) -> object:
-    """What a caller would give in Python for an input that came as JSON: plain objects, numbers as int and Decimal.
+    """Return the Python objects of a JSON input, with numbers as int and Decimal.
 
-    What does not fit stays as it is, and is refused as that.
+    Objects that do not fit the type are returned unchanged and rejected later.
     """
     match type_, form:
         case OptionalOf(inner), _:
@@ -140,7 +141,7 @@ def input_of_json(type_: Type, form: object) -> object:
             return {name: input_of_json(types[name], item) if name in types else item for name, item in form.items()}
         case _ if type_ == FLOAT and isinstance(form, int | Decimal) and not isinstance(form, bool):
             if isinstance(form, MinusZero) or (isinstance(form, Decimal) and form.is_zero() and form.is_signed()):
-                return -0.0  # neither an integer nor a decimal has such a zero, a float has
+                return -0.0  # only a float has a negative zero
             nearest = parse_float(scalar_text(form))
             return _PAST_EVERY_FLOAT if math.isinf(nearest) else nearest
         case _, MinusZero():
@@ -150,7 +151,7 @@ def input_of_json(type_: Type, form: object) -> object:
 
 
 _PAST_EVERY_FLOAT = 10**400
-"""Given for a float it is out of range, as the number that JSON spells."""
+"""Integer for a JSON number beyond the range of floats. It is rejected as out of range."""
 
 
 def _is_pair(form: object) -> bool:
@@ -162,7 +163,7 @@ def _dict_of_pairs(key: Type, pairs: list[tuple[object, object]]) -> dict[object
     for name, value in pairs:
         name = 0 if isinstance(name, MinusZero) else name
         if name in found:
-            raise ValueError(f"the key {name} of a map with keys of type {key} stands twice")
+            raise ValueError(f"the key {name} of a map with keys of type {key} occurs twice")
         found[name] = value
     return found
 

@@ -1,7 +1,7 @@
-"""Values of type `json`: one class of immutable values that are equal when the specification says so.
+"""Values of type `json`: immutable, and equal as the specification defines.
 
-Outside an execution a json is a plain Python object (docs/spec/values.md); inside it is a `Json`, because there a JSON
-null is no null, `true` is not 1, and `1` and `1.0` are two spellings of one number.
+Outside an execution a json is a plain Python object (docs/spec/values.md). Inside it is a `Json`, because a JSON null
+is no null there, `true` is not 1, and `1` and `1.0` are two spellings of one number.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from decimal import Decimal
 from typing import TypeAlias, final
 
 from vesper.values.base_types import is_a
-from vesper.values.json_mistake import JsonMistake, malformed, no_number, no_token, not_expected, shown
+from vesper.values.json_mistake import (
+    JsonMistake,
+    malformed_json,
+    number_mistake,
+    show_token,
+    token_mistake,
+    unexpected_token,
+)
 from vesper.values.numbers import decimal_of_integer, decimal_text, normal_decimal, parse_decimal
 from vesper.values.problem import ProblemKind, ValueProblem
 
@@ -21,18 +28,20 @@ MAX_ENTRIES = 1_000_000
 MAX_TEXT = 10_000_000
 
 JsonContent: TypeAlias = "bool | Decimal | str | tuple[JsonContent, ...] | dict[str, JsonContent] | None"
-"""What a json holds. INVARIANT: nobody changes the dicts; their keys are in code-point order."""
+"""Content of a json. INVARIANT: the dicts are never changed; their keys are in code-point order."""
 
 
 @final
 class Json:
+    """A value of type `json`."""
+
     __slots__ = ("content",)
 
     def __init__(self, content: JsonContent) -> None:
         self.content: JsonContent = content
 
     def __eq__(self, other: object) -> bool:
-        # The canonical text says exactly which values are equal: numbers lose their trailing zeros, keys their order.
+        # Canonical texts are equal exactly for equal values: numbers lose trailing zeros, keys are sorted.
         return isinstance(other, Json) and canonical_text(self) == canonical_text(other)
 
     def __hash__(self) -> int:
@@ -46,24 +55,24 @@ class Json:
 
 
 def canonical_text(value: Json) -> str:
-    """Canonical JSON: equal values have equal texts."""
+    """Return canonical JSON: equal values have equal texts."""
     return _text(value.content, _short_number)
 
 
 def text_as_string(value: Json) -> str:
-    """The same as a value of type string; a `ValueProblem` where it would be over the limit of one."""
-    # Measured before it is written, each shared part once: a small value may have a text that no memory would hold.
+    """Return canonical JSON as a string value, or raise `ValueProblem` over the limit of strings."""
+    # Measured before it is built, each shared part once, because a small value may have an enormous text.
     if _length(value.content, {}) > MAX_TEXT:
         raise ValueProblem(ProblemKind.OUT_OF_RANGE)
     return canonical_text(value)
 
 
 def _length(content: JsonContent, known: dict[int, int]) -> int:
-    """How long the canonical text is; `known` are the lengths of parts by identity."""
+    """Return the length of the canonical text; `known` holds lengths of parts by identity."""
     if not isinstance(content, tuple | dict):
         return len(_text(content, _short_number))
     if id(content) not in known:
-        # Brackets and commas; behind each key a colon.
+        # Brackets and commas, and a colon after each key.
         length = 1 + max(1, len(content))
         if isinstance(content, dict):
             length += sum(len(json_string(key)) + 1 + _length(item, known) for key, item in content.items())
@@ -74,7 +83,7 @@ def _length(content: JsonContent, known: dict[int, int]) -> int:
 
 
 def exact_text(value: Json) -> str:
-    """The same, but numbers keep their places: as a literal of the IR, and for people."""
+    """Return JSON in which numbers keep their places. Used for literals of the IR and for display."""
     return _text(value.content, decimal_text)
 
 
@@ -95,7 +104,7 @@ def _text(content: JsonContent, number: Callable[[Decimal], str]) -> str:
 
 
 def json_string(text: str) -> str:
-    """A string as canonical JSON writes it."""
+    """Return a string in canonical JSON."""
     import json  # few processes write or read any
 
     return json.dumps(text, ensure_ascii=False)
@@ -119,18 +128,20 @@ _WORDS: dict[str, JsonContent] = {"true": True, "false": False, "null": None}
 
 
 def parse_json(text: str) -> Json:
-    """RFC 8259, one value; a `JsonMistake` where it is none. A malformed text is that before it is too deep or too
-    large."""
+    """Parse one JSON value (RFC 8259), or raise `JsonMistake`.
+
+    Malformed text is reported as such even where it is also too deep or too large.
+    """
     return Json(_Parser(text).document())
 
 
 class _Parser:
-    """Without recursion: a text that is deeper than the limit must still be read to its end, it may be malformed."""
+    """Iterative parser. A text beyond the depth limit must still be read to its end, since it may be malformed."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._start = 0
-        """Where the token that was read last begins."""
+        """Offset of the token read last."""
         self._position = 0
         self._problem: JsonMistake | None = None
 
@@ -139,17 +150,17 @@ class _Parser:
         space = _SPACE.match(self._text, self._position)
         assert space is not None
         if space.end() < len(self._text):
-            raise not_expected(self._text, space.end(), "the end of the text")
+            raise unexpected_token(self._text, space.end(), "the end of the text")
         if self._problem is not None:
             raise self._problem
         return value
 
     def _expected(self, what: str) -> JsonMistake:
-        """What to raise for the token that was read last."""
-        return not_expected(self._text, self._start, what)
+        """Return the mistake for the token read last."""
+        return unexpected_token(self._text, self._start, what)
 
     def _next(self) -> tuple[str, str] | None:
-        """Kind and text of the next token; None at the end."""
+        """Return kind and text of the next token; None at the end."""
         space = _SPACE.match(self._text, self._position)
         assert space is not None
         self._start = self._position = space.end()
@@ -157,33 +168,33 @@ class _Parser:
             return None
         match = JSON_TOKEN.match(self._text, self._position)
         if match is None:
-            raise no_token(self._text, self._position)
+            raise token_mistake(self._text, self._position)
         self._position = match.end()
         return str(match.lastgroup), match[0]
 
     def _value(self) -> JsonContent:
-        open_ones: list[list[JsonContent] | dict[str, JsonContent]] = []
+        open_collections: list[list[JsonContent] | dict[str, JsonContent]] = []
         keys: list[str] = []
         token = self._next()
         while True:
             kind, text = token or ("", "")
             if kind == "sign" and text in "[{":
-                open_ones.append([] if text == "[" else {})
-                if len(open_ones) > MAX_JSON_DEPTH:
+                open_collections.append([] if text == "[" else {})
+                if len(open_collections) > MAX_JSON_DEPTH:
                     what = f"nested deeper than {MAX_JSON_DEPTH} levels"
                     self._problem = self._problem or JsonMistake(ProblemKind.TOO_DEEP, self._start, what)
                 token = self._next()
                 if token != ("sign", "]" if text == "[" else "}"):
                     if text == "{":
-                        keys.append(self._key(token, open_ones[-1]))
+                        keys.append(self._key(token, open_collections[-1]))
                         token = self._next()
                     continue
-                value = self._closed(open_ones)
+                value = self._close(open_collections)
             else:
                 value = self._scalar(kind, text)
-            # A value is complete: it is the whole, or goes into the innermost collection, which may end with it.
-            while open_ones:
-                inner = open_ones[-1]
+            # A complete value is the result, or belongs to the innermost collection, which may end with it.
+            while open_collections:
+                inner = open_collections[-1]
                 if isinstance(inner, list):
                     inner.append(value)
                 else:
@@ -191,14 +202,14 @@ class _Parser:
                 token = self._next()
                 if token != ("sign", "]" if isinstance(inner, list) else "}"):
                     break
-                value = self._closed(open_ones)
-            if not open_ones:
+                value = self._close(open_collections)
+            if not open_collections:
                 return value
             if token != ("sign", ","):
-                raise self._expected("`,` or `]`" if isinstance(open_ones[-1], list) else "`,` or `}`")
+                raise self._expected("`,` or `]`" if isinstance(open_collections[-1], list) else "`,` or `}`")
             token = self._next()
-            if isinstance(open_ones[-1], dict):
-                keys.append(self._key(token, open_ones[-1]))
+            if isinstance(open_collections[-1], dict):
+                keys.append(self._key(token, open_collections[-1]))
                 token = self._next()
 
     def _key(self, token: tuple[str, str] | None, inner: list[JsonContent] | dict[str, JsonContent]) -> str:
@@ -207,7 +218,7 @@ class _Parser:
         start = self._start
         key = _string(token[1], start)
         if key in inner:
-            raise malformed(start, f"the name {shown(self._text, start)} stands twice in one object")
+            raise malformed_json(start, f"the name {show_token(self._text, start)} occurs twice in one object")
         if self._next() != ("sign", ":"):
             raise self._expected("`:` after the name")
         return key
@@ -222,14 +233,14 @@ class _Parser:
                 try:
                     return parse_decimal(text)
                 except ValueProblem:
-                    raise no_number(text, self._start) from None
+                    raise number_mistake(text, self._start) from None
             case _:
                 raise self._expected("a value")
 
-    def _closed(self, open_ones: list[list[JsonContent] | dict[str, JsonContent]]) -> JsonContent:
-        inner = open_ones.pop()
+    def _close(self, open_collections: list[list[JsonContent] | dict[str, JsonContent]]) -> JsonContent:
+        inner = open_collections.pop()
         if len(inner) > MAX_ENTRIES:
-            what = f"this ends something with more than {MAX_ENTRIES:,} entries"
+            what = f"this closes a collection with more than {MAX_ENTRIES:,} entries"
             self._problem = self._problem or JsonMistake(ProblemKind.OUT_OF_RANGE, self._start, what)
         return tuple(inner) if isinstance(inner, list) else {key: inner[key] for key in sorted(inner)}
 
@@ -237,9 +248,9 @@ class _Parser:
 def _string(token: str, offset: int) -> str:
     import json
 
-    text: str = json.loads(token)  # the token has been checked: this only undoes the escapes
+    text: str = json.loads(token)  # the token is valid; this only decodes escapes
     if has_surrogate(text):
-        raise malformed(offset, "a string with one half of a surrogate pair, which no text has")
+        raise malformed_json(offset, "a string with one half of a surrogate pair, which no text has")
     return text
 
 
@@ -254,7 +265,7 @@ def has_surrogate(text: str) -> bool:
 
 
 def plain_json(value: Json) -> object:
-    """New plain objects for a json, as docs/spec/values.md has them."""
+    """Return new plain objects for a json, as docs/spec/values.md defines them."""
     return _plain(value.content)
 
 
@@ -271,7 +282,7 @@ def _plain(content: JsonContent) -> object:
 
 
 def json_of(given: object) -> Json:
-    """The json that a caller's object stands for. Of several problems inside it the first of the list is raised."""
+    """Return the json for a caller's object. Of several problems the first of the specification's list is raised."""
     reader = _PlainReader()
     content = reader.read(given, 0)
     if reader.problems:
@@ -280,12 +291,12 @@ def json_of(given: object) -> Json:
 
 
 class _PlainReader:
-    """Reads through the functions of the base types: no method that a subclass overrides is called."""
+    """Reads objects through the functions of the base types. SAFETY: no overridden method is called."""
 
     def __init__(self) -> None:
         self.problems: set[ProblemKind] = set()
         self._around: set[int] = set()
-        """The collections that this one is in, by identity: one that contains itself has no depth."""
+        """Enclosing collections by identity, to detect one that contains itself."""
 
     def read(self, given: object, depth: int) -> JsonContent:
         if given is None or given is True or given is False:
@@ -337,7 +348,7 @@ class _PlainReader:
             plain = str.__str__(key)
             if has_surrogate(plain):
                 self.problems.add(ProblemKind.MALFORMED)
-            elif plain in found:  # two keys of subclasses with the same text
+            elif plain in found:  # two keys of str subclasses with the same text
                 self.problems.add(ProblemKind.DUPLICATE)
             found[plain] = self.read(item, depth)
         return {key: found[key] for key in sorted(found)}
@@ -352,14 +363,14 @@ def _checked_string(text: str) -> str:
 
 
 def _number_of_float(number: float) -> Decimal:
-    """The number that the shortest text of a float spells: what a JSON encoder would have sent."""
+    """Return the number of a float's shortest text, as a JSON encoder writes it."""
     return normal_decimal(Decimal(repr(number)))
 
 
 def depth_of(content: JsonContent) -> int:
-    """A scalar has depth 0, an empty array depth 1."""
+    """Return the nesting depth: 0 for a scalar, 1 for an empty array."""
     known: dict[int, int] = {}
-    """By identity: a part that is shared is looked at once, or doubling a value forty times would take for ever."""
+    """Depths by identity. Shared parts are visited once, since a value doubled forty times would never end."""
 
     def depth(part: JsonContent) -> int:
         if not isinstance(part, tuple | dict):
@@ -373,7 +384,7 @@ def depth_of(content: JsonContent) -> int:
 
 
 def longest_text(content: JsonContent) -> int:
-    """The length of the longest string in it, keys too."""
+    """Return the length of the longest string in it, keys included."""
     seen: set[int] = set()
     longest = 0
     waiting = [content]

@@ -1,13 +1,13 @@
-"""The limits of an execution, as docs/spec/limits.md gives them. Those of values stand with the values."""
+"""Limits of an execution, from docs/spec/limits.md. Limits of values are defined with the values."""
 
 from __future__ import annotations
 
 from typing import Final
 
 DEFAULT_FUEL: Final = 10_000_000
-"""What an execution may spend where nobody says how much."""
+"""Fuel units of an execution by default."""
 MAX_FUEL: Final = 2**63 - 1
-UNITS_A_LOOK: Final = 1_024
-"""So many units are spent between two looks at the clock."""
+UNITS_PER_CLOCK_CHECK: Final = 1_024
+"""Fuel units between two checks of the clock."""
 MAX_CALL_DEPTH: Final = 32
-"""So many nodes may call each other in a row."""
+"""Maximum depth of nested node calls."""

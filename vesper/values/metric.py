@@ -1,4 +1,4 @@
-"""What the generated table of metrics is made of."""
+"""Row type of the generated table of metrics."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
+    """Declaration of one metric."""
+
     name: str
     kind: str
     unit: str

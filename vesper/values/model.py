@@ -1,7 +1,7 @@
-"""The value model of docs/spec/values.md: which Python object is which value, and its one text.
+"""The value model of docs/spec/values.md: the Python object and the text of each value.
 
-In: objects that a caller, a node or an engine gives. Out: values in their Python form, or the kind of problem.
-Nothing here calls a method that a caller's subclass could have overridden.
+Takes objects from a caller, a node or an engine and returns values in their Python form, or the kind of problem.
+SAFETY: no method that a caller's subclass may override is called.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from vesper.values.times import (
     parse_date,
     parse_duration,
     parse_timestamp,
-    shifted,
+    shift,
     timestamp_text,
 )
 from vesper.values.types import (
@@ -57,7 +57,7 @@ from vesper.values.types import (
     is_key,
 )
 
-# What is defined elsewhere and belongs to the value model: everybody takes it from here.
+# Names of the value model that are defined in other modules and exported here.
 __all__ = [
     "MAX_DIGITS", "MAX_SCALE", "Json", "Problem", "ProblemKind", "ValueProblem", "decimal_text", "is_a",
     "normal_decimal", "parse_decimal",
@@ -70,14 +70,14 @@ MAX_TEXT = 10_000_000
 MAX_BYTES = 10_000_000
 
 Key: TypeAlias = bool | int | str | bytes | date
-"""A `datetime` is a `date` to Python; the values of one collection are all of one type."""
+"""Python object of a map key or set member. A `datetime` is a `date` to Python; one collection has one type."""
 Scalar: TypeAlias = bool | int | Decimal | float | str | bytes | date | timedelta | Json
 Value: TypeAlias = "Scalar | list[Value] | frozenset[Key] | dict[Key, Value] | dict[str, Value] | None"
 JsonForm: TypeAlias = "bool | int | str | list[JsonForm] | dict[str, JsonForm] | None"
 
 
 def accept(type_: Type, given: object) -> Scalar:
-    """The value of a scalar type that a caller's object stands for, or a problem."""
+    """Return the scalar value for a caller's object, or raise `ValueProblem`."""
     if type_ == DECIMAL:
         return _accept_decimal(given)
     if type_ == INTEGER:
@@ -156,7 +156,7 @@ def _accept_bytes(given: object) -> bytes:
     elif is_a(given, memoryview):
         try:
             found = given.tobytes()
-        except ValueError:  # it has been released
+        except ValueError:  # the memoryview was released
             raise ValueProblem(ProblemKind.MALFORMED) from None
     elif is_a(given, str):
         found = parse_base64(str.__str__(given))
@@ -168,12 +168,12 @@ def _accept_bytes(given: object) -> bytes:
 
 
 def parse_base64(text: str) -> bytes:
-    """Exactly what `base64_text` writes."""
+    """Decode exactly the texts that `base64_text` writes."""
     try:
         found = binascii.a2b_base64(text.encode("ascii"))
     except (UnicodeEncodeError, binascii.Error):
         raise ValueProblem(ProblemKind.MALFORMED) from None
-    # SEMANTICS: Python's decoder skips what is no base64 and lets bits that are left over be anything.
+    # SEMANTICS: Python's decoder skips invalid characters and ignores leftover bits.
     if base64_text(found) != text:
         raise ValueProblem(ProblemKind.MALFORMED)
     return found
@@ -205,28 +205,28 @@ def _accept_time(type_: Type, given: object) -> date | timedelta:
 
 
 def _moment(given: datetime) -> datetime:
-    """An aware `datetime` with its offset applied; only its time zone is asked, and that must be."""
+    """Return an aware `datetime` in UTC. Only its time zone object is called."""
     offset = datetime.utcoffset(given)
     if offset is None:
         raise ValueProblem(ProblemKind.MALFORMED)
     year, month, day = (_field(date, name, given) for name in ("year", "month", "day"))
     time = [_field(datetime, name, given) for name in ("hour", "minute", "second", "microsecond")]
-    return shifted(datetime(year, month, day, time[0], time[1], time[2], time[3], UTC), -offset)
+    return shift(datetime(year, month, day, time[0], time[1], time[2], time[3], UTC), -offset)
 
 
 def _field(kind: type, name: str, of: object) -> int:
-    """A field as the base type has it, whatever a subclass calls by that name."""
+    """Return a field as the base type defines it, ignoring overrides of subclasses."""
     found: int = vars(kind)[name].__get__(of)
     return found
 
 
 def sorted_map(type_: MapOf, entries: Mapping[Key, Value]) -> dict[Key, Value]:
-    """A map with its keys in the order of the specification."""
+    """Return a map with its keys in the order of the specification."""
     return {key: entries[key] for key in in_order(type_.key, entries)}
 
 
 def in_order(type_: Type, keys: Iterable[Key]) -> list[Key]:
-    """Keys of a map or members of a set, of this type, in the order of the specification."""
+    """Return map keys or set members of this type in the order of the specification."""
     assert is_key(type_)
     if isinstance(type_, Enum):
         present = set(keys)
@@ -235,12 +235,12 @@ def in_order(type_: Type, keys: Iterable[Key]) -> list[Key]:
 
 
 def _order(member: Key) -> Any:
-    """The keys of one collection are all of one type, and Python compares those as the language does."""
+    """Return the sort key: Python orders the keys of one type as the language does."""
     return member
 
 
 def scalar_text(value: Scalar) -> str:
-    """The text of a value that is no collection, as the JSON form has it."""
+    """Return the text of a scalar, as in the JSON form."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -265,7 +265,7 @@ def scalar_text(value: Scalar) -> str:
 
 
 def to_json(type_: Type, value: Value) -> JsonForm:
-    """The JSON form of a value as the IR writes it: maps are arrays of pairs, floats and json are texts."""
+    """Return the JSON form of the IR. Maps are arrays of pairs, floats and json are texts."""
     match type_, value:
         case OptionalOf(inner), _:
             return None if value is None else to_json(inner, value)
@@ -283,7 +283,7 @@ def to_json(type_: Type, value: Value) -> JsonForm:
 
 
 def from_json(type_: Type, form: object) -> Value:
-    """The value that a JSON form spells; only the canonical form is taken."""
+    """Return the value of a JSON form; forms that are not canonical are rejected."""
     value = _from_json(type_, form)
     if to_json(type_, value) != form:
         raise ValueProblem(ProblemKind.MALFORMED)
@@ -315,20 +315,21 @@ def _from_json(type_: Type, form: object) -> Value:
 
 
 _OF_TEXT = (DECIMAL, FLOAT, JSON)
-"""Types whose form in the IR is a text, though a caller may give another object."""
+"""Types whose IR form is a text, although callers may give other objects."""
 
 
 def accept_key(type_: Type, given: object) -> Key:
+    """Return the map key or set member for a caller's object, or raise `ValueProblem`."""
     key = accept(type_, given)
     assert isinstance(key, Key), f"no key is a {type_}"
     return key
 
 
 def plain(value: Value) -> Value:
-    """A value of an execution as a caller gets it: a json inside it becomes plain objects, all else is as it is."""
+    """Return a value as a caller receives it. A json becomes plain objects; everything else is unchanged."""
     match value:
         case Json():
-            return plain_json(value)  # type: ignore[return-value]  # of the forms that other values have, too
+            return plain_json(value)  # type: ignore[return-value]  # of the forms that other values have
         case list():
             return [plain(item) for item in value]
         case dict():
@@ -338,22 +339,22 @@ def plain(value: Value) -> Value:
 
 
 _BY_EQUALITY = frozenset({bool, int, str, bytes, date, timedelta, type(None)})
-"""Where two of one type that are equal have one text."""
+"""Types whose equal values have equal texts."""
 
 
 def same(left: object, right: object) -> bool:
-    """True when two values are indistinguishable: of one type, equal, and of the same text."""
+    """Return whether two values are indistinguishable: same type, equal, and same text."""
     kind = type(left)
     if kind is not type(right):
         return False
-    # By the exact type, and the most frequent ones first: a verifier asks this some thousand times for each input.
+    # Tests exact types, frequent ones first: the verifier calls this thousands of times per input.
     if kind in _BY_EQUALITY:
         return left == right
     if kind is Decimal:
-        # `str` of a decimal is quicker to write than its text, and has all of it.
+        # `str` of a decimal is faster than its text, and as exact.
         return str(left) == str(right) or decimal_text(left) == decimal_text(right)  # type: ignore[arg-type]
     if kind is float:
-        # Not equality: two engines that both answer NaN agree, and one that answers -0.0 does not agree with 0.0.
+        # SEMANTICS: two NaN agree, and -0.0 does not agree with 0.0.
         return bool(left == right and left) or float_text(left) == float_text(right)  # type: ignore[arg-type]
     if kind is dict:
         return _same_entries(left, right)  # type: ignore[arg-type]
@@ -377,7 +378,7 @@ def same(left: object, right: object) -> bool:
 
 
 def _same_entries(left: dict[Any, Any], right: dict[Any, Any]) -> bool:
-    """In the same order, too."""
+    """Compare entries and their order."""
     if len(left) != len(right):
         return False
     for (key, value), (other, others) in zip(left.items(), right.items(), strict=True):
@@ -396,11 +397,11 @@ def _same_items(left: list[Any], right: list[Any]) -> bool:
 
 
 def show(value: object) -> str:
-    """A value as a person reads it in a message."""
+    """Return a value as text for messages."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Decimal):
-        # A caller's own Decimal may have a huge exponent: writing that out would take all the memory there is.
+        # A caller's Decimal may have a huge exponent, whose plain notation would exhaust memory.
         is_plain = value.is_finite() and abs(value.adjusted()) <= 2 * MAX_DIGITS
         return decimal_text(value) if is_plain else str(value)
     match value:
@@ -411,24 +412,24 @@ def show(value: object) -> str:
         case float() | bytes() | datetime() | date() | timedelta() | Json():
             return f'"{base64_text(value)}"' if isinstance(value, bytes) else scalar_text(value)
         case list() | tuple():
-            return f"[{_shown(value)}]"
+            return f"[{_show_items(value)}]"
         case frozenset() | set():
-            return f"{{{_shown(sorted(value, key=str))}}}"
+            return f"{{{_show_items(sorted(value, key=str))}}}"
         case dict():
-            entries = [f"{key}: {show(each)}" for key, each in islice(value.items(), _SHOWN)]
-            return f"{{{', '.join(entries)}{', …' if len(value) > _SHOWN else ''}}}"
+            entries = [f"{key}: {show(each)}" for key, each in islice(value.items(), _MAX_SHOWN_ITEMS)]
+            return f"{{{', '.join(entries)}{', …' if len(value) > _MAX_SHOWN_ITEMS else ''}}}"
         case _:
             return repr(value)
 
 
-_SHOWN = 8
+_MAX_SHOWN_ITEMS = 8
 
 
-def _shown(items: Sequence[object]) -> str:
-    """The first few of many."""
-    return ", ".join(show(each) for each in items[:_SHOWN]) + (", …" if len(items) > _SHOWN else "")
+def _show_items(items: Sequence[object]) -> str:
+    """Return the first items as text, with `…` for the rest."""
+    return ", ".join(show(each) for each in items[:_MAX_SHOWN_ITEMS]) + (", …" if len(items) > _MAX_SHOWN_ITEMS else "")
 
 
 def printable(text: str) -> str:
-    """A text on one line, with nothing in it that a terminal would act on."""
+    """Return a text on one line with control characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)

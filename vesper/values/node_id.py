@@ -1,4 +1,4 @@
-"""The id of a node: a name and a version, `payment_decision_v1`."""
+"""Ids of nodes: a name and a version, such as `payment_decision_v1`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ _NODE_ID = re.compile(r"(?P<name>[a-z][a-z0-9_]*)_v(?P<version>[1-9][0-9]*)", re
 
 
 def split_node_id(text: str) -> tuple[str, int] | None:
-    """The name and the version of an id; None for what is no id."""
+    """Return the name and version of an id; None for other texts."""
     match = _NODE_ID.fullmatch(text) if len(text) <= MAX_NAME else None
     return None if match is None else (match["name"], int(match["version"]))

@@ -1,4 +1,4 @@
-"""Decimals and floats as text, both ways: docs/spec/values.md and docs/spec/numbers.md."""
+"""Decimals and floats as text, in both directions: docs/spec/values.md and docs/spec/numbers.md."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from vesper.values.problem import ProblemKind, ValueProblem
 MAX_DIGITS = 1000
 MAX_SCALE = 1000
 
-# The caller's context decides neither what can be read nor what an error is.
+# Own context, so that the caller's context affects neither parsing nor errors.
 _READING = Context(traps=[InvalidOperation])
 _DECIMAL_TEXT = re.compile(r"[+-]?(?P<mantissa>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?")
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def parse_decimal(text: str) -> Decimal:
-    """The decimal that this text spells, within the limits, with scale ≥ 0 and no negative zero."""
+    """Return the decimal of a text, within the limits. It has scale ≥ 0 and no negative zero."""
     match = _DECIMAL_TEXT.fullmatch(text)
     if match is None:
         raise ValueProblem(ProblemKind.MALFORMED)
     digits = match["mantissa"].replace(".", "").lstrip("0")
-    if len(digits) > MAX_DIGITS:  # an exponent never makes a coefficient shorter
+    if len(digits) > MAX_DIGITS:  # an exponent never shortens a coefficient
         raise ValueProblem(ProblemKind.OUT_OF_RANGE)
     try:
         return normal_decimal(Decimal(text, _READING))
     except InvalidOperation:
-        # An exponent past what `decimal` itself can hold; only zero survives a huge positive one.
+        # The exponent exceeds the limits of `decimal`; with a huge positive one only zero is valid.
         if digits or match["exponent"].startswith("-"):
             raise ValueProblem(ProblemKind.OUT_OF_RANGE) from None
         return Decimal(0)
 
 
 def normal_decimal(number: Decimal) -> Decimal:
-    """The same number with scale ≥ 0 and no negative zero, or a problem where it is over a limit."""
+    """Return the number with scale ≥ 0 and no negative zero. Raises a problem beyond the limits."""
     sign, digits, exponent = Decimal.as_tuple(number)
     if not isinstance(exponent, int):
         raise ValueProblem(ProblemKind.MALFORMED)
@@ -54,20 +54,23 @@ def normal_decimal(number: Decimal) -> Decimal:
 
 
 def decimal_of_integer(number: int) -> Decimal:
-    """An integer of any size as a decimal, or a problem where it has too many digits."""
-    # 1,000 digits need at most 3,322 bits; checked first because making digits of a huge integer takes quadratic time.
+    """Return an integer as a decimal. Raises a problem where it has too many digits."""
+    # 1,000 digits need at most 3,322 bits. Checked first, because converting a huge integer takes quadratic time.
     if number.bit_length() > 3322:
         raise ValueProblem(ProblemKind.OUT_OF_RANGE)
     return normal_decimal(Decimal(number))
 
 
 def decimal_text(number: Decimal) -> str:
-    """Plain notation with exactly *scale* places. Says `-0` if it is given one: that would be a bug to see."""
+    """Return plain notation with exactly *scale* places.
+
+    A negative zero shows as `-0`, so that the defect is visible.
+    """
     return format(number, "f")
 
 
 def parse_float(text: str) -> float:
-    """The float nearest to what this text spells; an infinity past the largest one."""
+    """Return the float nearest to the number of a text; infinity beyond the largest float."""
     if text in _NOT_FINITE:
         return _NOT_FINITE[text]
     if _DECIMAL_TEXT.fullmatch(text) is None:
@@ -76,7 +79,7 @@ def parse_float(text: str) -> float:
 
 
 def finite_float(text: str) -> float:
-    """The same for a number that somebody wrote down: one past the largest float is out of range."""
+    """Return the float of a written number. Beyond the largest float it is out of range."""
     number = parse_float(text)
     if math.isinf(number) and text not in _NOT_FINITE:
         raise ValueProblem(ProblemKind.OUT_OF_RANGE)
@@ -84,10 +87,10 @@ def finite_float(text: str) -> float:
 
 
 def float_text(number: float) -> str:
-    """The shortest digits that read back as the same float."""
+    """Return the shortest digits that read back as the same float."""
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):
         return "Infinity" if number > 0 else "-Infinity"
-    # SEMANTICS: the text of the specification is what Python writes.
+    # SEMANTICS: Python's repr is the text that the specification defines.
     return float.__repr__(number)

@@ -1,11 +1,11 @@
-"""The shape of the generated tables: one row an operation, one level an operator precedence."""
+"""Row types of the generated tables of operations and operator precedence."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class OpSpec:
-    """What everybody but the two kernels knows about an operation. Types are text, as `Type.parse` reads it."""
+    """Declaration of an operation, without its kernels. Types are texts that `declared_type` reads."""
 
     name: str
     type_params: tuple[tuple[str, str], ...]
@@ -15,20 +15,20 @@ class OpSpec:
     effects: str
     operator: str | None
     function: str | None = None
-    """The short name by which expressions call it; overloads share one and differ in the types of their arguments."""
+    """Short name in expressions. Overloads share one and differ in argument types."""
     defaults: tuple[tuple[str, str], ...] = ()
-    """Trailing parameters that a call may leave out, each with the JSON text of its value."""
+    """Trailing parameters that a call may omit, each with the JSON text of its value."""
     literals: tuple[str, ...] = ()
-    """Parameters whose argument must be a literal, because it is read when the node is checked."""
+    """Parameters whose argument must be a literal, because it is read at check time."""
     form: str | None = None
-    """Of an operation that computes something for each item: the kind of `for` that it is in the IR."""
+    """Kind of `for` in the IR, for an operation that is evaluated for each item."""
     call: str | None = None
-    """Of a form: how it is written."""
+    """Notation of a form in expressions."""
     status: str = "implemented"
 
     @property
     def is_implemented(self) -> bool:
-        """False for what the specification has and no engine has yet; a node that uses it is refused by name."""
+        """False for an operation that is specified and that no engine has. Nodes that use it are rejected."""
         return self.status == "implemented"
 
     @property
@@ -46,7 +46,7 @@ class OpSpec:
 
 @dataclass(frozen=True, slots=True)
 class OperatorLevel:
-    """Operators that bind equally tight; `associates` is left, none or prefix."""
+    """Operators of equal precedence; `associates` is left, right, none or prefix."""
 
     operators: tuple[str, ...]
     associates: str

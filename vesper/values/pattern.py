@@ -1,7 +1,7 @@
-"""What a regular expression of docs/spec/regex.md says, as a tree; `pattern_parser` reads it.
+"""Syntax tree of a regular expression (docs/spec/regex.md); `pattern_parser` builds it.
 
-The front end parses a pattern to refuse it where it is written, the kernels to run it. What both must know of a tree
-is here: whether a part can match nothing, and how many instructions it counts for.
+The front end parses a pattern to validate it, the kernels to run it. This module has what both need: whether a part can
+match the empty text, and its number of instructions.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ CATEGORIES = (
     "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po",
     "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co", "Cn",
 )  # fmt: skip
-"""The general categories of Unicode; the first letter alone stands for all that begin with it."""
+"""General categories of Unicode. The first letter alone selects every category that begins with it."""
 
 
 class PatternProblem(Exception):
-    """What is wrong with a pattern, and which of its code points it is about."""
+    """A fault of a pattern, and the code points that it concerns."""
 
     def __init__(self, problem: str, start: int, end: int) -> None:
         super().__init__(problem)
@@ -34,7 +34,7 @@ class PatternProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Code points from the first to the last, both included; one of a literal is a range of one."""
+    """Code points from first to last, inclusive; a literal is a range of one."""
 
     first: int
     last: int
@@ -42,7 +42,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Escape:
-    """`\\d`, `\\w`, `\\s` under that letter; a category under its name; `negated` for the capital letter."""
+    r"""`\d`, `\w`, `\s` by letter, or a category by name; `negated` for the capital letter."""
 
     name: str
     negated: bool
@@ -50,7 +50,7 @@ class Escape:
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """One code point: a literal, `[…]`, or an escape on its own."""
+    """A single code point: a literal, `[…]`, or an escape."""
 
     items: tuple[Range | Escape, ...]
     negated: bool = False
@@ -58,54 +58,64 @@ class Class:
 
 @dataclass(frozen=True, slots=True)
 class AnyPoint:
-    """The point `.`; whether it takes a newline is the pattern's flag."""
+    """The point `.`; a flag of the pattern decides whether it matches a newline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """`^`, `$`, `b`, `B`."""
+    """`^`, `$`, `b` or `B`."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    items: tuple[Part, ...]
+    """Parts that match one after the other."""
+
+    items: tuple[PatternPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Alternation:
-    options: tuple[Part, ...]
+    """Alternatives, the preferred one first."""
+
+    options: tuple[PatternPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
+    """A capturing group."""
+
     number: int
-    content: Part
+    content: PatternPart
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    content: Part
+    """A repetition between `least` and `most` times."""
+
+    content: PatternPart
     least: int
     most: int | None
-    """None for `x*` and `x+`, which have no last round; `x{3,}` is `x{3}` and `x*`."""
+    """None for `x*` and `x+`, which are unbounded; `x{3,}` is `x{3}` followed by `x*`."""
     is_greedy: bool
 
 
-Part: TypeAlias = Class | AnyPoint | Anchor | Sequence | Alternation | Group | Repeat
+PatternPart: TypeAlias = Class | AnyPoint | Anchor | Sequence | Alternation | Group | Repeat
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    root: Part
+    """A parsed pattern with its flags."""
+
+    root: PatternPart
     group_count: int
     ignores_case: bool
     takes_newlines: bool
 
 
-def can_be_empty(part: Part) -> bool:
-    """True for a part that can match without taking a code point."""
+def can_be_empty(part: PatternPart) -> bool:
+    """Return whether a part can match the empty text."""
     match part:
         case Class() | AnyPoint():
             return False
@@ -121,8 +131,8 @@ def can_be_empty(part: Part) -> bool:
             return least == 0 or can_be_empty(content)
 
 
-def instructions(part: Part) -> int:
-    """How many instructions a part counts for. The limit is on this number, whatever program an engine makes."""
+def instructions(part: PatternPart) -> int:
+    """Return the number of instructions of a part. The limit applies to it in every engine."""
     match part:
         case Class() | AnyPoint() | Anchor():
             return 1

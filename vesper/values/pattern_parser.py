@@ -1,5 +1,4 @@
-"""Text of a pattern to its tree. What is not in the grammar of docs/spec/regex.md is a `PatternProblem` that says
-what is not there, and where."""
+"""Parser from the text of a pattern to its tree. Raises `PatternProblem` outside the grammar of docs/spec/regex.md."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ from vesper.values.pattern import (
     Class,
     Escape,
     Group,
-    Part,
     Pattern,
+    PatternPart,
     PatternProblem,
     Range,
     Repeat,
@@ -37,14 +36,14 @@ _CONTROL_ESCAPES = {"t": 0x09, "n": 0x0A, "v": 0x0B, "f": 0x0C, "r": 0x0D}
 _CATEGORIES = frozenset({*CATEGORIES, *(name[0] for name in CATEGORIES)})
 _SURROGATES = range(0xD800, 0xE000)
 _LAST_CODE_POINT = 0x10FFFF
-_NOT_THERE = {
+_UNSUPPORTED_GROUPS = {
     "(?=": "is no look-ahead", "(?!": "is no look-ahead", "(?<=": "is no look-behind", "(?<!": "is no look-behind",
     "(?<": "are no named groups", "(?P": "are no named groups", "(?'": "are no named groups",
     "(?>": "are no atomic groups", "(?#": "are no comments", "(?(": "are no conditions", "(?|": "are no branch resets",
 }  # fmt: skip
-"""What `(?…` begins elsewhere; a longer beginning stands before a shorter one."""
+"""Extensions of other dialects by their prefix; longer prefixes come first."""
 
-_ESCAPES_NOT_THERE = {
+_UNSUPPORTED_ESCAPES = {
     "A": "`\\A`: the start of the text is `^`", "Z": "`\\Z`: the end of the text is `$`",
     "z": "`\\z`: the end of the text is `$`", "k": "back-reference", "g": "back-reference", "h": "`\\h`",
     "R": "`\\R`", "X": "`\\X`", "K": "`\\K`", "Q": "`\\Q`", "E": "`\\E`", "G": "`\\G`", "N": "`\\N`",
@@ -52,14 +51,14 @@ _ESCAPES_NOT_THERE = {
 
 
 def parse_pattern(text: str) -> Pattern:
-    """The tree of a pattern within all limits."""
+    """Return the tree of a pattern within all limits, or raise `PatternProblem`."""
     if len(text) > MAX_CODE_POINTS:
         raise PatternProblem(f"it has more than {MAX_CODE_POINTS:,} code points", 0, len(text))
     return _Parser(text).pattern()
 
 
 class _Parser:
-    """One method for each rule of the grammar; `at` is the next code point to read."""
+    """Recursive-descent parser with one method per grammar rule; `_at` is the next code point."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -71,7 +70,7 @@ class _Parser:
 
     @property
     def _next(self) -> str:
-        """The next code point; nothing at the end."""
+        """Return the next code point; empty at the end."""
         return self._text[self._at : self._at + 1]
 
     def _take(self, expected: str) -> bool:
@@ -107,30 +106,30 @@ class _Parser:
         self._at = 2
         flags = self._take_while("is")
         if len(set(flags)) < len(flags):
-            self._refuse("a flag stands here twice", 2)
+            self._refuse("a flag is given twice", 2)
         if not self._take(")"):
             self._refuse("the flags are `i` and `s`, ended by `)`", self._at)
         return flags
 
-    def _alternation(self) -> Part:
+    def _alternation(self) -> PatternPart:
         options = [self._sequence()]
         while self._take("|"):
             options.append(self._sequence())
         return options[0] if len(options) == 1 else Alternation(tuple(options))
 
-    def _sequence(self) -> Part:
-        items: list[Part] = []
+    def _sequence(self) -> PatternPart:
+        items: list[PatternPart] = []
         while self._next not in ("", "|", ")"):
             items.append(self._item())
         return items[0] if len(items) == 1 else Sequence(tuple(items))
 
-    def _item(self) -> Part:
+    def _item(self) -> PatternPart:
         start = self._at
         if self._next in _REPEATS:
             self._refuse(f"there is nothing for `{self._next}` to repeat", start, start + 1)
         anchor = self._anchor()
         if anchor is None:
-            return self._repeated(self._atom(), start)
+            return self._repeat(self._atom(), start)
         if self._next and self._next in _REPEATS:
             self._refuse("an anchor cannot be repeated", start, self._at + 1)
         return anchor
@@ -143,7 +142,7 @@ class _Parser:
 
     # -- repetition -------------------------------------------------------------------------------
 
-    def _repeated(self, content: Part, start: int) -> Part:
+    def _repeat(self, content: PatternPart, start: int) -> PatternPart:
         at = self._at
         counts = self._counts()
         if counts is None:
@@ -155,7 +154,7 @@ class _Parser:
         if self._next and self._next in _REPEATS:
             self._refuse("a repetition cannot be repeated; put it in `(?:…)`", at, self._at + 1)
         if most is None and can_be_empty(content):
-            self._refuse("what is repeated without end can match the empty string", start)
+            self._refuse("an unbounded repetition can match the empty string", start)
         if most is None and self._text[at] == "{" and least > 0:
             rest = Repeat(content, 0, None, is_greedy)
             return Sequence((Repeat(content, least, least, is_greedy), rest))
@@ -192,7 +191,7 @@ class _Parser:
 
     # -- atoms ------------------------------------------------------------------------------------
 
-    def _atom(self) -> Part:
+    def _atom(self) -> PatternPart:
         start, character = self._at, self._next
         match character:
             case "(":
@@ -211,7 +210,7 @@ class _Parser:
                 self._at += 1
                 return Class((Range(ord(character), ord(character)),))
 
-    def _bracket(self) -> Part:
+    def _bracket(self) -> PatternPart:
         start = self._at
         self._levels += 1
         if self._levels > MAX_LEVELS:
@@ -234,12 +233,12 @@ class _Parser:
         start = self._at
         if not self._text.startswith("(?", start):
             return
-        for beginning, missing in _NOT_THERE.items():
+        for beginning, missing in _UNSUPPORTED_GROUPS.items():
             if self._text.startswith(beginning, start):
                 self._refuse(f"there {missing}", start, start + len(beginning))
         if self._text[start + 2 : start + 3] in ("i", "s"):
-            self._refuse("flags stand only at the very start", start, start + 3)
-        self._refuse("after `(?` only `:` can stand here", start, min(start + 3, len(self._text)))
+            self._refuse("flags are allowed only at the very start", start, start + 3)
+        self._refuse("after `(?` only `:` is allowed here", start, min(start + 3, len(self._text)))
 
     def _escape(self) -> Range | Escape:
         start = self._at
@@ -278,14 +277,14 @@ class _Parser:
             self._refuse("there is no back-reference", start)
         if "!" <= letter <= "~" and not letter.isalnum():
             return ord(letter)
-        missing = _ESCAPES_NOT_THERE.get(letter, f"escape `\\{letter}`")
+        missing = _UNSUPPORTED_ESCAPES.get(letter, f"escape `\\{letter}`")
         self._refuse(f"there is no {missing}", start)
 
     def _two_digits(self, start: int) -> int:
         digits = self._text[self._at : self._at + 2]
         self._at += len(digits)
         if len(digits) < 2 or not set(digits) <= set(_HEX_DIGITS):
-            self._refuse("after `\\x` stand two hexadecimal digits", start)
+            self._refuse("after `\\x` come two hexadecimal digits", start)
         return int(digits, 16)
 
     def _braced_digits(self, start: int) -> int:
@@ -316,7 +315,7 @@ class _Parser:
     def _class_item(self, first: int) -> Range | Escape:
         start = self._at
         item = self._class_character(first)
-        # A hyphen before the closing bracket is the last item and makes no range.
+        # A hyphen before the closing bracket is the last item and forms no range.
         is_range = self._next == "-" and self._text[self._at + 1 : self._at + 2] not in ("]", "")
         if not is_range:
             return item
@@ -331,7 +330,7 @@ class _Parser:
         return Range(item.first, last.last)
 
     def _class_character(self, first: int) -> Range | Escape:
-        """One code point or escape of a class; `first` is where the first one stands."""
+        """Parse one code point or escape of a class. `first` is the offset of the first item."""
         start, character = self._at, self._next
         if character == "\\":
             if self._text[start + 1 : start + 2] in ("b", "B"):

@@ -1,4 +1,4 @@
-"""Why a text or an object is no value of its type: the closed list of docs/spec/values.md."""
+"""Kinds of problems of invalid values: the closed list of docs/spec/values.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class ProblemKind(StrEnum):
-    """Why an input does not fit. The order is the specification's: of several kinds the first counts."""
+    """Kind of an input problem, in the specification's order; of several kinds the first counts."""
 
     MISSING = "missing"
     UNKNOWN = "unknown"
@@ -21,12 +21,14 @@ class ProblemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
+    """A problem of one input, with its path."""
+
     path: str
     kind: ProblemKind
 
 
 class ValueProblem(Exception):
-    """Raised by what reads one value; carries only the kind, the caller knows the path."""
+    """Raised by readers of single values. Carries only the kind, since the caller knows the path."""
 
     def __init__(self, kind: ProblemKind) -> None:
         super().__init__(kind.value)

@@ -1,4 +1,4 @@
-"""Dates, timestamps and durations as text, both ways: the grammars of docs/spec/time.md and no others."""
+"""Dates, timestamps and durations as text, in both directions, by the grammars of docs/spec/time.md."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _SHORT = re.compile(
 )
 _MICROSECONDS = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
 _MAX_COUNT_DIGITS = 18
-"""The longest duration has as many microseconds; a count of more digits is over the limit in every unit."""
+"""Digits of the longest duration in microseconds. A longer count exceeds the limit in every unit."""
 
 
 def parse_date(text: str) -> date:
+    """Return the date of a text, or raise `ValueProblem`."""
     match = _DATE.fullmatch(text)
     if match is None:
         raise ValueProblem(ProblemKind.MALFORMED)
@@ -42,7 +43,7 @@ def date_text(day: date) -> str:
 
 
 def parse_timestamp(text: str) -> datetime:
-    """The moment in UTC; a problem `out_of_range` where its offset takes it out of the years."""
+    """Return the moment in UTC; `out_of_range` where the offset leaves the years 1 to 9999."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise ValueProblem(ProblemKind.MALFORMED)
@@ -58,11 +59,11 @@ def parse_timestamp(text: str) -> datetime:
     except ValueError:
         raise ValueProblem(ProblemKind.MALFORMED) from None
     offset = timedelta(hours=offset_hours, minutes=offset_minutes)
-    return shifted(moment, offset if match[6] == "-" else -offset)
+    return shift(moment, offset if match[6] == "-" else -offset)
 
 
-def shifted(moment: datetime, by: timedelta) -> datetime:
-    """The moment a duration later; out of range past the years 1 to 9999."""
+def shift(moment: datetime, by: timedelta) -> datetime:
+    """Return the moment a duration later; `out_of_range` outside the years 1 to 9999."""
     try:
         return moment + by
     except OverflowError:
@@ -75,7 +76,7 @@ def timestamp_text(moment: datetime) -> str:
 
 
 def parse_duration(text: str) -> timedelta:
-    """The length of time; a problem `out_of_range` over the limit, which takes no longer to find in a long text."""
+    """Return the duration; `out_of_range` over the limit, found without converting long digit strings."""
     unsigned = text[1:] if text[:1] in ("+", "-") else text
     iso = _ISO.fullmatch(unsigned)
     match = iso or _SHORT.fullmatch(unsigned)
@@ -84,7 +85,7 @@ def parse_duration(text: str) -> timedelta:
     parts = match.groupdict()
     total = int((parts["f"] or "").ljust(6, "0"))
     for unit, size in _MICROSECONDS.items():
-        # SEMANTICS: CPython refuses to read integers of many digits, zeros in front included.
+        # SEMANTICS: CPython rejects integers of many digits, including leading zeros.
         digits = (parts.get(unit) or "").lstrip("0")
         if len(digits) > _MAX_COUNT_DIGITS:
             raise ValueProblem(ProblemKind.OUT_OF_RANGE)

@@ -1,7 +1,7 @@
-"""The types of the language as values: equality, text, and what fits where.
+"""Types of the language as Python values: equality, text, and matching.
 
-A type is written as text in three places: in nodes, in `schemas/ops` and in messages. `str(type)` is that text. The
-front end has its own parser for nodes, because there every part needs a span; the one here reads the declarations.
+Types are texts in nodes, in `schemas/ops` and in messages; `str(type)` is that text. The front end has its own parser
+for nodes, because it needs spans; the parser here reads declarations.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Primitive:
-    """INVARIANT: there is one of each name, below. So two are equal only if they are one object, which is asked
-    thousands of times of every node."""
+    """A built-in type without parts.
+
+    INVARIANT: one object exists per name, so equality is identity, which is tested thousands of times per node.
+    """
 
     name: str
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _primitive, (self.name,)  # a copy is the same one
+        return _primitive, (self.name,)  # a copy is the same object
 
     def __str__(self) -> str:
         return self.name
@@ -29,6 +31,8 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True)
 class Enum:
+    """An enum by its members, in declared order."""
+
     members: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -62,7 +66,7 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class OptionalOf:
-    """The only type that has null. INVARIANT: never of another optional."""
+    """The only type with null. INVARIANT: never nested in another optional."""
 
     inner: Type
 
@@ -72,9 +76,9 @@ class OptionalOf:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Named fields in declared order. Structural: two records with the same fields are the same type.
+    """Named fields in declared order. Structural: records with equal fields are the same type.
 
-    `name` is how messages call a record that a node declares; it takes no part in equality.
+    `name` is the declared name for messages; it takes no part in equality.
     """
 
     fields: tuple[tuple[str, Type], ...]
@@ -105,7 +109,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """What a binder of a declared operation computes for each item; never the type of a value."""
+    """The function that a form evaluates for each item; never the type of a value."""
 
     parameters: tuple[Type, ...]
     result: Type
@@ -127,7 +131,7 @@ DATE = Primitive("date")
 DURATION = Primitive("duration")
 JSON = Primitive("json")
 NULL = Primitive("null")
-"""The type of the literal `null` alone; it fits every optional and nothing else."""
+"""Type of the literal `null` only; it fits every optional and nothing else."""
 
 PRIMITIVES: Mapping[str, Primitive] = {
     each.name: each for each in (BOOLEAN, INTEGER, DECIMAL, FLOAT, STRING, BYTES, TIMESTAMP, DATE, DURATION, JSON)
@@ -140,23 +144,23 @@ def _primitive(name: str) -> Primitive:
 
 _KEYS = (STRING, INTEGER, BOOLEAN, DATE, TIMESTAMP, BYTES)
 KEY_TYPES = "string, integer, boolean, date, timestamp, bytes or an enum"
-"""The same for messages."""
+"""Text of the key types, for messages."""
 _ORDERED = (STRING, INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, DURATION, BOOLEAN, BYTES)
 _NUMBERS = (INTEGER, DECIMAL, FLOAT)
 
 
 def is_key(type_: Type) -> bool:
-    """True for the types of map keys and set elements: those with one obvious equality and order."""
+    """Return whether the type can be a map key or set element. Such types have exact equality and order."""
     return type_ in _KEYS or isinstance(type_, Enum)
 
 
 def is_ordered(type_: Type) -> bool:
-    """True for the types whose values can be sorted; `<` itself exists for fewer."""
+    """Return whether values of the type can be sorted; `<` is defined for fewer types."""
     return type_ in _ORDERED or isinstance(type_, Enum)
 
 
 def fits_bound(type_: Type, bound: str) -> bool:
-    """True when the type may stand for a type parameter with this bound."""
+    """Return whether the type may replace a type parameter with this bound."""
     match bound:
         case "key":
             return is_key(type_)
@@ -169,7 +173,7 @@ def fits_bound(type_: Type, bound: str) -> bool:
         case "record":
             return isinstance(type_, Record)
         case "any":
-            return type_ != NULL  # which is the type of a literal alone, until its place says another
+            return type_ != NULL  # NULL is the type of a literal without context
         case _:
             raise ValueError(f"no bound is called `{bound}`")
 
@@ -179,12 +183,12 @@ def without_null(type_: Type) -> Type:
 
 
 def optional(type_: Type) -> Type:
-    """The type with null; one that has it already stays as it is."""
+    """Return the type with null; an optional is returned unchanged."""
     return type_ if isinstance(type_, OptionalOf) else OptionalOf(type_)
 
 
 def is_changeable(type_: Type) -> bool:
-    """True for a type whose values are Python objects that can be changed."""
+    """Return whether values of the type are mutable Python objects."""
     match type_:
         case ArrayOf() | MapOf() | Record():
             return True
@@ -195,7 +199,7 @@ def is_changeable(type_: Type) -> bool:
 
 
 def mentions(type_: Type, part: Type) -> bool:
-    """True for a type whose values may have one of another type inside."""
+    """Return whether values of the type may contain a value of another type."""
     match type_:
         case OptionalOf(inner) | ArrayOf(inner) | SetOf(inner):
             return mentions(inner, part)
@@ -214,9 +218,9 @@ _WORD = re.compile(r"""\s*(->|[A-Za-z_][A-Za-z0-9_]*|'[^']*'|"[^"]*"|[<>\[\](){}
 
 @cache
 def declared_type(text: str) -> Type:
-    """The type that the text of a declaration means; a single word that is no type is a type parameter.
+    """Return the type of a declaration text. A single word that is no type is a type parameter.
 
-    It reads what `type_text` writes, too.
+    Also reads the texts of `type_text`.
     """
     words = _WORD.findall(text)
     type_, rest = _read(tuple(words))
@@ -226,7 +230,7 @@ def declared_type(text: str) -> Type:
 
 
 def type_text(type_: Type) -> str:
-    """A type in full, as a node writes it: records by their fields, members that are no words in quotes."""
+    """Return a type in full, as a node writes it. Records are written by fields, unusual members in quotes."""
     match type_:
         case Enum(members):
             return f"enum[{', '.join(map(_member_text, members))}]"
@@ -266,11 +270,11 @@ def _read(words: tuple[str, ...]) -> tuple[Type, tuple[str, ...]]:
         return Function(parameters, result), rest
     if head in ("array", "set", "map", "optional"):
         inner, rest = _read_list(rest[1:], ">")
-        return _applied(head, inner), rest[1:]
+        return _apply(head, inner), rest[1:]
     return PRIMITIVES.get(head, Parameter(head)), rest
 
 
-def _applied(head: str, inner: tuple[Type, ...]) -> Type:
+def _apply(head: str, inner: tuple[Type, ...]) -> Type:
     match head, inner:
         case "array", (element,):
             return ArrayOf(element)
@@ -294,7 +298,7 @@ def _read_list(words: tuple[str, ...], end: str) -> tuple[tuple[Type, ...], tupl
 
 
 def _read_record(words: tuple[str, ...]) -> tuple[Type, tuple[str, ...]]:
-    """`key: K, value: V}`; what stands after it is left."""
+    """Read `key: K, value: V}` and return the remaining words."""
     fields: list[tuple[str, Type]] = []
     while words[0] != "}":
         name = words[0]
@@ -310,11 +314,11 @@ def _read_names(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def match_declared(pattern: Type, actual: Type, bindings: dict[str, Type]) -> bool:
-    """Match a type against a declared one, filling in type parameters as it goes.
+    """Match a type against a declared one and bind its type parameters.
 
     `match_declared(declared_type("set<T>"), SetOf(STRING), {})` is true and binds `T` to string.
     """
-    if type(pattern) is Primitive:  # most are
+    if type(pattern) is Primitive:  # the common case
         return pattern is actual or pattern == actual
     match pattern, actual:
         case Parameter(name), _:
@@ -332,7 +336,7 @@ def match_declared(pattern: Type, actual: Type, bindings: dict[str, Type]) -> bo
 
 
 def substitute(pattern: Type, bindings: Mapping[str, Type]) -> Type:
-    """A declared type once its type parameters are known."""
+    """Return a declared type with its type parameters replaced."""
     match pattern:
         case Parameter(name):
             return bindings[name]

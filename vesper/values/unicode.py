@@ -1,6 +1,6 @@
-"""Unicode 15.0.0, whatever version the host carries: case, case folding, general categories.
+"""Unicode 15.0.0, independent of the host's version: case, case folding, general categories.
 
-The tables are texts that a generator wrote; each is read when it is first asked for.
+The generated tables are texts; each is parsed on first use.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ UNASSIGNED = "Cn"
 
 
 def lower(text: str) -> str:
-    """Each code point in its full lower-case form, by itself."""
+    """Return each code point's full lower-case form, without context rules."""
     return text.lower() if text.isascii() else text.translate(_mapping(tables.LOWER))
 
 
 def upper(text: str) -> str:
-    """Each code point in its full upper-case form, by itself."""
+    """Return each code point's full upper-case form, without context rules."""
     return text.upper() if text.isascii() else text.translate(_mapping(tables.UPPER))
 
 
 def fold(code_point: int) -> int:
-    """The simple case folding of a code point."""
+    """Return the simple case folding of a code point."""
     return _folding().get(code_point, code_point)
 
 
-def folded_from(first: int, last: int) -> list[int]:
-    """What those of these code points fold to that do not fold to themselves, both ends included."""
+def foldings_in_range(first: int, last: int) -> list[int]:
+    """Return the foldings of the code points of a range (inclusive) that differ from themselves."""
     starts = _folding_starts()
     return [_folding()[start] for start in starts[bisect_left(starts, first) : bisect_right(starts, last)]]
 
 
 def category(code_point: int) -> str:
-    """The general category."""
+    """Return the general category of a code point."""
     starts, runs = _categories()
     position = bisect_right(starts, code_point) - 1
     if position < 0:
@@ -45,15 +45,18 @@ def category(code_point: int) -> str:
 
 
 def is_printable(character: str) -> bool:
-    """What can be shown as it is: no control, format, private or unassigned character, no white space but U+0020."""
-    # SEMANTICS: `str.isprintable` asks the host's tables, and what is generated may not depend on the Python that does.
+    """Return whether a character can be displayed.
+
+    Controls, formats, private and unassigned ones and spaces but U+0020 cannot.
+    """
+    # SEMANTICS: `str.isprintable` uses the host's tables, on which generated code must not depend.
     if character.isascii():
         return character.isprintable()
     return category(ord(character))[0] not in "CZ"
 
 
 def is_white_space(code_point: int) -> bool:
-    """The property White_Space."""
+    """Return whether the code point has the property White_Space."""
     return any(first <= code_point <= last for first, last in _white_space())
 
 
@@ -65,7 +68,7 @@ def _white_space() -> tuple[tuple[int, int], ...]:
 
 @cache
 def _categories() -> tuple[list[int], list[tuple[int, str]]]:
-    """Where each run of one category starts, and beside it where it ends and what it is."""
+    """Return the start of each run of one category, and its end with the category."""
     rows = [line.split() for line in tables.CATEGORIES.splitlines()]
     return [int(first, 16) for first, _, _ in rows], [(int(last, 16), name) for _, last, name in rows]
 

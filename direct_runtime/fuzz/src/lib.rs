@@ -1,9 +1,9 @@
-//! What the fuzz targets share: random numbers, damage that JSON text survives, and values of any type.
+//! Shared code of the fuzz targets: random numbers, mutation of JSON text, sample values.
 
-pub mod damage;
+pub mod mutation;
 pub mod sample;
 
-/// A small generator; what is drawn depends on the seed alone, so that a finding can be repeated.
+/// Small generator of random numbers. Its output depends on the seed alone, so that a finding can be repeated.
 #[derive(Debug)]
 pub struct Random(u64);
 
@@ -12,7 +12,7 @@ impl Random {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// From the bytes of an input: other bytes, other values.
+    /// Creates a generator from the bytes of an input.
     pub fn of(bytes: &[u8]) -> Self {
         let step = |state: u64, byte: &u8| (state ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         Self::new(bytes.iter().fold(0xcbf2_9ce4_8422_2325, step))
@@ -25,7 +25,7 @@ impl Random {
         self.0
     }
 
-    /// Below the bound, which is not 0.
+    /// Returns a number below the bound, which must not be 0.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "the rest is smaller than the bound"
@@ -34,7 +34,7 @@ impl Random {
         ((self.next() >> 8) % bound as u64) as usize
     }
 
-    /// One of several, which are not none.
+    /// Returns one of several items; there must be at least one.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }

@@ -1,4 +1,4 @@
-//! Values of any type, plain ones and those at the limits, all of them small.
+//! Small sample values of any type, common ones and those at limits.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ const FLOATS: &[f64] = &[
     0.1,
 ];
 
-/// Some value of a type.
+/// Returns a random value of a type.
 pub fn sample(ty: &Type, random: &mut Random) -> Value {
     match ty {
         Type::Boolean => Value::Boolean(random.below(2) == 0),
@@ -106,7 +106,7 @@ fn decimal(random: &mut Random) -> Decimal {
     Decimal::parse(random.pick::<&str>(DECIMALS)).unwrap_or_else(|_| Decimal::from(3))
 }
 
-/// Distinct keys of a type.
+/// Returns distinct keys of a type.
 fn keys(of: &Type, random: &mut Random) -> Vec<OwnedKey> {
     let drawn = (0..random.below(4)).filter_map(|_| sample(of, random).to_key());
     let mut keys: Vec<OwnedKey> = drawn.collect();

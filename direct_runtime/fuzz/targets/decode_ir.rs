@@ -1,16 +1,16 @@
-//! IR bytes to a running node: decode, verify, link, compile, and a few runs on inputs of the right types.
+//! Fuzz target for documents: decode, verify, link, compile and execute.
 //!
-//! The first line of an input is the document, the others are those of nodes that it may call. What is no well-formed
-//! document is refused; what loads must run without a panic and without a fault of the engine, and come to the same
-//! kind of end whether it is traced or not.
+//! The first line of an input is the document, the others are documents of nodes that it may call. Inputs have the
+//! declared types. A document that is not well formed is rejected. One that loads must execute without a panic or
+//! engine fault, and have the same kind of outcome traced and untraced.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_crossover, fuzz_mutator, fuzz_target, fuzzer_mutate};
-use vesper_fuzz::{Random, damage, sample::sample};
+use vesper_fuzz::{Random, mutation, sample::sample};
 use vesper_interp::{Advanced, Completion, Limits, Outcome, Program};
 use vesper_ir::{FailureCode, Value};
 
-/// Small, so that a loop that was made long ends soon.
+/// Fuel limit, small so that a long loop ends early.
 const FUEL: u64 = 2_000;
 const ROUNDS: usize = 3;
 const REQUESTS: usize = 20;
@@ -27,8 +27,8 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     let mut random = Random::of(data);
     for _ in 0..ROUNDS {
         let seed = random.next();
-        let traced = end(&program, seed, true);
-        let plain = end(&program, seed, false);
+        let traced = outcome_kind(&program, seed, true);
+        let plain = outcome_kind(&program, seed, false);
         assert_eq!(traced, plain, "a trace changes how an execution ends");
     }
     if !program.asks() {
@@ -46,8 +46,8 @@ fn limits() -> Limits {
     }
 }
 
-/// How an execution on inputs drawn from this seed ends, in a word and the number of its requests.
-fn end(program: &Program, seed: u64, is_traced: bool) -> (String, usize) {
+/// Executes a program on inputs drawn from the seed. Returns the kind of its outcome and the number of its requests.
+fn outcome_kind(program: &Program, seed: u64, is_traced: bool) -> (String, usize) {
     let mut random = Random::new(seed);
     let inputs: Vec<Value> = program
         .node()
@@ -63,7 +63,7 @@ fn end(program: &Program, seed: u64, is_traced: bool) -> (String, usize) {
     let mut requests = 0;
     loop {
         let request = match advanced {
-            Advanced::Done(outcome, _) => return (word(&outcome), requests),
+            Advanced::Done(outcome, _) => return (outcome_word(&outcome), requests),
             Advanced::Blocked(_) if requests == REQUESTS => return ("left waiting".to_owned(), requests),
             Advanced::Blocked(request) => request,
         };
@@ -80,7 +80,7 @@ fn end(program: &Program, seed: u64, is_traced: bool) -> (String, usize) {
     }
 }
 
-fn word(outcome: &Outcome) -> String {
+fn outcome_word(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Returned(_) => "returned".to_owned(),
         Outcome::DeclaredError(_) => "declared error".to_owned(),
@@ -93,11 +93,11 @@ fn word(outcome: &Outcome) -> String {
 }
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    damage::mutate(data, size, max_size, seed, fuzzer_mutate)
+    mutation::mutate(data, size, max_size, seed, fuzzer_mutate)
 });
 
 fuzz_crossover!(|data1: &[u8], data2: &[u8], out: &mut [u8], seed: u32| {
-    let text = damage::crossed(data1, data2, &mut Random::new(u64::from(seed)));
+    let text = mutation::cross(data1, data2, &mut Random::new(u64::from(seed)));
     let size = text.len().min(out.len());
     out[..size].copy_from_slice(&text[..size]);
     size

@@ -1,11 +1,11 @@
-//! Values in and out: a type and a JSON text to a node that gives back its input.
+//! Fuzz target for input and output values of a node that returns its input.
 //!
-//! The first line of an input is the type as the IR writes it, the rest the JSON text of the inputs. Whatever they are,
-//! there is an outcome; and a value that came out in its canonical form comes out the same when it goes in again.
+//! The first line of an input is the type as the IR writes it, the rest the JSON text of the inputs. Every input has an
+//! outcome, and a returned value in canonical form is returned unchanged when it is the next input.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_crossover, fuzz_mutator, fuzz_target, fuzzer_mutate};
-use vesper_fuzz::{Random, damage};
+use vesper_fuzz::{Random, mutation};
 use vesper_interp::{Limits, Program};
 use vesper_ir::{Decimal, base64, float, time};
 
@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let first = program.run_json(inputs, None, Limits::default());
-    let Some(value) = returned(&first) else {
+    let Some(value) = returned_value(&first) else {
         assert!(
             first.starts_with("{\"at\":null,\"code\":\"bad_input\""),
             "an input was neither taken nor refused: {first}"
@@ -30,14 +30,14 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(first, again, "a value that came out does not go in again");
 });
 
-/// The value that a node gave back.
-fn returned(outcome: &str) -> Option<&str> {
+/// Extracts the value that a node returned.
+fn returned_value(outcome: &str) -> Option<&str> {
     outcome
         .strip_prefix("{\"kind\":\"returned\",\"value\":{\"result\":")?
         .strip_suffix("}}")
 }
 
-/// A node that gives back its one input, of this type.
+/// Builds a node that returns its one input of this type.
 fn identity(ty: &[u8]) -> Vec<u8> {
     let before = br#"{"ir_version":2,"semantics":{"audit":"none","body":[{"return":{"success":[{"name":"result","value":0}]}}],"calls":[],"capabilities":{"denied":[],"required":[]},"constants":[],"constraints":[],"expressions":[{"input":"x"}],"inputs":[{"name":"x","type":"#;
     let between = br#"}],"invariants":[],"machines":[],"node_id":"small_v1","outputs":{"error":[],"success":[{"name":"result","type":"#;
@@ -45,7 +45,7 @@ fn identity(ty: &[u8]) -> Vec<u8> {
     [&before[..], ty, between, ty, after].concat()
 }
 
-/// Texts of scalars: what is read is written so that it is read as the same.
+/// Checks that formatting and parsing a scalar returns the same value.
 fn scalars(text: &str) {
     if let Ok(number) = Decimal::parse(text) {
         let shown = number.to_string();
@@ -58,7 +58,7 @@ fn scalars(text: &str) {
     if let Some(number) = float::parse(text) {
         let shown = float::text(number);
         let again = float::parse(&shown)
-            .or_else(|| float::named(&shown))
+            .or_else(|| float::parse_named(&shown))
             .expect("a float reads what it writes");
         assert!(float::is_identical(number, again), "{text}: {shown}");
     }
@@ -74,11 +74,11 @@ fn scalars(text: &str) {
 }
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    damage::mutate(data, size, max_size, seed, fuzzer_mutate)
+    mutation::mutate(data, size, max_size, seed, fuzzer_mutate)
 });
 
 fuzz_crossover!(|data1: &[u8], data2: &[u8], out: &mut [u8], seed: u32| {
-    let text = damage::crossed(data1, data2, &mut Random::new(u64::from(seed)));
+    let text = mutation::cross(data1, data2, &mut Random::new(u64::from(seed)));
     let size = text.len().min(out.len());
     out[..size].copy_from_slice(&text[..size]);
     size

@@ -60,7 +60,7 @@ def alike(node: Compiled, program: DirectProgram, given: dict[str, Any]) -> None
     assert repr(program.call(given)) == repr(expected), given
     assert repr(ordinary(program, given)) == repr(expected), given
     answer = json.loads(program.run_json(json.dumps(given, default=str).encode()))
-    many = program.way_in_for_many(ended)
+    many = program.fast_entry_for_many(ended)
     assert many is not None
     (one,) = many([given])
     if isinstance(expected, Returned):
@@ -223,7 +223,7 @@ def test_an_interrupt_stops_a_long_run() -> None:
 def test_many_calls_in_one_let_others_run_though_they_are_few() -> None:
     """Less than a thousand, each of some ten thousand rounds: nobody waits for all of them."""
     program = ENGINE.load(NUMERIC)
-    many = program.way_in_for_many(ended)
+    many = program.fast_entry_for_many(ended)
     assert many is not None
     given: list[dict[str, Any]] = [{"seed": 42, "n": 10_000} for _ in range(1_000)]
     for _ in range(ROUNDS):

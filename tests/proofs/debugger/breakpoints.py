@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -84,7 +85,7 @@ def _campaign(wanted: int | None) -> int:
         f"{len(caught)} of {len(names)} faults show in a case of a node, at {len(steps)} steps; {len(mistaken)} wrong"
     )
     if wanted is None:
-        from tests.proofs.robustness.proof import PROOFS, engine_hash, whole_hash, write_json
+        from tests.proofs.robustness.proof import engine_hash, whole_hash, write_proof
 
         document = {
             "source_hash": whole_hash(),
@@ -94,9 +95,10 @@ def _campaign(wanted: int | None) -> int:
             "steps": len(steps),
             "wrong": sorted(mistaken),
             "seconds": round(time.monotonic() - begun),
-            "stopped": {name: f"{found.node} at {found.at}: {found.what}" for name, found in caught.items()},
+            "by_difference": dict(Counter(found.what for found in caught.values())),
         }
-        write_json(PROOFS / "breakpoints.json", document)
+        stopped = {name: f"{found.node} at {found.at}: {found.what}" for name, found in caught.items()}
+        write_proof("breakpoints", document, {**document, "stopped": stopped})
     return 1 if mistaken or len(caught) < min(20, wanted or 20) else 0
 
 

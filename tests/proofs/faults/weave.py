@@ -155,7 +155,7 @@ def _hooks(kinds: Mapping[str, str]) -> tuple[dict[str, str], list[Hook]]:
         Hook("Cargo.toml", rust["profile.toml"]),
         Hook("crates/vesper-ir/src/lib.rs", "pub mod fault;\n", after="pub mod effect;\n"),
         Hook("crates/vesper-jit/tests/programs.rs", rust["jit_test.rs"]),
-        Hook("crates/vesper-py/src/lib.rs", "mod selection;\n", after="mod shapes;\n"),
+        Hook("crates/vesper-py/src/lib.rs", "mod selection;\n", after="mod routing;\n"),
         Hook("crates/vesper-py/src/lib.rs", exported, after="mod _direct {\n"),
     ]
     return files, hooks

@@ -27,7 +27,7 @@ import sysconfig
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
@@ -41,12 +41,12 @@ if "--inside" not in sys.argv:  # there PYTHONPATH names the copy of the package
 from tests.proofs.faults.weave import weave  # noqa: E402  # after the path is set
 from tests.proofs.robustness.proof import (  # noqa: E402  # after the path is set
     LANGUAGE,
-    PROOFS,
     STATE,
     hash_of,
     read_json,
     rust_sources,
     write_json,
+    write_proof,
 )
 
 if TYPE_CHECKING:
@@ -394,6 +394,11 @@ def settled(
     return results
 
 
+def digest_of_names(names: Iterable[str]) -> str:
+    """Return a hash of the names of faults: the committed summary does not list them."""
+    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()
+
+
 def report(state: Result, known: Mapping[str, str], is_whole: bool) -> int:
     results = {name: state["results"][name] for name in known}
     explained = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))
@@ -414,6 +419,7 @@ def report(state: Result, known: Mapping[str, str], is_whole: bool) -> int:
     proof = {
         **state["identity"],
         "faults": len(results),
+        "faults_digest": digest_of_names(results),
         "kinds": dict(sorted(Counter(known.values()).items())),
         "places": dict(sorted(Counter(name.partition(".")[0] for name in known).items())),
         "equivalent": {name: equivalent[name] for name in survivors if name in equivalent},
@@ -424,11 +430,10 @@ def report(state: Result, known: Mapping[str, str], is_whole: bool) -> int:
         "share": round(share, 4),
         "survivors": {name: reasons.get(name, "") for name in survivors if name not in equivalent},
         "elapsed_seconds": state["elapsed_seconds"],
-        "results": results,
     }
     if is_whole and not wrong:
-        write_json(PROOFS / f"{NAME}.json", proof)
-    print(json.dumps({key: value for key, value in proof.items() if key != "results"}, indent=2))
+        write_proof(NAME, proof, {**proof, "results": results})
+    print(json.dumps(proof, indent=2))
     for line in wrong:
         print(line, file=sys.stderr)
     return 1 if wrong else 0

@@ -12,9 +12,9 @@ WHEEL = [
     "vesper/py.typed",
     "vesper/cli/main.py",
     "vesper/codegen/templates.py",
-    "vesper-0.2.0.dist-info/METADATA",
-    "vesper-0.2.0.dist-info/entry_points.txt",
-    "vesper-0.2.0.dist-info/licenses/LICENSE",
+    "vesper-0.3.0.dist-info/METADATA",
+    "vesper-0.3.0.dist-info/entry_points.txt",
+    "vesper-0.3.0.dist-info/licenses/LICENSE",
 ]
 SDIST = [
     "pyproject.toml",

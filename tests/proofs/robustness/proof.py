@@ -82,8 +82,51 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
     """Replace a file as a whole, so that a campaign that is killed leaves the old one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_suffix(".new")
-    scratch.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+    scratch.write_text(compact_json(value), encoding="utf-8")
     scratch.replace(path)
+
+
+def write_proof(name: str, summary: dict[str, Any], raw: dict[str, Any] | None = None) -> None:
+    """Write the committed summary of a proof, and its raw results into the ignored folder."""
+    if raw is not None:
+        write_json(STATE / name / "raw.json", raw)
+    write_json(PROOFS / f"{name}.json", summary)
+
+
+def compact_json(value: object, width: int = 180) -> str:
+    """Return JSON in which every part that fits the width takes one line. A committed summary has few lines."""
+    return "\n".join(_lines("", value, "", width)) + "\n"
+
+
+def _lines(head: str, value: object, indent: str, width: int) -> list[str]:
+    text = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict | list) or not value or len(indent + head + text) < width:
+        return [indent + head + text]
+    members = (
+        [(json.dumps(key, ensure_ascii=False) + ": ", each) for key, each in value.items()]
+        if isinstance(value, dict)
+        else [("", each) for each in value]
+    )
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    inner = indent + "  "
+    if indent and not any(isinstance(each, dict) for _, each in members):
+        body = _filled([name + json.dumps(each, ensure_ascii=False) for name, each in members], inner, width)
+    else:
+        parts = [_lines(name, each, inner, width) for name, each in members]
+        body = [line for part in parts[:-1] for line in (*part[:-1], part[-1] + ",")] + parts[-1]
+    return [indent + head + opening, *body, indent + closing]
+
+
+def _filled(members: list[str], indent: str, width: int) -> list[str]:
+    """Return lines of as many members each as the width holds."""
+    lines = [indent + members[0]]
+    for member in members[1:]:
+        if len(lines[-1]) + len(member) + 3 < width:
+            lines[-1] += f", {member}"
+        else:
+            lines[-1] += ","
+            lines.append(indent + member)
+    return lines
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

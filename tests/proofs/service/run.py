@@ -12,7 +12,7 @@ canary's share, direct_only) is told beside it.
 
 What was loaded is left to itself by Python's collector (`gc.freeze`), as in a service that looks after its slowest
 requests: to look through it takes a tenth of a second, in which no thread runs, and whichever side that falls on has
-its 99th percentile from it (docs/how-to/move-a-node-over.md).
+its 99th percentile from it (docs/how-to/roll-out-a-node.md).
 
 Half of what one core can do is a rate at which Python alone keeps one core busy for half of the time. It is not half of
 what one thread gets through that has nobody beside it: a request then costs two thirds of what it does where threads
@@ -47,7 +47,7 @@ from typing import Any
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
 
-from tests.proofs.robustness.proof import PROOFS, engine_hash, whole_hash, write_json  # noqa: E402
+from tests.proofs.robustness.proof import engine_hash, whole_hash, write_proof  # noqa: E402
 from tests.proofs.service.measured import Measured, Turn, compared, is_decided, quantile  # noqa: E402
 from tests.proofs.service.planted import lied, lied_about  # noqa: E402
 from tests.support.web import FakeStripeProcess  # noqa: E402
@@ -551,8 +551,47 @@ def main() -> None:
     for line in over_the_bar(found) if not options.sample else ():  # one round says nothing of times
         print(line)
     if not options.sample and not problems:
-        write_json(PROOFS / f"{NAME}.json", found)
+        write_proof(NAME, summary_of(found), found)
     sys.exit(bool(problems))
+
+
+_SUMMARISED = {
+    "requests": "requests",
+    "rate": "rate",
+    "followed_share": "followed",
+    "by_python_p50_of_all": "python_p50",
+    "by_python_p99_of_all": "python_p99",
+    "by_python_p99_of_all_from_to": "interval",
+    "by_direct_p99_of_all": "direct_p99",
+}
+"""Figures of a mode in the summary, by their names there; percentiles are ratios to Python alone. A run with wrong
+answers writes no summary."""
+
+
+def summary_of(found: dict[str, Any]) -> dict[str, Any]:
+    """Return counts, ratios to Python alone and kinds of divergence: one line per mode."""
+    modes = {
+        name: {
+            mode: {short: each[key] for key, short in _SUMMARISED.items() if key in each}
+            for mode, each in found[name].items()
+        }
+        for name in ("in_process", "clean")
+    }
+    charges = ("charged_more_than_once", "paid_without_charge", "charged_without_being_paid")
+    return {
+        **{key: found[key] for key in ("source_hash", "engine_hash", "orders", "elapsed_seconds")},
+        **modes,
+        "with_faults": {key: found[key] for key in ("rate", "orders_with_faults", "paid", *charges)},
+        "faulty": {
+            mode: {key: each[key] for key in ("requests", "wrong_answers", "planted", "falls", "p99_us")}
+            for mode, each in found["faulty"].items()
+        },
+        "cases": [
+            {key: each[key] for key in ("kind", "where", "count", "size_before", "size") if key in each}
+            for each in found["cases"].values()
+        ],
+        "memory_mib": found["memory_mib"],
+    }
 
 
 def _in_memory() -> str | None:

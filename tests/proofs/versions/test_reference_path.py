@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.nodes import compiled, small_node, worked_nodes
-from vesper.codegen.layout.python_expression import string_literal
+from vesper.codegen.layout.python_expression import write_string
 from vesper.codegen.module import generate_module
-from vesper.codegen.statements import comment
+from vesper.codegen.statements import write_comment
 from vesper.engines.engine import run_observed
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
@@ -36,8 +36,8 @@ from vesper.verify.inputs.responses import run_case
 )
 def test_generated_text_does_not_depend_on_the_hosts_unicode(character: str, is_shown: bool) -> None:
     assert is_printable(character) is is_shown
-    assert (character in string_literal(character)) is is_shown
-    shown = comment(character).comment
+    assert (character in write_string(character)) is is_shown
+    shown = write_comment(character).comment
     assert shown is not None
     assert (character in shown.value) is is_shown
 

@@ -305,7 +305,7 @@ def _watched(node: vesper.Node, threads: list[int]) -> Any:
 
     class Watched:
         _is_short = node._is_short
-        _is_hosted = False
+        _entries = node._entries
 
         def __call__(self, *given: Any, **inputs: Any) -> Any:
             threads.append(threading.get_ident())

@@ -115,7 +115,7 @@ def test_a_job_that_was_stopped_goes_on(folder: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(job, "ROWS_A_PART", 30)
     stopped = run("--batch", path, "-o", out)
     assert stopped.exit_code == 1
-    assert "--resume goes on" in stopped.output
+    assert "--resume continues" in stopped.output
     assert not out.exists()
     assert written == ["000000.parquet", "000001.parquet"]
     monkeypatch.setattr(job, "write_part", original)
@@ -123,7 +123,7 @@ def test_a_job_that_was_stopped_goes_on(folder: Path, monkeypatch: pytest.Monkey
     assert other.exit_code == 1
     assert "its options differ" in other.output
     resumed = run("--batch", path, "-o", out, "--resume")
-    assert "100 rows (60 of them before)" in resumed.output
+    assert "100 rows (60 of them earlier)" in resumed.output
     node = vesper.load("payment_decision", nodes=NODES, engine="interp")
     assert_same_as_calls(node, given, parquet.read_table(out))
 
@@ -144,16 +144,16 @@ def _stop(*_: object) -> None:
 @pytest.mark.parametrize(
     "words,said",
     [
-        (["--batch", "-", "-o", "x.csv"], "`-` is none"),
-        (["--batch", "x.csv", "-o", "-"], "`-` is none"),
+        (["--batch", "-", "-o", "x.csv"], "replace `-` by a file name"),
+        (["--batch", "x.csv", "-o", "-"], "replace `-` by a file name"),
         (["--batch", "x.csv"], "needs -o OUT"),
         (["--batch", "x.csv", "-o", "x.csv"], "name another one"),
-        (["--batch", "x.csv", "-o", "y.csv", "-i", "amount=1"], "--batch does not go with --input"),
+        (["--batch", "x.csv", "-o", "y.csv", "-i", "amount=1"], "--batch cannot be combined with --input"),
         (["--batch", "x.csv", "-o", "y.csv", "--engine", "python"], "runs on the direct engine"),
-        (["--batch", "x.csv", "-o", "y.csv", "--decimals", "many"], "a number of digits"),
+        (["--batch", "x.csv", "-o", "y.csv", "--decimals", "many"], "a number of decimal places"),
         (["--batch", "x.csv", "-o", "y.csv", "--decimals", "39"], "from 0 to 38"),
         (["--batch", "x.csv", "-o", "y.csv", "--keep", "id", "--keep", "id"], "--keep id is given twice"),
-        (["-o", "y.csv"], "--output is for --batch"),
+        (["-o", "y.csv"], "--output requires --batch"),
     ],
     ids=["stdin", "stdout", "no-out", "same", "input", "engine", "decimals", "many-decimals", "keep", "no-batch"],
 )

@@ -17,7 +17,7 @@ import pytest
 import vesper
 from tests.unit.api.given import ASKING
 from tests.unit.batch.given import NODES, TYPES, assert_same_as_calls, echo, given_rows, orders, payments, written
-from vesper.batch.table import MOST_THREADS
+from vesper.batch.table import MAX_THREADS
 from vesper.cli.run.command import command as run_command
 
 
@@ -297,7 +297,7 @@ def test_kept_columns_come_first_and_unread(payment: vesper.Node) -> None:
 def test_the_command_takes_as_many_threads_as_a_batch() -> None:
     [option] = [each for each in run_command.params if each.name == "threads"]
     assert isinstance(option.type, click.IntRange)
-    assert (option.type.min, option.type.max) == (1, MOST_THREADS)
+    assert (option.type.min, option.type.max) == (1, MAX_THREADS)
 
 
 def test_words_that_mean_nothing_are_refused(payment: vesper.Node) -> None:

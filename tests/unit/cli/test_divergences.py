@@ -39,7 +39,7 @@ from vesper.migration.stores.store import Batch, Happened, NodeKey, Store, open_
 NOON = 1_794_744_000_000_000
 """2026-11-15 12:00:00Z."""
 MINUTE = 60_000_000
-PAGE = ROOT / "docs" / "how-to" / "look-at-divergences.md"
+PAGE = ROOT / "docs" / "how-to" / "investigate-divergences.md"
 STORE = ".vesper/migration.db"
 KEY = NodeKey("payment_decision_v1", "5b1f6e0a9c3d47e2a1b0c9d8e7f60514")
 SECRET = "ann@example.com"
@@ -138,7 +138,7 @@ def as_json(*arguments: str) -> Any:
 def test_looking_creates_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "vesper.toml").write_text("", encoding="utf-8")
-    assert "nothing has been routed yet" in said("list").stderr
+    assert "no node has been routed yet" in said("list").stderr
     assert as_json("list") == []
     for arguments in (["list", "--store", "sqlite:other.db"], ["show", "0"], ["close", "0", "--why", "x"]):
         assert "there is no store at" in said(*arguments, code=1).stderr
@@ -153,7 +153,7 @@ def test_a_list(store: Store) -> None:
     (listed,) = as_json("list", "--node", "payment_decision")
     assert (listed["count"], listed["first"][:16], listed["last"][:16]) == (2, "2026-11-15T12:00", "2026-11-15T12:01")
     assert listed["is_current"]
-    assert "knows no node `refund`" in said("list", "--node", "refund", code=1).stderr
+    assert "has no node `refund`" in said("list", "--node", "refund", code=1).stderr
 
 
 def test_older_epochs_and_closed_ones_are_listed_when_asked_for(store: Store) -> None:
@@ -164,21 +164,21 @@ def test_older_epochs_and_closed_ones_are_listed_when_asked_for(store: Store) ->
     batch = Batch("worker", 1, (Happened(Diverged(note.name, "0" * 16), replace(found, fingerprint="0" * 16)),))
     ledger.apply(store, newer, batch, Settings(), later)
     assert [each["fingerprint"] for each in as_json("list")] == ["0" * 16]
-    assert "1 divergence of older epochs of these nodes never closed; --all shows" in said("list").stdout
+    assert "1 divergence of older epochs still open; --all shows" in said("list").stdout
     assert {each["fingerprint"]: each["is_current"] for each in as_json("list", "--all")} == {
         fingerprint: False,
         "0" * 16: True,
     }
     said("close", "000", "--why", "looked at")
-    assert "no divergence is open\n" in said("list").stdout
+    assert "no open divergences\n" in said("list").stdout
     assert as_json("list") == []
     assert {each["status"] for each in as_json("list", "--all")} == {"open", "closed"}
 
 
 def test_a_store_without_any_says_so(store: Store) -> None:
     ledger.apply(store, KEY, Batch("worker", 1), Settings(), NOON)
-    assert said("list").stdout == "no divergence is open\n"
-    assert said("list", "--all").stdout == "there is no divergence, open or closed\n"
+    assert said("list").stdout == "no open divergences\n"
+    assert said("list", "--all").stdout == "no divergences\n"
 
 
 def test_a_divergence_is_found_by_its_beginning(store: Store) -> None:
@@ -192,7 +192,7 @@ def test_a_divergence_is_found_by_its_beginning(store: Store) -> None:
     assert fingerprint in stderr
     assert other in stderr
     assert "the store has no divergence `zz`; `vesper divergences list --all`" in said("show", "zz", code=1).stderr
-    assert "cannot be the fingerprint" in said("show", "", code=1).stderr
+    assert "is not a fingerprint" in said("show", "", code=1).stderr
     assert "no divergence" in said("show", fingerprint, "--epoch", "999", code=1).stderr
 
 
@@ -211,14 +211,14 @@ def test_a_damaged_divergence_is_said_and_hides_no_other(store: Store) -> None:
     fingerprint = fill(store)
     store.transact(KEY, lambda transaction: transaction.put_divergence("0" * 16, '{"format": 2}'))
     listed = said("list", code=1)
-    assert "that cannot be read: a divergence of another version" in listed.stderr
+    assert "payment_decision_v1: a divergence of another version" in listed.stderr
     assert fingerprint in listed.stdout
     assert fingerprint in said("list", "--format", "json", code=1).stdout
     assert said("show", fingerprint).stdout.startswith(f"divergence {fingerprint}")
-    assert "lists those there are (1 more cannot be read)" in said("show", "0000", code=1).stderr
+    assert "lists all (1 more are unreadable)" in said("show", "0000", code=1).stderr
     closed = said("close", "--all", "payment_decision", "--why", "mended")
     assert closed.stdout.startswith(f"closed: {fingerprint}")
-    assert "it stays as it is" in closed.stderr
+    assert "it is not changed" in closed.stderr
     assert said("list", code=1).stdout == ""
 
 
@@ -267,7 +267,7 @@ def test_what_differs_from_an_adopted_function_is_shrunk_by_asking_it(
     report = Disagreement(difference, PathNote(told.path, (), "returned"), told.fingerprint, transcript, told.outcome)
     found = divergence_of(report, node(), False, NOON, ("__main__:asks_more", "interp"))
     put(store, KEY, happened_of(report, found))
-    hint = f"`vesper divergences shrink {found.fingerprint} --against MODULE:FUNCTION` makes the smallest case of it"
+    hint = f"`vesper divergences shrink {found.fingerprint} --against MODULE:FUNCTION` shrinks it to the smallest case"
     assert hint in said("show", found.fingerprint).stdout
     assert "--against MODULE:FUNCTION names the function" in said("shrink", found.fingerprint, code=1).stderr
     name = "tests.unit.cli.test_divergences:asks_more"
@@ -283,7 +283,7 @@ def test_what_differs_from_an_adopted_function_is_shrunk_by_asking_it(
 
 def test_a_function_has_no_part_in_what_differs_between_engines(store: Store) -> None:
     done = said("shrink", fill(store), "--against", "tests.unit.cli.test_divergences:asks_more", code=2)
-    assert "--against is of an adopted function, and here python and interp differ" in done.stderr
+    assert "--against applies to an adopted function; here python and direct differ" in done.stderr
 
 
 def test_an_engine_that_is_right_is_said(store: Store, tmp_path: Path) -> None:
@@ -301,8 +301,8 @@ def test_a_node_that_means_something_else_now(
     before = path.read_text(encoding="utf-8")
     path.write_text(before.replace("0.029", "0.028"), encoding="utf-8")
     stderr = said("shrink", fingerprint, code=1).stderr
-    assert "means something else than the node on which the engines differed" in stderr
-    assert "--node-file names the node as it was" in stderr
+    assert "has changed since the divergence" in stderr
+    assert "name the former file with --node-file" in stderr
     (tmp_path / "old.vsp").write_text(before, encoding="utf-8")
     assert as_json("shrink", fingerprint, "--node-file", "old.vsp")["inputs"]["amount"] == "101"
     path.unlink()
@@ -319,7 +319,7 @@ def test_a_fault_is_shown_shrunk_and_closed(store: Store, wrong: Callable[[DoneL
     put(store, KEY, Happened(EngineFaulted("engine"), found))
     assert as_json("shrink", found.fingerprint)["inputs"] == {"flagged": True}
     closed = said("close", found.fingerprint, "--why", "mended").stdout
-    assert "the node is latched in python_only; `vesper migrate resume payment_decision_v1`" in closed
+    assert "the node is latched in python_only; release it with `vesper migrate resume payment_decision_v1`" in closed
 
 
 def test_noise_is_listed_and_closed_and_cannot_be_shrunk(store: Store) -> None:
@@ -365,12 +365,12 @@ def test_a_sensitive_execution_is_read_in_the_journal_when_asked_for(
     wrong(charges_more)
     shown = said("show", found.fingerprint)
     assert "the node is sensitive, and the journal has them" in shown.stdout
-    assert " --reveal` makes the smallest case of it" in shown.stdout
+    assert " --reveal` shrinks it to the smallest case" in shown.stdout
     assert execution in shown.stdout
     refused = said("shrink", found.fingerprint, code=1)
     assert "--reveal reads them" in refused.stderr
     small = said("shrink", found.fingerprint, "--reveal")
-    assert "not saved: the node is sensitive; --save says where" in small.stdout
+    assert "not saved: the node is sensitive; give a folder with --save" in small.stdout
     assert not (tmp_path / "tests").exists()
     small_json = as_json("shrink", found.fingerprint, "--reveal", "--save", "kept")
     assert small_json["inputs"] == {"event_id": "", "customer": "", "amount": "0"}
@@ -392,7 +392,7 @@ def test_who_closes_says_why(store: Store) -> None:
     assert "--why" in said("close", fingerprint, code=2).stderr
     found = as_json("close", fingerprint[:6], "--why", "mended in 0.2.1", "--by", "ann")
     assert (found["status"], found["by"], found["why"], found["open"]) == ("closed", "ann", "mended in 0.2.1", 0)
-    assert "is closed already, by ann: mended in 0.2.1" in said("close", fingerprint, "--why", "x", code=1).stderr
+    assert "was already closed by ann: mended in 0.2.1" in said("close", fingerprint, "--why", "x", code=1).stderr
     assert "closed by ann: mended in 0.2.1" in said("show", fingerprint).stdout
     again, note = seen("150.00")
     put(store, KEY, Happened(Diverged(note.name, fingerprint), again))
@@ -410,12 +410,12 @@ def test_all_of_a_node_are_closed_at_once(store: Store) -> None:
     )
     for arguments in ([], [fingerprint, "--all", "payment_decision_v1"]):
         refused = said("close", *arguments, "--why", "x", code=2).stderr
-        assert "name one divergence by its FINGERPRINT, or a node by --all NODE" in refused
+        assert "name a FINGERPRINT, or a node with --all NODE" in refused
     closed = as_json("close", "--all", "payment_decision", "--why", "one cause, mended")
     assert [each["open"] for each in closed] == [1, 0]
     assert {each["status"] for each in as_json("list", "--all")} == {"closed"}
     refused = said("close", "--all", "payment_decision", "--why", "x", code=1).stderr
-    assert "no divergence of payment_decision_v1" in refused
+    assert "has no open divergence" in refused
 
 
 # -- the page -------------------------------------------------------------------------------------

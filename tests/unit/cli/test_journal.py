@@ -92,7 +92,7 @@ def test_a_list_says_what_is_to_be_done(place: Place) -> None:
     said = invoke("journal", "list").stdout
     assert "1 execution is in doubt" in said
     assert "vesper journal resolve" in said
-    assert "1 execution is left unfinished" in said
+    assert "1 execution is unfinished" in said
 
 
 def test_a_list_of_some(place: Place) -> None:
@@ -115,7 +115,7 @@ def test_a_list_of_some(place: Place) -> None:
 
 def test_nothing_to_list(place: Place) -> None:
     place.run(node_text())
-    assert invoke("journal", "list", "--status", "in_doubt").stdout == "no such executions\n"
+    assert invoke("journal", "list", "--status", "in_doubt").stdout == "no matching executions\n"
 
 
 def test_a_node_that_never_ran(place: Place) -> None:
@@ -129,7 +129,7 @@ def test_a_node_that_never_ran(place: Place) -> None:
 def test_a_time_that_is_none(place: Place, since: str) -> None:
     done = invoke("journal", "list", "--since", since)
     assert done.exit_code == 2
-    assert "neither how long ago" in done.stderr
+    assert "neither a duration" in done.stderr
 
 
 # -- which journal, which execution ---------------------------------------------------------------
@@ -207,10 +207,10 @@ def test_everything_that_happened_is_shown_in_order(place: Place) -> None:
         'inputs  {amount: 10.00, customer: "ann", event_id: "event ann"}',
         "RESULT  known",
         "custom (read)",
-        "came   3",
+        "result   3",
         "INTENT  charge",
         'custom (keyed, key "event ann")',
-        'asked  {name: "keyed_charge", request: {amount: 10.00, customer: "ann"}}',
+        'request  {name: "keyed_charge", request: {amount: 10.00, customer: "ann"}}',
         "VALUE   charge#1",
         "decision",
         "RESULT  charge",
@@ -237,7 +237,7 @@ def test_what_is_in_doubt_is_shown_with_what_to_do(place: Place) -> None:
     execution = place.in_doubt(node_text())
     said = invoke("journal", "show", execution).stdout
     assert "in doubt: charge: it may have been performed" in said
-    assert "it gives {id: string, fee: decimal, note: optional<string>}" in said
+    assert "the step gives {id: string, fee: decimal, note: optional<string>}" in said
     assert f"vesper journal resolve {execution} 'charge'" in said
     found = json.loads(invoke("journal", "show", execution, "--format", "json").stdout)
     assert [each["path"] for each in found["in_doubt"]] == ["charge"]
@@ -345,7 +345,7 @@ def test_what_was_not_done_is_done_now_and_once(place: Place) -> None:
     found = kinds(place, execution)
     assert found.count("INTENT") == 2
     assert found[-2:] == ["RESULT", "END"]
-    assert "it did not happen" in invoke("journal", "show", execution).stdout
+    assert "the effect was not performed" in invoke("journal", "show", execution).stdout
 
 
 def test_a_follower_reads_past_what_was_not_done(place: Place) -> None:
@@ -415,7 +415,7 @@ def test_without_settings_nothing_is_finished(place: Place, monkeypatch: pytest.
     execution = place.in_doubt(node_text())
     place.left(node_text())
     (place.folder / "vesper.toml").unlink()
-    monkeypatch.setattr("vesper.cli.journal.open_journal.find_config", lambda: None)  # whatever lies above the folder
+    monkeypatch.setattr("vesper.config.locate._nearest_file", lambda _: None)  # whatever lies above the folder
     dsn = ["--journal", "sqlite:journal.db"]
     for arguments in (["recover"], ["resolve", execution, "charge", "--not-done", "--why", "x"]):
         done = invoke("journal", *arguments, *dsn)
@@ -444,7 +444,7 @@ def test_a_resolution_that_is_none(place: Place) -> None:
 def test_what_is_not_in_doubt_is_not_resolved(place: Place) -> None:
     done = invoke("journal", "resolve", place.run(node_text()), "charge", "--not-done", "--why", "x")
     assert done.exit_code == 1
-    assert "is in doubt: it is ended" in done.stderr
+    assert "has no step in doubt: it is ended" in done.stderr
     done = invoke("journal", "resolve", place.in_doubt(node_text()), "chrge", "--not-done", "--why", "x")
     assert done.exit_code == 1
     assert "in doubt: `charge`" in done.stderr
@@ -456,7 +456,7 @@ def test_a_run_that_asks_for_something_else_cannot_be_resolved(place: Place) -> 
         run = journal.take_over(execution, "python")
         run.append(Entry(Kind.DIVERGENCE, "charge", "custom", body={"asked": "a", "recorded": "b"}, at_us=1))
         run.commit(Status.IN_DOUBT)
-    assert "asked for something else" in invoke("journal", "show", execution).stdout
+    assert "a request that differs from the journal" in invoke("journal", "show", execution).stdout
     done = invoke("journal", "resolve", execution, "charge", "--not-done", "--why", "x")
     assert done.exit_code == 1
     assert "please report it" in done.stderr
@@ -495,7 +495,7 @@ def test_recovery_finishes_what_it_may(place: Place) -> None:
     assert json.loads(invoke("journal", "list", "--node", "txn", "--format", "json").stdout)[0]["engine"] == "interp"
     done = invoke("journal", "recover")
     assert done.exit_code == 0
-    assert "nothing is left unfinished" in done.stdout
+    assert "no execution is unfinished" in done.stdout
 
 
 def test_recovery_leaves_alone_what_it_lacks_the_effects_for(place: Place) -> None:
@@ -548,7 +548,7 @@ def test_an_engine_that_is_not_there(place: Place) -> None:
     change(place, "UPDATE vesper_executions SET engine = 'jit9'")
     done = invoke("journal", "recover")
     assert done.exit_code == 1
-    assert "the engine `jit9`, which this Vesper does not have" in done.stdout
+    assert "the engine `jit9`, which this Vesper lacks" in done.stdout
     assert invoke("journal", "recover", "--engine", "python").exit_code == 0
 
 
@@ -599,7 +599,7 @@ def test_what_was_erased_is_gone(place: Place) -> None:
     assert "carol" not in said
     assert "ended: returned" in said
     assert '"<erased>"' in invoke("journal", "show", execution, "--reveal", "--format", "json").stdout
-    assert "it was deleted before" in invoke("journal", "erase", execution, "--yes").stdout
+    assert "it was deleted earlier" in invoke("journal", "erase", execution, "--yes").stdout
     assert invoke("journal", "verify", execution).exit_code == 0
 
 
@@ -613,7 +613,7 @@ def test_erasing_what_has_not_ended_says_what_it_means(place: Place) -> None:
     execution = place.in_doubt(node_text(sensitive=True))
     done = invoke("journal", "erase", execution, "--yes")
     assert done.exit_code == 0
-    assert "without its key nobody can finish it" in done.stderr
+    assert "without its key it cannot be finished" in done.stderr
     assert "<erased>" in invoke("journal", "show", execution).stdout
     done = invoke("journal", "resolve", execution, "charge", "--not-done", "--why", "x")
     assert done.exit_code == 1
@@ -661,7 +661,7 @@ def test_what_somebody_did_by_hand_is_audited(place: Place) -> None:
 def test_a_chain_that_is_whole(place: Place) -> None:
     execution = place.run(node_text())
     place.in_doubt(node_text())
-    assert invoke("journal", "verify").stdout == "2 executions checked: every entry is what was written\n"
+    assert invoke("journal", "verify").stdout == "2 executions checked: no entry was changed\n"
     assert invoke("journal", "verify", execution).stdout.startswith("1 execution checked")
 
 

@@ -47,8 +47,8 @@ def test_a_path_that_traffic_took_gets_what_it_lacks_and_the_node_gets_nothing(s
     _, now = state(store)
     assert (now.clean, now.compared, len(now.paths)) == (1, 1, 1)
     done = invoke("migrate", "fill", "payment_decision")
-    assert done.stdout == "payment_decision_v1: no path that traffic took lacks evidence that could be generated\n"
-    assert "1 and 205 generated: it has its evidence" in invoke("status", "payment_decision").stdout
+    assert done.stdout == "payment_decision_v1: no path of traffic needs evidence that can be generated\n"
+    assert "1 and 205 generated: enough evidence" in invoke("status", "payment_decision").stdout
     store.close()
 
 
@@ -72,7 +72,7 @@ def test_a_disagreement_is_a_divergence_like_any_other(store: Store, monkeypatch
     _, now = state(store)
     (fingerprint,) = now.open
     assert done.stderr == f"THE ENGINES DISAGREE: `vesper divergences show {fingerprint}`\n"
-    assert "they answer differently" in invoke("divergences", "show", fingerprint).stdout
+    assert "different outcomes" in invoke("divergences", "show", fingerprint).stdout
     store.close()
 
 
@@ -82,10 +82,10 @@ def test_what_cannot_be_filled(store: Store, tmp_path: Path) -> None:
         assert done.exit_code == 1, done.output
         return done.stderr
 
-    assert "payment_handler_v1 asks for effects, and what they answer is not made up" in refused("payment_handler")
+    assert "payment_handler_v1 has effects, whose answers are not generated" in refused("payment_handler")
     text = (NODES / "payments" / "payment_decision_v1.vsp").read_text(encoding="utf-8")
     (tmp_path / "other.vsp").write_text(text.replace("0.029", "0.028"), encoding="utf-8")
-    assert "payment_decision_v1 was never routed as it is here" in refused("./other.vsp")
+    assert "payment_decision_v1 was not routed with this definition" in refused("./other.vsp")
     ledger.apply_event(store, state(store)[0], Kill("ann", "a test"), Settings(), 1)
-    assert "is in python_only, where nothing counts as evidence" in refused("payment_decision")
+    assert "is in python_only, where no run counts as evidence" in refused("payment_decision")
     store.close()

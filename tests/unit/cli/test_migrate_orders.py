@@ -64,10 +64,10 @@ def test_a_node_is_taken_down_one_mode_or_further(told: Told) -> None:
     told.batch(runs=1)
     assert state(told).mode is Mode.DUAL_VERIFY
     assert said("demote", "fee", "--why", "slow", "--by", "ann") == [
-        "fee_v1: dual_verify → canary_direct; evidence begins afresh, attempt 2"
+        "fee_v1: dual_verify → canary_direct; evidence restarts, attempt 2"
     ]
     assert said("demote", "fee", "--to", "shadow_direct", "--why", "slower") == [
-        "fee_v1: canary_direct → shadow_direct; evidence begins afresh, attempt 3"
+        "fee_v1: canary_direct → shadow_direct; evidence restarts, attempt 3"
     ]
     assert "pin the node to python_only or kill it" in refused("demote", "fee", "--why", "more")
     assert "canary_direct is not lower" in refused("demote", "fee", "--to", "canary_direct", "--why", "more")
@@ -98,7 +98,7 @@ def test_a_pin_holds_a_node_and_is_taken_off(told: Told) -> None:
     pin = state(told).pin
     assert pin is not None
     assert pin.why == "a freeze"
-    assert said("unpin", "fee")[0] == "fee_v1: the pin to shadow_direct is off"
+    assert said("unpin", "fee")[0] == "fee_v1: the pin to shadow_direct is removed"
     assert state(told).mode is Mode.CANARY_DIRECT
     assert "there is no pin" in refused("unpin", "fee")
     assert "dual_verify is higher than" in refused("pin", "fee", "dual_verify", "--for", "1h", "--why", "x")
@@ -119,7 +119,7 @@ def test_a_pin_that_is_over_is_taken_off_all_the_same(told: Told, monkeypatch: p
             assert [each["kind"] for each in found["decisions"]] == ["pin_ended", "changed"]
         else:
             assert done.stdout.splitlines() == [
-                f"fee_v1: the pin was over already: it was to shadow_direct until {time_text(until_us)}",
+                f"fee_v1: the pin had expired already: it was to shadow_direct until {time_text(until_us)}",
                 "fee_v1: shadow_direct → canary_direct",
             ]
     assert "there is no pin" in refused("unpin", "fee", "--why", "over")
@@ -129,22 +129,22 @@ def test_a_pin_that_is_over_is_taken_off_all_the_same(told: Told, monkeypatch: p
 def test_a_pin_has_an_end(told: Told, length: str) -> None:
     told.batch(runs=1)
     text = refused("pin", "fee", "shadow_direct", "--for", length, "--why", "x", code=2)
-    assert f"`{length}` is no length of time up to 366 days: write `90m`, `12h` or `7d`" in text
+    assert f"`{length}` is not a duration up to 366 days: write `90m`, `12h` or `7d`" in text
 
 
 def test_a_kill_reaches_every_epoch_and_a_release_only_one(told: Told) -> None:
     told.batch(runs=300)
     told.batch(OTHER, runs=10)
     lines = said("kill", "fee", "--why", "fire", "--by", "ann")
-    assert f"fee_v1 ({'e' * 12}): shadow_direct → python_only; evidence begins afresh, attempt 2" in lines
-    assert f"fee_v1 ({'f' * 12}): canary_direct → python_only; evidence begins afresh, attempt 2" in lines
+    assert f"fee_v1 ({'e' * 12}): shadow_direct → python_only; evidence restarts, attempt 2" in lines
+    assert f"fee_v1 ({'f' * 12}): canary_direct → python_only; evidence restarts, attempt 2" in lines
     assert [state(told, key).mode for key in (FEE, OTHER)] == [Mode.PYTHON_ONLY] * 2
     again = said("kill", "fee", "--why", "fire", "--epoch", "f")
-    assert again[0].startswith("fee_v1: nothing changes: it is in python_only, latched: kill by ann at 20")
+    assert again[0].startswith("fee_v1: no change: it is in python_only, latched: kill by ann at 20")
     assert said("resume", "fee", "--epoch", "f", "--why", "mended") == [
         "fee_v1: released: kill",
         "fee_v1: python_only → shadow_direct",
-        f"other epochs of it are still latched: {'e' * 12}; --epoch names one",
+        f"other epochs are still latched: {'e' * 12}; select one with --epoch",
     ]
     assert "there is no latch to release" in refused("resume", "fee", "--epoch", "f", "--why", "mended")
     assert [state(told, key).mode for key in (FEE, OTHER)] == [Mode.SHADOW_DIRECT, Mode.PYTHON_ONLY]
@@ -178,7 +178,7 @@ def test_a_kill_reaches_what_can_be_reached(told: Told, tmp_path: Path) -> None:
     done = invoke("migrate", "kill", "fee", "--why", "fire")
     assert done.exit_code == 1
     assert f"fee_v1 ({'f' * 12}): latched: kill" in done.stdout.splitlines()
-    assert f"fee_v1 ({'e' * 12}): its state cannot be read, so that Python runs alone there: " in done.stderr
+    assert f"fee_v1 ({'e' * 12}): its state is unreadable, so only Python runs there: " in done.stderr
     assert state(told).mode is Mode.PYTHON_ONLY
     done = invoke("migrate", "kill", "fee", "--why", "fire", "--format", "json")
     spoilt, read = json.loads(done.stdout)
@@ -208,8 +208,8 @@ def test_a_pin_that_outlives_the_release_is_said(told: Told, mode: Mode) -> None
     said("kill", "fee", "--why", "fire")
     lines = said("resume", "fee", "--why", "out")
     assert lines[0] == "fee_v1: released: kill"
-    assert lines[-1].startswith(f"fee_v1: the pin to {mode.value} still holds it, until 20")
-    assert lines[-1].endswith(", by ann: a freeze; `vesper migrate unpin fee_v1` takes it off")
+    assert lines[-1].startswith(f"fee_v1: the pin to {mode.value} still applies, until 20")
+    assert lines[-1].endswith(", by ann: a freeze; `vesper migrate unpin fee_v1` removes it")
     assert len(lines) == (2 if mode is Mode.PYTHON_ONLY else 3)
 
 
@@ -223,7 +223,7 @@ def test_an_order_from_elsewhere_passes_nobody_by_who_must_approve(
     monkeypatch.chdir(tmp_path / "elsewhere")
     there = ("--store", "sqlite:../.vesper/migration.db")
     said("pin", "fee", "shadow_direct", "--for", "1h", "--why", "x", *there)
-    assert said("unpin", "fee", *there) == ["fee_v1: the pin to shadow_direct is off"]
+    assert said("unpin", "fee", *there) == ["fee_v1: the pin to shadow_direct is removed"]
     assert ledger.load(told.store, FEE, asks).mode is Mode.SHADOW_DIRECT
     assert said("promote", "fee", "--why", "x", *there) == ["fee_v1: shadow_direct → canary_direct"]
 
@@ -264,20 +264,20 @@ def test_a_webhook_that_cannot_be_posted_to_stops_no_kill(told: Told, tmp_path: 
     told.batch(runs=300)
     done = invoke("migrate", "kill", "fee", "--why", "fire")
     assert (done.exit_code, state(told).mode) == (0, Mode.PYTHON_ONLY)
-    assert "warning: nobody else is told: migration.alerts.webhook" in done.stderr
+    assert "warning: no alert was posted: migration.alerts.webhook" in done.stderr
 
 
 @pytest.mark.parametrize(
     "arguments, code, text",
     [
-        (["kill", "--why", "x"], 2, "name a NODE, or say --all"),
-        (["kill", "fee", "--all", "--why", "x"], 2, "name a NODE, or say --all"),
-        (["resume", "--all", "--epoch", "f", "--why", "x"], 2, "--epoch is of one node"),
+        (["kill", "--why", "x"], 2, "name a NODE, or give --all"),
+        (["kill", "fee", "--all", "--why", "x"], 2, "name a NODE, or give --all"),
+        (["resume", "--all", "--epoch", "f", "--why", "x"], 2, "--epoch selects an epoch of one node"),
         (["kill", "fe_v1", "--why", "x"], 1, "did you mean `fee_v1`?"),
-        (["kill", "fee", "--why", " "], 2, "'--why': write 1 to 2,000 printable signs"),
-        (["resume", "--all", "--why", "x"], 1, "nobody stopped all nodes"),
+        (["kill", "fee", "--why", " "], 2, "'--why': write 1 to 2,000 printable characters"),
+        (["resume", "--all", "--why", "x"], 1, "the nodes are not stopped"),
         (["promote", "fee", "--why", "x", "--store", "sqlite:none.db"], 1, "there is no store at"),
-        (["history", "--epoch", "f"], 2, "--epoch is of one node"),
+        (["history", "--epoch", "f"], 2, "--epoch selects an epoch of one node"),
     ],
 )
 def test_what_cannot_be_done(told: Told, arguments: list[str], code: int, text: str) -> None:
@@ -290,7 +290,7 @@ def test_what_cannot_be_done(told: Told, arguments: list[str], code: int, text: 
 
 def test_all_nodes_are_stopped_and_go_on(told: Told) -> None:
     told.batch(runs=300)
-    assert said("kill", "--all", "--why", "fire", "--by", "ann")[0].startswith("every node runs on Python alone")
+    assert said("kill", "--all", "--why", "fire", "--by", "ann")[0].startswith("every node runs on Python only")
     switch = ledger.read_kill_switch(told.store)
     assert switch is not None
     assert (switch.who, switch.why) == ("ann", "fire")
@@ -302,7 +302,7 @@ def test_all_nodes_are_stopped_and_go_on(told: Told) -> None:
     lines = said("history")
     assert lines[0] == "all nodes"
     assert lines[1].endswith("all nodes stopped, by ann: fire")
-    assert lines[2].split("  ")[-1].startswith("all nodes go on, by ")
+    assert lines[2].split("  ")[-1].startswith("all nodes resumed, by ")
     assert ledger.verify_history(told.store.history(WHOLE)) is None
 
 
@@ -311,7 +311,11 @@ def test_all_nodes_are_stopped_once(told: Told) -> None:
     told.batch(runs=300)
     said("kill", "--all", "--why", "fire", "--by", "ann")
     done = invoke("migrate", "kill", "--all", "--why", "smoke", "--by", "bob")
-    assert (done.exit_code, "stopped before, since 20" in done.stderr, "by ann: fire" in done.stderr) == (0, True, True)
+    assert (done.exit_code, "stopped, since 20" in done.stderr, "by ann: fire" in done.stderr) == (
+        0,
+        True,
+        True,
+    )
     switch = ledger.read_kill_switch(told.store)
     assert switch is not None
     assert (switch.who, len(told.store.history(WHOLE))) == ("ann", 1)
@@ -332,7 +336,7 @@ def test_stopping_all_nodes_of_a_store_without_any_is_doubtful(told: Told) -> No
     told.store.secret()  # it is there, and empty
     done = invoke("migrate", "kill", "--all", "--why", "fire")
     assert done.exit_code == 0
-    assert "warning: no node was ever routed with " in done.stderr
+    assert "warning: no node was routed with " in done.stderr
 
 
 def _damaged(file: Path) -> Iterator[None]:
@@ -366,7 +370,7 @@ def test_what_stops_nodes_where_the_store_is_away_is_said(
     with contextmanager(trouble)(tmp_path / ".vesper" / "migration.db"):
         lines = refused("kill", *which, "--why", "fire").splitlines()
         assert "migration.db" in lines[0]
-        assert lines[1].startswith("the order may not have come through")
+        assert lines[1].startswith("the command may not have reached the store")
         assert "after 90 s (`hold`)" in lines[2]
         assert f'`max_mode = "python_only"` under {where}' in lines[3]
         elsewhere = refused("kill", *which, "--why", "fire", "--store", "sqlite:.vesper/../.vesper/migration.db")
@@ -395,20 +399,20 @@ def test_a_history_says_all_and_checks_it(told: Told) -> None:
     assert lines[0] == f"fee_v1, epoch {'f' * 12}"
     for part in (
         "    2  2026-11-15 12:00:00Z  shadow_direct → canary_direct  evidence, by controller: the evidence carries",
-        "300 distinct runs agreed, 0 divergences in 300 comparisons, 0 came to nothing; lower bound 0.96517, e-process",
+        "300 distinct runs agreed, 0 divergences in 300 comparisons, 0 without a result; lower bound 0.96517, ",
         "divergence 0dd0dd0dd0dd0dd0: path",
         "divergence 0dd0dd0dd0dd0dd0 closed, by ann: fixed",
         "latched: engine_fault, by controller: it broke",
         "noise a1: an engine differs from itself at outputs.total",
         "released: engine_fault, by ann: mended",
         "pinned to python_only until",
-        "the pin to python_only is off, by ann: taken off",
+        "the pin to python_only is removed, by ann: taken off",
         "python_only → shadow_direct  unpinned, by ann: taken off",
-        "; afresh as attempt 2",
+        "; restarts as attempt 2",
     ):
         assert part in text, text
     total = len(told.store.history(FEE))
-    assert lines[-1] == f"{total} lines: each is what was written"
+    assert lines[-1] == f"{total} lines: no line was changed"
     found: list[dict[str, Any]] = json.loads(invoke("migrate", "history", "fee", "--format", "json").stdout)
     assert [each["number"] for each in found[0]["lines"]] == list(range(1, total + 1))
     assert found[0]["problem"] is None
@@ -420,7 +424,7 @@ def test_a_history_since_then(told: Told) -> None:
     text = "\n".join(said("history", "fee", "--since", "2026-11-15T12:03:00Z"))
     assert "engine_fault" in text
     assert "the evidence carries" not in text
-    assert "lines: each is what was written" in text
+    assert "lines: no line was changed" in text
 
 
 def test_the_newest_of_a_history(told: Told) -> None:
@@ -429,7 +433,7 @@ def test_the_newest_of_a_history(told: Told) -> None:
     assert total > 2
     (found,) = json.loads(invoke("migrate", "history", "fee", "--limit", "2", "--format", "json").stdout)
     assert [each["number"] for each in found["lines"]] == [line.number for line in told.store.history(FEE)][-2:]
-    assert f"{total} lines: each is what was written" in "\n".join(said("history", "fee", "--limit", "2"))
+    assert f"{total} lines: no line was changed" in "\n".join(said("history", "fee", "--limit", "2"))
 
 
 def test_a_history_that_was_changed_names_the_line(told: Told, tmp_path: Path) -> None:
@@ -445,12 +449,12 @@ def test_a_history_that_was_changed_names_the_line(told: Told, tmp_path: Path) -
     done = invoke("migrate", "history")
     assert done.exit_code == 1
     assert f"line {number} is not what was written, or the one before it is not" in done.stderr
-    assert "each is what was written" not in done.stdout
+    assert "no line was changed" not in done.stdout
     done = invoke("migrate", "history", "fee", "--format", "json")
     assert (done.exit_code, f"line {number}" in json.loads(done.stdout)[0]["problem"]) == (1, True)
 
 
 def test_there_is_no_history_yet(told: Told) -> None:
     told.batch(runs=1)
-    assert said("history", "fee") == ["no decision was taken yet"]
+    assert said("history", "fee") == ["no decisions yet"]
     assert told.now_us > NOON_US

@@ -14,7 +14,8 @@ import pytest
 
 from tests.support.journalled import invoke
 from tests.unit.migration.support.remote_answers import FEE, MINUTE_US, NOON_US, Told
-from vesper.cli.migrate.plot_svg import nines, svg
+from vesper.cli.migrate.plot_layout import nines
+from vesper.cli.migrate.plot_svg import draw_svg
 from vesper.migration.control.modes import Mode
 from vesper.migration.control.state import Close, EngineFaulted, Resume
 from vesper.migration.stores.series import Band, Divergent, Point, Series
@@ -54,7 +55,7 @@ def test_a_picture_in_svg(told: Told, tmp_path: Path) -> None:
 def test_a_line_rises_with_the_confidence() -> None:
     points = [Point(NOON_US + at * MINUTE_US, bound) for at, bound in enumerate((0.5, 0.95, 0.99, 0.9999))]
     end = NOON_US + 3 * MINUTE_US
-    drawn = svg(Series("a<b>&_v1", "e", points, [Band(Mode.SHADOW_DIRECT, NOON_US, end)], [], end))
+    drawn = draw_svg(Series("a<b>&_v1", "e", points, [Band(Mode.SHADOW_DIRECT, NOON_US, end)], [], end))
     line = re.search(r'class="line" points="([^"]*)"', drawn)
     assert line is not None
     heights = [float(each.split(",")[1]) for each in line[1].split()]
@@ -67,14 +68,14 @@ def test_a_line_rises_with_the_confidence() -> None:
 def test_many_divergences_are_few_marks() -> None:
     end = NOON_US + 10**9
     found = [Divergent(NOON_US + at, f"{at:016x}") for at in range(0, 10**9, 10**5)]
-    drawn = svg(Series("fee_v1", "e", [], [Band(Mode.SHADOW_DIRECT, NOON_US, end)], found, end))
+    drawn = draw_svg(Series("fee_v1", "e", [], [Band(Mode.SHADOW_DIRECT, NOON_US, end)], found, end))
     assert 300 <= drawn.count('class="mark"') <= 402
     assert len(drawn) < 100_000
 
 
 def test_a_moment_is_drawn_too() -> None:
     moment = Series("fee_v1", "e", [Point(NOON_US, 0.5)], [Band(Mode.SHADOW_DIRECT, NOON_US, NOON_US)], [], NOON_US)
-    ET.fromstring(svg(moment))
+    ET.fromstring(draw_svg(moment))
 
 
 def test_the_counts_are_those_of_the_list(told: Told, tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_a_history_that_cannot_be_read_is_not_drawn(told: Told, tmp_path: Path) 
 @pytest.mark.parametrize(
     "arguments, code, said",
     [
-        (["fee", "-o", "fee.gif"], 2, "a picture ends with .svg or .png, and fee.gif does not"),
+        (["fee", "-o", "fee.gif"], 2, "-o fee.gif: the file name must end with .svg or .png"),
         (["fee", "-o", "none/fee.svg"], 1, "none/fee.svg cannot be written: No such file or directory"),
         (["feee_v1", "-o", "fee.svg"], 1, "did you mean `fee_v1`?"),
         (["fee"], 2, "Missing option '-o'"),

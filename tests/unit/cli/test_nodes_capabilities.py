@@ -144,7 +144,7 @@ def test_a_grant_for_nobody_is_noted(folder: Path) -> None:
     assert done.exit_code == 0
     first, *_, last = done.stdout.splitlines()
     assert first == "payment_decision_v1  none"
-    assert last.startswith("note: grants[0] is for `chekout`, and there is no such node here; did you mean `checkout`")
+    assert last.startswith("note: grants[0] is for `chekout`, which does not exist here; did you mean `checkout`")
 
 
 def test_a_node_that_is_not_there_is_told(folder: Path) -> None:

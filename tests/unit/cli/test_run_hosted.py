@@ -190,15 +190,15 @@ def test_who_set_a_limit_that_was_hit_is_told(folder: Path) -> None:
     finally:
         unregister("greeting_of_the_day")
     assert done.exit_code == 1
-    said = "error: limit hit: memory_limit_mb; inputs and answers of greet_v1 may take 1 MiB, says its `performance`"
+    said = "error: limit hit: memory_limit_mb; `performance` of greet_v1 allows 1 MiB of inputs and answers"
     assert said in done.stderr
 
 
 @pytest.mark.parametrize(
     "limit, said",
     [
-        ("timeout_seconds", "; payment_handler_v1 may take 120 s, says its `performance`"),
-        ("max_body", "; what it gives is larger than the journal takes: `max_body` under [journal]"),
+        ("timeout_seconds", "; `performance` of payment_handler_v1 allows 120 s"),
+        ("max_body", "; its outputs exceed `max_body` under [journal]"),
         ("cancelled", ""),
     ],
 )
@@ -211,7 +211,7 @@ def test_every_limit_of_a_run_has_its_words(limit: str, said: str) -> None:
     "effect_class, said",
     [
         ("read", "interrupted before anything was changed"),
-        ("keyed", "has begun, and may have changed something. Do not begin it anew: `vesper journal recover` finishes"),
+        ("keyed", "has begun and may have performed effects. Do not start it again: `vesper journal recover` finishes"),
     ],
 )
 def test_somebody_who_interrupts_a_run_is_told_what_is_left_of_it(folder: Path, effect_class: str, said: str) -> None:

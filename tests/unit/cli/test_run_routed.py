@@ -110,7 +110,7 @@ def test_a_store_that_is_away_takes_no_answer_away(tmp_path: Path, dsn: str) -> 
     assert found["outcomes"]["auto"]["value"]["decision"] == "approve"
     assert (found["mode"], found["divergences"]) == ("python_only", [])
     code, said, _ = run()
-    assert (code, said.splitlines()[-1]) == (0, "mode python_only: Python answers, and nothing is compared")
+    assert (code, said.splitlines()[-1]) == (0, "mode python_only: Python answers, without a comparison")
 
 
 def test_an_engine_in_a_process_of_its_own_is_waited_for(tmp_path: Path) -> None:
@@ -143,4 +143,4 @@ def test_what_does_not_go_with_it_is_refused(option: tuple[str, ...]) -> None:
     asked = ("payment_decision", "--nodes", str(NODES), "--engine", "auto")
     done = invoke("run", *asked, *option)
     assert done.exit_code == 2
-    assert "name one engine, or `both`" in done.stderr or "--batch runs on the direct engine" in done.stderr
+    assert "name an engine, or `both`" in done.stderr or "--batch runs on the direct engine" in done.stderr

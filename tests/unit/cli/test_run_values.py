@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from vesper.api.problems import described
+from vesper.api.problems import describe_problems
 from vesper.cli.output.value_lines import WIDTH, value_lines
 from vesper.cli.run.command import command
 from vesper.compiler import compile_source
@@ -165,7 +165,7 @@ def test_a_float_is_told_to_be_text() -> None:
     compiled, _ = compile_source(SourceFile("order_echo_v1.vsp", NODE))
     assert compiled is not None
     given = {"limits": {"DE": 0.1}}
-    (found,) = described(compiled.node, [Problem('limits["DE"]', ProblemKind.WRONG_TYPE)], given)
+    (found,) = describe_problems(compiled.node, [Problem('limits["DE"]', ProblemKind.WRONG_TYPE)], given)
     wanted = 'limits["DE"]: expected decimal, got float 0.1; '
     wanted += 'give it as text, "0.1", or as a Decimal: a float is not exact'
     assert str(found) == wanted
@@ -214,5 +214,5 @@ def test_a_declared_error_is_called_one(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, [str(path), "-i", "n=6"])
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == (
-        "error: refuse_v1 ended with an error that it declares\n  error_code  too_big\n  message     6 is more than 5\n"
+        "error: refuse_v1 ended with a declared error\n  error_code  too_big\n  message     6 is more than 5\n"
     )

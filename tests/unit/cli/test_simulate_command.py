@@ -29,7 +29,7 @@ from vesper.migration.control.simulate import Run, Scenario, simulate_all
 def test_what_is_no_number_is_in_no_range(arguments: tuple[str, ...]) -> None:
     done = invoke(*arguments)
     assert done.exit_code == 2, done.output
-    assert "is no number in the range" in done.stderr
+    assert "is not a number in the range" in done.stderr
 
 
 def _first_chunk_only(work: tuple[Scenario, range]) -> list[Run]:
@@ -54,8 +54,8 @@ def _at_most_a_minute() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_at_most_a_minute")
 def test_who_interrupts_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrate, "_chunk", _first_chunk_only)
-    runs = migrate._runs(Scenario(10, 0.0), range(100), jobs=2)
+    monkeypatch.setattr(migrate, "_simulate_chunk", _first_chunk_only)
+    runs = migrate._simulate(Scenario(10, 0.0), range(100), jobs=2)
     next(runs)
     runs.close()  # as an exception in whoever reads them does
     assert multiprocessing.active_children() == []

@@ -105,4 +105,4 @@ def test_nothing_to_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nodes").mkdir()
     done = _test()
-    assert (done.exit_code, "there are no .vsp files here" in done.stderr) == (2, True)
+    assert (done.exit_code, "no .vsp files found" in done.stderr) == (2, True)

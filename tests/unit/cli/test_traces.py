@@ -44,7 +44,7 @@ def listed(*arguments: str) -> list[str]:
 
 def test_looking_creates_nothing(place: Place) -> None:
     assert listed() == []
-    assert invoke("traces", "list").stdout == "no such traces\n"
+    assert invoke("traces", "list").stdout == "no matching traces\n"
     assert invoke("traces", "show", "x").exit_code == 1
     assert sorted(path.name for path in place.folder.iterdir()) == ["vesper.toml"]
 
@@ -68,7 +68,7 @@ def test_a_pure_run_prints_the_id_of_its_trace(place: Place) -> None:
 
 def test_an_engine_is_for_traces_that_are_made_when_they_are_shown(place: Place) -> None:
     stored = invoke("traces", "show", run_traced("50"), "--engine", "interp")
-    assert stored.stderr.startswith("note: a stored trace is shown as it was kept, on python; `vesper replay --engine")
+    assert stored.stderr.startswith("note: a stored trace is shown as recorded, on python; `vesper replay --engine")
     made = invoke("traces", "show", place.run(node_text()), "--engine", "interp")
     assert (made.stderr, ", on interp" in made.stdout) == ("", True)
 
@@ -144,7 +144,7 @@ def test_an_expression_that_is_wrong_has_a_caret(place: Place) -> None:
     assert done.exit_code == 1
     assert '1 | input.amount > "x"\n  |              ^ between decimal and string' in done.stderr
     assert "did you mean `amount`?" in invoke("traces", "list", "--where", "amout > 1").stderr
-    assert "there is no trace of a node `payment_decission`" in invoke(
+    assert "no trace of a node `payment_decission`" in invoke(
         "traces", "list", "--node", "payment_decission"
     ).stderr  # fmt: skip
 
@@ -209,9 +209,7 @@ def test_a_filter_asks_about_what_is_sensitive_only_when_told_to(place: Place) -
     question = ["traces", "list", "--where", 'customer == "ann"', "--format", "json"]
     found = invoke(*question)
     assert [each["trace_id"] for each in json.loads(found.stdout)] == [open_]
-    assert found.stderr == (
-        "1 trace left out: --where asks about what is sensitive there; --reveal asks all the same\n"
-    )
+    assert found.stderr == ("1 trace skipped: --where reads sensitive inputs; --reveal includes them\n")
     revealed = invoke(*question, "--reveal")
     assert [each["trace_id"] for each in json.loads(revealed.stdout)] == [open_, hidden]
     assert revealed.stderr == ""
@@ -225,7 +223,7 @@ def test_what_is_sensitive_is_shown_when_asked(place: Place) -> None:
     assert "ann" in invoke("traces", "show", execution, "--reveal").stdout
     refused = invoke("traces", "export", execution)
     assert refused.exit_code == 1
-    assert "--reveal exports it all the same" in refused.stderr
+    assert "--reveal exports it anyway" in refused.stderr
     assert "ann" in invoke("traces", "export", execution, "--reveal").stdout
 
 
@@ -241,14 +239,14 @@ def test_a_run_that_has_not_ended_or_has_no_steps_says_so(place: Place) -> None:
 
 def test_a_diff_says_where(place: Place) -> None:
     one, other = run_traced("50"), run_traced("60")
-    assert invoke("traces", "diff", one, one).stdout == "the two did the same\n"
+    assert invoke("traces", "diff", one, one).stdout == "the traces do not differ\n"
     done = invoke("traces", "diff", one, other)
     assert done.exit_code == 1
     assert done.stdout.startswith("inputs.amount\n  left   50\n  right  60\n")
     found = json.loads(invoke("traces", "diff", one, other, "--format", "json").stdout)
     assert [each["where"] for each in found][:2] == ["inputs.amount", "fee"]
     again = invoke("traces", "diff", one, run_traced("50"))
-    assert (again.exit_code, again.stdout) == (0, "the two did the same\n"), "no two begin at the same moment"
+    assert (again.exit_code, again.stdout) == (0, "the traces do not differ\n"), "no two begin at the same moment"
 
 
 def test_when_it_began_is_a_difference_where_the_node_asks_for_it(place: Place) -> None:
@@ -283,27 +281,33 @@ def test_pruning_asks_and_leaves_the_journal_alone(place: Place) -> None:
     assert "it was never recorded, or it was pruned" in invoke("traces", "show", stored).stderr
 
 
+def test_the_former_command_names_its_replacement() -> None:
+    done = invoke("trace", "to-test", "01some")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "use `vesper traces to-test`" in done.stderr
+
+
 def test_a_trace_as_a_case_and_as_a_conformance_case(place: Place) -> None:
     execution = place.run(node_text(), "ann")
-    case = invoke("trace", "to-test", execution, "--name", "as it was").stdout
+    case = invoke("traces", "to-test", execution, "--name", "as it was").stdout
     assert "- name: as it was" in case
     assert "step: charge" in case
-    agreed = invoke("trace", "to-test", execution, "--as", "conformance").stdout
+    agreed = invoke("traces", "to-test", execution, "--as", "conformance").stdout
     assert '{"path":"charge","returns":{"dict":{"fee":{"decimal":"0.10"}' in agreed
     assert agreed.endswith("  engines: agree\n")
-    assert invoke("trace", "to-test", execution, "--as", "pytest").exit_code == 2
+    assert invoke("traces", "to-test", execution, "--as", "pytest").exit_code == 2
     for name in ("test_it.yaml", "test_it"):
-        assert invoke("trace", "to-test", execution, "--as", "pytest", "-o", name).exit_code == 2
+        assert invoke("traces", "to-test", execution, "--as", "pytest", "-o", name).exit_code == 2
     Path("test_it.py").write_text("# mine\n", encoding="utf-8")
-    refused = invoke("trace", "to-test", execution, "--as", "pytest", "-o", "test_it.py")
-    assert (refused.exit_code, "test_it.py is there already" in refused.stderr) == (1, True)
+    refused = invoke("traces", "to-test", execution, "--as", "pytest", "-o", "test_it.py")
+    assert (refused.exit_code, "test_it.py already exists" in refused.stderr) == (1, True)
     assert not Path("test_it.yaml").exists(), "of two files both are written, or none"
     secret = place.run(node_text(sensitive=True), "ann")
-    assert "customer: xxx" in invoke("trace", "to-test", secret).stdout
-    assert invoke("trace", "to-test", secret, "--as", "conformance").exit_code == 1
-    assert invoke("trace", "to-test", place.in_doubt(node_text())).exit_code == 1
+    assert "customer: xxx" in invoke("traces", "to-test", secret).stdout
+    assert invoke("traces", "to-test", secret, "--as", "conformance").exit_code == 1
+    assert invoke("traces", "to-test", place.in_doubt(node_text())).exit_code == 1
     never = invoke("run", "payment_decision_v1", "--nodes", NODES, *ARGUMENTS, "--trace").stdout.split()[-1]
-    refused = invoke("trace", "to-test", never)
+    refused = invoke("traces", "to-test", never)
     assert "the inputs do not fit the node, so that it never began (amount: missing)" in refused.stderr
     assert place.charged == ["ann", "ann"]
 

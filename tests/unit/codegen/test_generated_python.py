@@ -1,4 +1,4 @@
-"""Generated Python: golden files that are read in review, and the relation between the plain and the traced form."""
+"""Generated Python: golden files for review, and the relation between the plain, the metered and the traced form."""
 
 from __future__ import annotations
 
@@ -24,15 +24,34 @@ from vesper.language.ir.statements import all_statements
 from vesper.values.generated.errors import ErrorCode
 
 HERE = Path(__file__).parents[2]
+SHOWN = (
+    "api_key_issue_v1",  # SQL, secrets, a request whose answer nothing reads
+    "checkout_v1",  # calls between nodes, handlers, a shared function of postconditions
+    "exchange_rates_v1",  # timeouts, retries, a circuit breaker, a request that may be skipped
+    "expire_reservations_v1",  # a loop with requests inside, `collect`, `stop_when`
+    "forms_v1",  # every form of FOR; clauses about the items of arrays, maps and sets
+    "internal_rate_v1",  # LET, folds, a loop with state, contracts with functions
+    "invoice_lines_v1",  # records with constraints, optional inputs, match
+    "order_pricing_v1",  # one pass for the clauses about one list
+    "payment_decision_v1",  # a decision table, pre- and postconditions
+    "payment_handler_v1",  # a state machine, retries, compensation
+    "sensor_report_v1",  # json, dates, bytes, floats, a default of every type
+    "types_in_forms_v1",  # types of every kind inside of loops
+)
+"""Nodes that together take 97 of 100 steps from line to line that all nodes take through `vesper/codegen`."""
 
 
-@pytest.mark.parametrize("path", [*worked_nodes(), *written_for_tests()], ids=lambda path: path.stem)
-def test_golden(path: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", SHOWN)
+def test_golden(name: str, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    node = compiled(path.relative_to(ROOT)).node
-    text = generate_module(node).text
+    (path,) = (each for each in (*worked_nodes(), *written_for_tests()) if each.stem == name)
+    text = generate_module(compiled(path.relative_to(ROOT)).node).text
     assert text.startswith(HEADER)
-    golden.check(HERE / "golden" / f"{path.stem}.py", text)
+    golden.check(HERE / "golden" / f"{name}.py", text)
+
+
+def test_every_golden_file_is_shown() -> None:
+    assert sorted(path.stem for path in (HERE / "golden").glob("*.py")) == sorted(SHOWN)
 
 
 @pytest.mark.parametrize("path", [*worked_nodes(), *written_for_tests()], ids=lambda path: path.stem)
@@ -112,7 +131,6 @@ def test_a_failure_names_the_operation_that_failed(engine: str) -> None:
         "x = {y for y in z}",
         "x = {y: y for y in z}",
         "x = y[0].z",
-        "x = (y := 1)",
         "f()",
         "x = lambda: 1",
         "x = f'{y}'",

@@ -123,7 +123,7 @@ def test_a_traceback_shows_the_lines_of_generated_code() -> None:
         PythonEngine().load(compiled(PAYMENT_DECISION)).entry({**GOOD, "amount": Decimal(-1)})
     shown = "".join(traceback.format_exception(caught.value))
     assert 'raise ContractBroken("precondition", 0, {"amount": amount})' in shown
-    assert shown.endswith("give it others, or change the clause\n")
+    assert shown.endswith("change the inputs or the clause\n")
 
 
 def test_notes_can_be_added() -> None:

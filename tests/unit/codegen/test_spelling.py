@@ -29,7 +29,7 @@ from vesper.codegen.spelling import (
     Itself,
     Prefix,
 )
-from vesper.kernels.decimal import EXACT, UNSAID, unsigned_zero
+from vesper.kernels.decimal import EXACT, PYTHON_FAILURES, unsigned_zero
 from vesper.kernels.integer import checked
 from vesper.kernels.raised import Raised
 from vesper.language.ir import nodes as ir
@@ -101,7 +101,7 @@ def outcome(function: Callable[..., Any], arguments: list[Any]) -> object:
     with localcontext(EXACT):
         try:
             result = function(*arguments)
-        except (Raised, *UNSAID):
+        except (Raised, *PYTHON_FAILURES):
             return "fails"
     return unsigned_zero(result) if isinstance(result, Decimal) else result
 

@@ -16,7 +16,7 @@ from vesper.engines.python_engine import PythonEngine
 from vesper.engines.registry import ENGINES
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
-from vesper.repository.lock import LOCK_NAME, Pinned, lock_text
+from vesper.repository.lock import LOCK_NAME, PinnedNode, lock_text
 from vesper.values.limits import MAX_CALL_DEPTH
 
 FEE = """\
@@ -130,7 +130,7 @@ def test_a_name_without_version_is_the_newest_or_what_the_lock_says(tmp_path: Pa
     assert [each.node for each in newest.node.calls] == ["fee_v10"]
     first, _ = compile_file(tmp_path / "fee_v1.vsp")
     assert first is not None
-    (tmp_path / LOCK_NAME).write_text(lock_text([Pinned("fee_v1", first.semantic_hash)]), encoding="utf-8")
+    (tmp_path / LOCK_NAME).write_text(lock_text([PinnedNode("fee_v1", first.semantic_hash)]), encoding="utf-8")
     pinned, _ = compile_file(path)
     assert pinned is not None
     assert [each.node for each in pinned.node.calls] == ["fee_v1"]

@@ -176,12 +176,13 @@ def test_a_cache_of_another_compiler_is_an_empty_one(project: Path, monkeypatch:
 
 
 def test_the_fingerprint_changes_with_the_front_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("check", "compiler", "diagnostics", "ir", "spec", "syntax"):
+    packages = ("compiler", "language/check", "language/diagnostics", "language/ir", "language/syntax", "values")
+    for name in packages:
         (tmp_path / "vesper" / name).mkdir(parents=True)
         (tmp_path / "vesper" / name / "x.py").write_text("1")
     monkeypatch.setattr(node_cache, "__file__", str(tmp_path / "vesper" / "compiler" / "node_cache.py"))
     seen = {compiler_fingerprint()}
-    for name in ("check", "compiler", "diagnostics", "ir", "spec", "syntax"):
+    for name in packages:
         (tmp_path / "vesper" / name / "x.py").write_text("12")
         seen.add(compiler_fingerprint())
     assert len(seen) == 7

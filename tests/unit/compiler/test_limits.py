@@ -8,7 +8,7 @@ from tests.support.waiting import processor_seconds
 from vesper.compiler import Compiled, compile_source
 from vesper.language.check.expressions.literals import MAX_TEXT
 from vesper.language.diagnostics.codes import Code
-from vesper.language.diagnostics.diagnostic import MAX_FOUND, DiagnosticBag, Severity
+from vesper.language.diagnostics.diagnostic import MAX_DIAGNOSTICS, DiagnosticBag, Severity
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.diagnostics.suggest import suggestions
@@ -94,7 +94,7 @@ def test_the_ir_of_a_node() -> None:
 
 def test_the_errors_of_one_file() -> None:
     found = check(clauses="\n".join(["    - x"] * 1000))
-    assert len(errors(found)) == MAX_FOUND
+    assert len(errors(found)) == MAX_DIAGNOSTICS
     assert found[0] is None
 
 
@@ -103,7 +103,7 @@ def test_the_warnings_of_one_file() -> None:
     found = check()[1].source.text.replace("flow:\n", f"flow:\n{steps}\n")
     compiled, bag = compile_source(SourceFile("x.vsp", found))
     assert compiled is not None
-    assert len(bag.sorted()) == MAX_FOUND
+    assert len(bag.sorted()) == MAX_DIAGNOSTICS
 
 
 def test_suggestions_end() -> None:

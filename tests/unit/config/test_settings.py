@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from vesper.config.grants import judge
-from vesper.config.settings import VARIABLE, Config, config_from, find_config, read_config
+from vesper.config.settings import Config, config_from, read_config
 from vesper.effects.settings import ConfigError
 from vesper.host.host import Host
 from vesper.testing.recorder import Recorder
@@ -115,18 +115,6 @@ def test_no_password_is_shown(tmp_path: Path) -> None:
         read(tmp_path, '[policies]\nurl = "https://:hunter2@cache.internal/0"\n')
     assert "hunter2" not in str(caught.value)
     assert "cache.internal" in str(caught.value)
-
-
-def test_the_nearest_file_upwards_is_found_unless_the_environment_names_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "vesper.toml").write_text("", encoding="utf-8")
-    inner = tmp_path / "a" / "b"
-    inner.mkdir(parents=True)
-    monkeypatch.delenv(VARIABLE, raising=False)
-    assert find_config(inner) == tmp_path.resolve() / "vesper.toml"
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "named.toml"))
-    assert find_config(inner) == tmp_path / "named.toml"
 
 
 @pytest.mark.parametrize("given", ["vesper.toml", {"grants": []}, Path("vesper.toml")])

@@ -100,7 +100,7 @@ def test_a_launch_that_is_wrong_is_refused_and_the_adapter_stays() -> None:
             ({"node": "x", "input": {}}, "did you mean `inputs`?"),
             ({"node": "payment_handlr"}, "payment_handlr"),
             ({"node": str(ROOT / DRAWN), "inputs": {"amont": 1}}, "has no input `amont`"),
-            ({"node": str(ROOT / DRAWN), "engine": "jit"}, "no engine `jit`"),
+            ({"node": str(ROOT / DRAWN), "engine": "jit"}, "unknown engine `jit`"),
             ({"node": str(ROOT / DRAWN), "breakOn": ["step:nobody"]}, "no step `nobody`"),
         ):
             refused = client.try_("launch", **arguments)
@@ -125,14 +125,14 @@ def test_a_client_that_disconnects_in_the_middle_ends_the_adapter() -> None:
             writing.write(b"Content-Length: 1000\r\n\r\n{")
             writing.flush()
         assert process.wait(timeout=60) == 0
-        assert process.stderr.read() == "the client has gone; nothing was performed\n"
+        assert process.stderr.read() == "the client disconnected; no effect was performed\n"
 
 
 def test_what_is_sent_to_an_editor_does_not_wait_for_what_it_acknowledges() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()),
-        debug_dap.accepted(server) as connection,
+        debug_dap.accept_client(server) as connection,
     ):
         assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
@@ -193,4 +193,4 @@ def test_every_argument_that_the_docs_name_is_one_and_every_one_is_named() -> No
     (configuration,) = json.loads(block)["configurations"]
     others = rest.partition("Other arguments: ")[2].partition("\n")[0]
     named = {each.partition(":")[0] for each in re.findall(r"`([^`]+)`", others)}
-    assert (set(configuration) - {"type", "request", "name", "debugServer"}) | named == debug_dap._KNOWN
+    assert (set(configuration) - {"type", "request", "name", "debugServer"}) | named == debug_dap._LAUNCH_ARGUMENTS

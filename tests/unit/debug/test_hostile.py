@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from tests.unit.debug.subjects import DRAWN, PAYMENT, ROOT, compiled_node
 from vesper.cli.debug.dap_server import launcher
 from vesper.cli.main import vesper
-from vesper.debug.captures import Armed, Capture, CapturesError
 from vesper.debug.columns import lay_out
 from vesper.debug.dap.adapter import Adapter
 from vesper.debug.dap.wire import WireError, read_message, write_message
 from vesper.debug.responses import Said
 from vesper.debug.view import Row
+from vesper.trace.armed_breakpoints import Armed, Capture, CapturesError
 
 
 def launched() -> Adapter:
@@ -93,7 +93,7 @@ def _config(folder: Path) -> str:
 
 
 def test_the_list_of_captures_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vesper.debug.captures._MOST_CAPTURES", 10)
+    monkeypatch.setattr("vesper.trace.armed_breakpoints._MAX_CAPTURES", 10)
     armed = Armed(tmp_path)
     for number in range(200):
         armed.note(Capture(f"trace-{number}", "node_v1", "x" * 300, number))

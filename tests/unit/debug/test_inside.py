@@ -173,9 +173,9 @@ def test_an_editor_that_performs_says_itself_with_what(stripe: FakeStripe, tmp_p
         adapter = Adapter(launcher(None, ROOT / "nodes"), worlds(stack, False, config))
         editor = Editor(adapter)
         refused = editor.ask("launch", **given, inputs={"amount": 5})
-        assert "order_id: missing, user_id: missing; `live` takes nothing from the first case" in refused["message"]
+        assert "order_id: missing, user_id: missing; `live` does not use the first case" in refused["message"]
         answered = editor.ask("launch", **given, inputs=INPUTS, failures={"call_stripe_api": "timeout"})
-        assert "the world answers" in answered["message"]
+        assert "`live` performs effects" in answered["message"]
         assert not (tmp_path / "journal.db").exists(), "nothing was begun"
         assert editor.ask("launch", **given, case="a declined card")["success"], "a case that is named gives its inputs"
         ran = adapter.close()
@@ -189,7 +189,7 @@ def test_live_and_a_recorded_run_do_not_go_together(host: Host) -> None:  # noqa
         editor = Editor(Adapter(launcher(None, ROOT), worlds(stack, True, None)))
         golden = str(ROOT / "tests" / "unit" / "trace" / "goldens" / "format_1_effects.json")
         refused = editor.ask("launch", trace=golden, reveal=True)
-        assert (refused["success"], "leave one of them away" in refused["message"]) == (False, True)
+        assert (refused["success"], "omit one of them" in refused["message"]) == (False, True)
 
 
 def test_an_editor_is_told_where_answers_are_given() -> None:

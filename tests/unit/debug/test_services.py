@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,14 +17,15 @@ from click.testing import CliRunner
 import vesper as api
 from tests.support.web import FakeStripe
 from tests.unit.debug.subjects import LOADER, PAYMENT, ROOT, compiled_node
+from vesper.api.run_captures import RunCaptures
 from vesper.cli.main import vesper
 from vesper.config.settings import config_from, read_config
-from vesper.debug.captures import Armed, Captures
 from vesper.debug.responses import Book, Live, Stopped
 from vesper.debug.session import Session
 from vesper.engines.outcome import Denied, LimitHit, Returned
 from vesper.engines.registry import PAIR
 from vesper.host.host import Host
+from vesper.trace.armed_breakpoints import Armed
 from vesper.verify.inputs.responses import NOON
 
 API_KEY = "sk_test_0123456789abcdef"
@@ -193,12 +196,12 @@ def test_a_breakpoint_of_a_running_service_keeps_a_trace_and_stops_nobody(
     monkeypatch.chdir(tmp_path)
     node = api.load(ROOT / PAYMENT, host=host)
     armed = Armed(tmp_path)
-    looks = Captures(host)
+    looks = RunCaptures(host)
     host.after_run = looks.after_run
     assert node(**INPUTS).ok
     assert looks._worker is None, "without a breakpoint there is no thread"
     debug("--break-on", "input.amount > 10000", "--break-on", "state_transition:*->paid if amount == 7")
-    looks.watch._next_look = time.monotonic()
+    looks.watch._next_poll = time.monotonic()
     assert node(**{**INPUTS, "order_id": "ord_2", "idempotency_key": "k-2", "amount": "50"}).ok
     big = node(**{**INPUTS, "order_id": "ord_3", "idempotency_key": "k-3", "amount": "20000"})
     seven = node(**{**INPUTS, "order_id": "ord_4", "idempotency_key": "k-4", "amount": "7"})
@@ -218,6 +221,18 @@ def test_a_node_that_is_loaded_is_looked_at_without_anybody_saying_so(host: Host
     node = api.load(ROOT / PAYMENT, host=host)
     assert node(**INPUTS).ok
     assert host.after_run is not None
+
+
+def test_a_call_imports_the_debugger_only_for_a_breakpoint(stripe: FakeStripe, tmp_path: Path) -> None:
+    script = f"""
+import sys, vesper
+with vesper.Host.from_file({str(tmp_path / "vesper.toml")!r}) as host:
+    node = vesper.load({str(ROOT / PAYMENT)!r}, host=host)
+    assert node(**{INPUTS!r}).ok
+    assert not [each for each in sys.modules if each.startswith("vesper.debug")]
+"""
+    run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
 
 
 def test_what_ran_last_is_looked_at_before_the_host_is_closed(stripe: FakeStripe, tmp_path: Path) -> None:

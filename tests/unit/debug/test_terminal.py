@@ -140,7 +140,7 @@ def test_commands_from_stdin_from_a_file_and_from_options_are_the_same(tmp_path:
 def test_commands_that_are_no_text_are_refused_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "commands").write_bytes(b"step\n\xff\n")
     done = debug(str(ROOT / DRAWN), "--commands", str(tmp_path / "commands"))
-    assert (done.exit_code, "commands are text in UTF-8" in done.output) == (2, True)
+    assert (done.exit_code, "the file is not UTF-8 text" in done.output) == (2, True)
     assert "Location" not in done.output
 
 
@@ -189,15 +189,15 @@ def test_one_engine_inputs_and_answers_of_the_command_line() -> None:
         (["--answer", 'record="one"'], 2, "is none: wrong_type"),
         (["--fail", "call_stripe_api=late"], 2, "it can fail with timeout, unavailable, http_NNN, bad_response"),
         (["--break-on", "divergence"], 1, "--comparative runs both"),
-        (["--comparative", "--engine", "python"], 2, "leave --engine away"),
-        (["--trace", "x"], 2, "leave the others away"),
-        (["--live", "--fail", "call_stripe_api=timeout"], 2, "leave --answer and --fail away"),
-        (["--live", "--answer", "call_stripe_api={}"], 2, "leave --answer and --fail away"),
+        (["--comparative", "--engine", "python"], 2, "omit --engine"),
+        (["--trace", "x"], 2, "omit the others"),
+        (["--live", "--fail", "call_stripe_api=timeout"], 2, "omit --answer and --fail"),
+        (["--live", "--answer", "call_stripe_api={}"], 2, "omit --answer and --fail"),
         (["--live"], 1, "order_id: missing"),
-        (["--live", "-i", "amount=5"], 1, "--live takes nothing from the first case"),
-        (["--list"], 2, "leave NODE and --trace away"),
-        (["--reveal"], 2, "it goes with --trace"),
-        (["--dap", "--engine", "interp", "--width", "70"], 2, "leave --engine, --width away"),
+        (["--live", "-i", "amount=5"], 1, "--live does not use the first case"),
+        (["--list"], 2, "omit NODE and --trace"),
+        (["--reveal"], 2, "it requires --trace"),
+        (["--dap", "--engine", "interp", "--width", "70"], 2, "omit --engine, --width"),
     ],
 )
 def test_what_is_asked_for_wrongly_is_said_and_nothing_runs(arguments: list[str], code: int, told: str) -> None:
@@ -228,7 +228,7 @@ def test_without_a_node_a_breakpoint_is_for_running_services(tmp_path: Path, mon
         (["--break-on", "state_transition:paid"], 1, "`*` is any state"),
         (["--break-on", "contract_violation", "--break-on", "step:call_strip_api"], 1, "`call_stripe_api`"),
         (["--break-on", " "], 2, "needs a breakpoint"),
-        (["--break-on", "divergence", "--comparative", "-x", "step"], 2, "leave --comparative, --execute away"),
+        (["--break-on", "divergence", "--comparative", "-x", "step"], 2, "omit --comparative, --execute"),
     ],
 )
 def test_a_breakpoint_that_no_node_can_meet_is_not_set(

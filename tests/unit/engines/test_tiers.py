@@ -401,7 +401,7 @@ def test_what_the_engine_makes_of_a_node(what: str) -> None:
 def test_what_is_to_look_at_is_written_to_no_file(tmp_path: Path) -> None:
     code, text = emitted("--emit", "asm", "-o", str(tmp_path / "x.s"))
     assert code == 2
-    assert "--emit asm is to look at" in text
+    assert "--emit asm is for reading" in text
 
 
 def test_bytecode_of_every_node_is_text() -> None:

@@ -1,4 +1,4 @@
-"""Arrays, maps, sets and ordered values: order, stability, limits, and nothing is changed in place."""
+"""Arrays, maps, sets and ordered values: order, stability, limits, no changes in place."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def result(function: Callable[..., object], *arguments: object) -> object:
 
 
 @given(st.lists(DECIMALS), st.sampled_from(["ascending", "descending"]))
-def test_sorting_is_stable_both_ways(values: list[Decimal], order: str) -> None:
+def test_sort_is_stable_in_both_orders(values: list[Decimal], order: str) -> None:
     direction = 1 if order == "ascending" else -1
     places = sorted(range(len(values)), key=lambda place: (direction * int(values[place]), place))
     before = list(values)
@@ -58,7 +58,7 @@ def test_sorting_is_stable_both_ways(values: list[Decimal], order: str) -> None:
 
 
 @given(st.lists(VALUES), VALUES)
-def test_equality_is_that_of_the_type(values: list[Any], wanted: Any) -> None:
+def test_equality_follows_the_type(values: list[Any], wanted: Any) -> None:
     firsts: list[Any] = []
     for each in values:
         if not any(each == other for other in firsts):
@@ -72,7 +72,7 @@ def test_equality_is_that_of_the_type(values: list[Any], wanted: Any) -> None:
 
 
 @given(st.lists(st.integers(), max_size=5), POSITIONS, POSITIONS)
-def test_positions(values: list[int], start: int, end: int) -> None:
+def test_index_bounds(values: list[int], start: int, end: int) -> None:
     is_inside = 0 <= start < len(values)
     assert array.get(values, start) == (values[start] if is_inside else None)
     assert result(array.take, values, start) == (INVALID if start < 0 else values[: min(start, 5)])
@@ -99,7 +99,7 @@ def test_ranges(start: int, end: int, step: int) -> None:
     assert result(array.range, start, end, step) == expected
 
 
-def test_arguments_are_never_given_back_to_be_changed() -> None:
+def test_results_share_no_list_with_arguments() -> None:
     values = [1, 2]
     for found in (
         array.take(values, 5), array.drop(values, 0), array.slice(values, 0, 9), array.concat(values, []),
@@ -110,15 +110,15 @@ def test_arguments_are_never_given_back_to_be_changed() -> None:
         assert found is not values
 
 
-def test_an_array_is_full_at_a_million() -> None:
+def test_array_limit_is_a_million_items() -> None:
     assert result(array.append, FULL, 0) == TOO_LARGE
     assert result(array.concat, FULL, [0]) == TOO_LARGE
     assert result(array.flatten, [FULL] * 1000) == TOO_LARGE
     assert len(array.append(FULL[1:], 0)) == len(array.range(0, 1_000_000, 1)) == 1_000_000
 
 
-def test_a_million_different_items_take_a_moment() -> None:
-    modulus = 2**61 - 1  # numbers that are equal by this have the same hash in Python
+def test_distinct_of_a_million_items_is_fast() -> None:
+    modulus = 2**61 - 1  # equal numbers have equal hashes in Python
     with processor_seconds(20):
         assert len(array.distinct([[each] for each in FULL])) == len(FULL)
         assert len(array.distinct([Decimal(each * modulus) for each in FULL[:50_000]])) == 50_000
@@ -145,7 +145,7 @@ def test_maps_stay_in_key_order(left: dict[int, int], right: dict[int, int], key
     assert map_.get(left, key) == left.get(key)
 
 
-def test_a_map_and_a_set_are_full_at_a_million() -> None:
+def test_map_and_set_limit_is_a_million_entries() -> None:
     full = dict.fromkeys(FULL, 0)
     assert result(map_.put, full, -1, 0) == TOO_LARGE
     assert result(map_.merge, full, {-1: 0}) == TOO_LARGE
@@ -156,7 +156,7 @@ def test_a_map_and_a_set_are_full_at_a_million() -> None:
 
 
 @given(SETS, SETS, KEYS)
-def test_sets_by_their_elements(left: frozenset[int], right: frozenset[int], key: int) -> None:
+def test_set_operations(left: frozenset[int], right: frozenset[int], key: int) -> None:
     everything = range(-3, 4)
     assert set_.union(left, right) == frozenset(x for x in everything if x in left or x in right)
     assert set_.intersection(left, right) == frozenset(x for x in everything if x in left and x in right)
@@ -171,7 +171,7 @@ def test_sets_by_their_elements(left: frozenset[int], right: frozenset[int], key
 # -- order ----------------------------------------------------------------------------------------
 
 
-def test_the_left_one_of_equal_values() -> None:
+def test_min_and_max_prefer_the_left_of_equal_values() -> None:
     one, also_one, half = Decimal("1.0"), Decimal("1.00"), Decimal("0.5")
     assert value.min(one, also_one) is one
     assert value.max(one, also_one) is one
@@ -208,12 +208,12 @@ ENUM_CALLS: list[tuple[str, list[Any], list[Any], Any]] = [
 ]
 
 
-def test_every_operation_that_goes_by_order_is_here() -> None:
+def test_every_ordered_operation_is_covered() -> None:
     assert {op for op, *_ in ENUM_CALLS} == BY_ORDER
 
 
 @pytest.mark.parametrize("op, types, arguments, expected", ENUM_CALLS, ids=[op for op, *_ in ENUM_CALLS])
-def test_members_of_an_enum_go_as_declared(op: str, types: list[Any], arguments: list[Any], expected: Any) -> None:
+def test_enum_members_sort_in_declared_order(op: str, types: list[Any], arguments: list[Any], expected: Any) -> None:
     both: list[Type] = [LEVEL, STRING]
     of = both[: len(OPERATIONS[op].type_params)]
     compiled = operation_node(op, of, list(zip(types, arguments, strict=True)))
@@ -224,14 +224,14 @@ def test_members_of_an_enum_go_as_declared(op: str, types: list[Any], arguments:
     assert same(outcome.value["result"], expected)
 
 
-def test_an_enum_of_one_member() -> None:
+def test_enum_with_one_member_sorts() -> None:
     compiled = operation_node("value.max", [Enum(("only",))], [(Enum(("only",)), "only")] * 2)
     outcome = PythonEngine().load(compiled).call({"left": "only", "right": "only"})
     assert outcome == Returned({"result": "only"})
 
 
 @given(st.permutations(LEVEL.members))
-def test_any_order_of_members(declared: list[str]) -> None:
+def test_enum_order_does_not_depend_on_member_names(declared: list[str]) -> None:
     for members in permutations(declared):
         assert array.sort(members, "ascending", declared) == declared
         assert set_.to_array(frozenset(members), declared) == declared

@@ -1,4 +1,4 @@
-"""Decimals that are rounded, against fractions; scales, limits, contexts of the host, and time."""
+"""Rounded decimals against fractions; scales, limits, contexts of the host, and time."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ ANY = DECIMALS | EDGES
 
 @pytest.fixture(params=["exact", "rounding"], autouse=True)
 def _context(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Everything here holds under the context of generated code and under one that would spoil every result."""
+    """Run every test under the context of generated code, and under one that would change every result."""
     with host.localcontext(decimal.EXACT if request.param == "exact" else ROUNDING_HOST):
         yield
 
 
 def result(function: Callable[..., object], *arguments: object) -> object:
-    """What a kernel gives, a decimal as its text, or the code it fails with."""
+    """Return a kernel's result, a decimal as text, or the code of its failure."""
     try:
         found = function(*arguments)
     except Raised as raised:
@@ -55,7 +55,7 @@ def result(function: Callable[..., object], *arguments: object) -> object:
 
 
 def within_limits(coefficient: int, scale: int) -> object:
-    """The text of a decimal, or overflow; a negative scale is written out."""
+    """Return the text of a decimal, or overflow; a negative scale is written out."""
     if scale < 0:
         coefficient, scale = coefficient * 10**-scale, 0
     digits = str(abs(coefficient))
@@ -67,7 +67,7 @@ def within_limits(coefficient: int, scale: int) -> object:
 
 
 def rounded(exact: Fraction, mode: str) -> int:
-    """The oracle of the rounding modes."""
+    """Return the correctly rounded number: the oracle of the rounding modes."""
     below, above = math.floor(exact), math.ceil(exact)
     toward_zero, away = (below, above) if exact > 0 else (above, below)
     distance = abs(exact - toward_zero)
@@ -85,7 +85,7 @@ def rounded(exact: Fraction, mode: str) -> int:
 
 
 def magnitude(exact: Fraction) -> int:
-    """The place of the first digit: 0 for 1 to 9."""
+    """Return the position of the first digit: 0 for 1 to 9."""
     size = abs(exact)
     guess = len(str(size.numerator)) - len(str(size.denominator))
     return guess if size >= Fraction(10) ** guess else guess - 1
@@ -96,11 +96,11 @@ def holds(exact: Fraction, scale: int) -> bool:
 
 
 def in_34_digits(exact: Fraction, wanted: int) -> object:
-    """The rule of division and of powers, as numbers.md says it, on the exact value."""
+    """Apply the rule of division and powers from numbers.md to the exact value."""
     last = 33 - magnitude(exact)  # the scale with 34 digits
     if not holds(exact, last):
         coefficient = rounded(exact * Fraction(10) ** last, "half_even")
-        if abs(coefficient) == 10**34:  # rounded up to the next power of ten: still 34 digits
+        if abs(coefficient) == 10**34:  # rounded up to the next power of ten, still 34 digits
             coefficient, last = coefficient // 10, last - 1
         return within_limits(coefficient, last)
     scale = next((each for each in range(wanted, last + 1) if holds(exact, each)), max(last, 0))
@@ -108,7 +108,7 @@ def in_34_digits(exact: Fraction, wanted: int) -> object:
 
 
 @given(ANY, ANY.filter(bool))
-def test_division_is_the_rule(left: Decimal, right: Decimal) -> None:
+def test_division_follows_the_specification(left: Decimal, right: Decimal) -> None:
     wanted = max(decimal.scale(left) - decimal.scale(right), 0)
     expected = in_34_digits(Fraction(left) / Fraction(right), wanted) if left else within_limits(0, wanted)
     assert result(decimal.divide, left, right) == expected
@@ -145,7 +145,7 @@ def test_round_rounds_once(mode: str, value: Decimal, scale: int) -> None:
     assert result(decimal.round, value, scale, mode) == within_limits(units, scale)
 
 
-def test_arguments_are_refused_in_the_declared_order() -> None:
+def test_invalid_arguments_are_rejected_in_declared_order() -> None:
     zero = Decimal(0)
     assert result(decimal.div, zero, zero, 1001, "up") == ErrorCode.INVALID_ARGUMENT
     assert result(decimal.div, zero, zero, -1, "up") == ErrorCode.INVALID_ARGUMENT
@@ -157,7 +157,7 @@ def test_arguments_are_refused_in_the_declared_order() -> None:
 
 
 @given(ANY)
-def test_integers_of_decimals(value: Decimal) -> None:
+def test_conversion_to_integers(value: Decimal) -> None:
     exact = Fraction(value)
     for function, expected in ((decimal.floor, math.floor), (decimal.ceil, math.ceil), (decimal.trunc, math.trunc)):
         whole = expected(exact)
@@ -170,7 +170,7 @@ def test_integers_of_decimals(value: Decimal) -> None:
 
 
 @given(ANY)
-def test_forms_of_one_number(value: Decimal) -> None:
+def test_scale_and_normalize(value: Decimal) -> None:
     short = decimal.normalize(value)
     assert Fraction(short) == Fraction(value)
     assert decimal.scale(short) == 0 or decimal.text(short)[-1] != "0"
@@ -180,7 +180,7 @@ def test_forms_of_one_number(value: Decimal) -> None:
     assert decimal.scale(decimal.abs(value)) == decimal.scale(value)
 
 
-def test_zero_never_has_a_sign() -> None:
+def test_zero_is_unsigned() -> None:
     minus = Decimal("-0.00")
     found = [decimal.text(minus), *(result(decimal.round, minus, 1, mode) for mode in MODES)]
     found += [result(function, minus) for function in (decimal.abs, decimal.normalize)]
@@ -195,7 +195,7 @@ def test_zero_never_has_a_sign() -> None:
 
 
 @given(DECIMALS | st.builds(number, st.integers(-30, 30), st.integers(0, 3)), st.integers(-45, 45))
-def test_powers_are_the_rule(base: Decimal, exponent: int) -> None:
+def test_powers_follow_the_specification(base: Decimal, exponent: int) -> None:
     if base == 0 or exponent == 0:
         expected = within_limits(0, decimal.scale(base) * exponent) if exponent > 0 else "1"
         expected = expected if exponent >= 0 else ErrorCode.DIVISION_BY_ZERO
@@ -235,14 +235,14 @@ def test_powers_at_the_edges(base: str, exponent: int, expected: object) -> None
 
 @pytest.mark.parametrize("base", ["0.5", "0.9", "1.1", "9", "1." + "0" * 996 + "123", "9" * 1000, "0." + "9" * 1000])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_the_longest_powers_take_a_moment(base: str, sign: int) -> None:
+def test_longest_powers_are_fast(base: str, sign: int) -> None:
     digits = len(base.replace(".", "").lstrip("0"))
     with processor_seconds(5):
         result(decimal.pow, Decimal(base), sign * (1_000_000 // digits))
         assert result(decimal.pow, Decimal(base), sign * MAX_INTEGER) == OVERFLOW
 
 
-# -- reading and sharing out ----------------------------------------------------------------------
+# -- parsing and allocation -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -269,13 +269,13 @@ def test_the_longest_powers_take_a_moment(base: str, sign: int) -> None:
     ],
     ids=range(18),
 )
-def test_texts_of_any_length_are_read(text: str, expected: object) -> None:
+def test_texts_of_any_length_are_parsed(text: str, expected: object) -> None:
     with processor_seconds(10):
         assert result(decimal.parse, text) == expected
 
 
 @given(ANY, st.lists(st.builds(number, st.integers(0, 10**30) | st.integers(0, 3), st.integers(0, 20)), min_size=1))
-def test_parts_add_up_and_are_fair(total: Decimal, weights: list[Decimal]) -> None:
+def test_allocation_adds_up_and_is_fair(total: Decimal, weights: list[Decimal]) -> None:
     if not any(weights):
         assert result(decimal.allocate, total, weights) == ErrorCode.INVALID_ARGUMENT
         return
@@ -290,12 +290,12 @@ def test_parts_add_up_and_are_fair(total: Decimal, weights: list[Decimal]) -> No
     assert [extra[index] for index in ranked] == sorted(extra, reverse=True)
 
 
-def test_weights_that_say_nothing_are_refused() -> None:
+def test_invalid_weights_are_rejected() -> None:
     for weights in ([], ["0", "0.00"], ["1", "-1"], ["-1"]):
         assert result(decimal.allocate, Decimal(1), [Decimal(text) for text in weights]) == ErrorCode.INVALID_ARGUMENT
 
 
-def test_many_long_weights_take_a_moment() -> None:
+def test_many_long_weights_are_fast() -> None:
     with processor_seconds(5):
         parts = decimal.allocate(Decimal("9" * 1000), [Decimal("9" * 1000), Decimal("1E-1000")] * 500)
     assert sum(map(int, parts)) == int("9" * 1000)

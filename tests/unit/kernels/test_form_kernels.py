@@ -1,4 +1,4 @@
-"""Kernels of what is done with something computed for each item, against the plainest way to say the same."""
+"""Forms that evaluate a function for each item, against the simplest equivalent code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def key(item: tuple[int, int]) -> int:
 
 
 @given(ITEMS)
-def test_sorting_is_stable_both_ways(items: list[tuple[int, int]]) -> None:
+def test_sort_is_stable_in_both_orders(items: list[tuple[int, int]]) -> None:
     ascending = [item for wanted in range(4) for item in items if item[0] == wanted]
     descending = [item for wanted in reversed(range(4)) for item in items if item[0] == wanted]
     assert forms.sorted_by(key, items, "ascending") == ascending
@@ -40,7 +40,7 @@ def test_groups_keep_the_order_of_the_items(items: list[tuple[int, int]]) -> Non
     ]
 
 
-def test_members_go_as_declared() -> None:
+def test_enum_members_sort_in_declared_order() -> None:
     words = ["high", "low", "mid", "low"]
     declared = ("low", "mid", "high")
     assert forms.sorted_by(str, words, "ascending", declared) == ["low", "low", "mid", "high"]
@@ -49,12 +49,12 @@ def test_members_go_as_declared() -> None:
     assert (forms.least_by(str, words, declared), forms.greatest_by(str, words, declared)) == ("low", "high")
 
 
-def test_distinct_goes_by_the_equality_of_the_language() -> None:
+def test_distinct_uses_the_equality_of_the_language() -> None:
     numbers = [Decimal("1.0"), Decimal("1.00"), Decimal(2)]
     assert [str(each) for each in forms.distinct_by(lambda number: [{"a": number}], numbers)] == ["1.0", "2"]
 
 
-def test_items_are_asked_for_one_by_one() -> None:
+def test_items_are_taken_one_by_one() -> None:
     """A condition of an item is evaluated just before its value, so a generator must not be emptied first."""
     in_order = partial(forms.sorted_by, order="ascending")
     helpers: list[Callable[..., Any]] = [
@@ -76,7 +76,7 @@ def test_items_are_asked_for_one_by_one() -> None:
         assert seen == ["item 1", "value 1", "item 2", "value 2"], helper
 
 
-def test_what_ends_early_asks_for_no_more() -> None:
+def test_early_end_takes_no_more_items() -> None:
     asked: list[int] = []
 
     def is_small(number: int) -> bool:

@@ -1,4 +1,4 @@
-"""Integers against Python's unbounded ones, and what must not take long."""
+"""Integers against Python's unbounded ones, and bounded time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HUGE = 9_000_000
 
 
 def result(function: Callable[..., object], *arguments: object) -> object:
-    """What a kernel gives, or the code it fails with."""
+    """Return a kernel's result, or the code of its failure."""
     try:
         return function(*arguments)
     except Raised as raised:
@@ -30,7 +30,7 @@ def result(function: Callable[..., object], *arguments: object) -> object:
 
 
 def bits(number: int) -> str:
-    """The 64 bits of the two's complement."""
+    """Return the 64 bits of the two's complement."""
     return format(number + 2**64 if number < 0 else number, "064b")
 
 
@@ -44,7 +44,7 @@ def fitting(number: int) -> object:
 
 
 @given(INTEGERS, NON_ZERO)
-def test_quotients_round_the_way_they_say(left: int, right: int) -> None:
+def test_quotients_round_as_specified(left: int, right: int) -> None:
     exact = Fraction(left, right)
     assert result(integer.quot, left, right) == fitting(int(exact))
     assert result(integer.div_floor, left, right) == fitting(exact.numerator // exact.denominator)
@@ -62,12 +62,12 @@ def test_remainders_complete_the_quotients(left: int, right: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["divide", "quot", "rem", "div_floor", "mod"])
-def test_nothing_divides_by_zero(name: str) -> None:
+def test_division_by_zero_fails(name: str) -> None:
     assert result(getattr(integer, name), MIN_INTEGER, 0) == ErrorCode.DIVISION_BY_ZERO
 
 
 @given(INTEGERS, INTEGERS)
-def test_bits_are_those_of_the_complement(left: int, right: int) -> None:
+def test_bit_operations_use_the_complement(left: int, right: int) -> None:
     pairs = list(zip(bits(left), bits(right), strict=True))
     assert integer.bit_and(left, right) == from_bits("".join("01"[a == b == "1"] for a, b in pairs))
     assert integer.bit_or(left, right) == from_bits("".join("01"["1" in (a, b)] for a, b in pairs))
@@ -100,7 +100,7 @@ def test_powers(base: int, exponent: int) -> None:
 
 
 @given(INTEGERS)
-def test_text_is_read_back(value: int) -> None:
+def test_text_round_trips(value: int) -> None:
     assert integer.parse(integer.text(value)) == value
     assert integer.sign(value) * value == abs(value)
     assert result(integer.abs, value) == fitting(abs(value))
@@ -109,7 +109,7 @@ def test_text_is_read_back(value: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "+", "-", "+-1", "--1", "1 ", "1\n", "0x1", "1.0", "1e3", "१", "1_0", "٣", "\u22121"]
 )
-def test_only_signs_and_ascii_digits_are_read(text: str) -> None:
+def test_only_signs_and_ascii_digits_are_parsed(text: str) -> None:
     assert result(integer.parse, text) == ErrorCode.BAD_FORMAT
 
 
@@ -126,11 +126,11 @@ def test_only_signs_and_ascii_digits_are_read(text: str) -> None:
     ],
     ids=range(7),
 )
-def test_texts_of_any_length_are_read(text: str, expected: object) -> None:
+def test_texts_of_any_length_are_parsed(text: str, expected: object) -> None:
     assert result(integer.parse, text) == expected
 
 
-def test_a_quotient_of_integers_may_be_past_them() -> None:
+def test_integer_quotient_may_exceed_64_bits() -> None:
     assert integer.divide(MIN_INTEGER, -1) == Decimal(2**63)
     assert str(integer.divide(0, -5)) == "0"
     assert str(integer.divide(MAX_INTEGER, 3)) == "3074457345618258602.333333333333333"

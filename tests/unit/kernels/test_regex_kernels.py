@@ -1,4 +1,4 @@
-"""The matcher: against a backtracking search of a few lines, against Python's own, and against hostile patterns."""
+"""The matcher against a backtracking search, against Python's `re`, and on hostile patterns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vesper.values.pattern import (
     Class,
     Escape,
     Group,
-    Part,
+    PatternPart,
     PatternProblem,
     Range,
     Repeat,
@@ -32,8 +32,8 @@ Groups = dict[int, tuple[int, int]]
 Rest = Callable[[int, Groups], tuple[int, Groups] | None]
 
 
-def backtracked(pattern: str, text: str) -> list[tuple[int, int] | None] | None:
-    """The first match of a search that tries one way after the other: what leftmost-first means."""
+def backtrack(pattern: str, text: str) -> list[tuple[int, int] | None] | None:
+    """Return the first match of a backtracking search, which defines leftmost-first."""
     tree = parse_pattern(pattern)
     for start in range(len(text) + 1):
         found = _try(tree.root, text, start, {}, lambda end, groups: (end, groups))
@@ -43,7 +43,7 @@ def backtracked(pattern: str, text: str) -> list[tuple[int, int] | None] | None:
     return None
 
 
-def _try(part: Part, text: str, at: int, groups: Groups, rest: Rest) -> tuple[int, Groups] | None:
+def _try(part: PatternPart, text: str, at: int, groups: Groups, rest: Rest) -> tuple[int, Groups] | None:
     match part:
         case Class() | AnyPoint():
             is_taken = at < len(text) and _takes(part, text[at])
@@ -110,7 +110,7 @@ def drawn_pattern(draw: random.Random, depth: int = 3) -> str:
     return f"({inner})" + draw.choice(["*", "+", "?", "{2}", "{0,2}", "{1,3}", "{2,}", "{0}"]) + draw.choice(["", "?"])
 
 
-def test_it_finds_what_a_backtracking_search_finds_first() -> None:
+def test_finder_equals_a_backtracking_search() -> None:
     draw = random.Random(20261115)
     tried = found = 0
     while tried < 4000:
@@ -121,7 +121,7 @@ def test_it_finds_what_a_backtracking_search_finds_first() -> None:
             continue
         tried += 1
         text = "".join(draw.choice("abc -") for _ in range(draw.randrange(8)))
-        wanted = backtracked(pattern, text)
+        wanted = backtrack(pattern, text)
         found += wanted is not None
         got = Finder(program, text, with_groups=True).find(0)
         pairs = None if got is None else [(s, e) if e >= 0 else None for s, e in zip(got[::2], got[1::2], strict=True)]
@@ -130,7 +130,7 @@ def test_it_finds_what_a_backtracking_search_finds_first() -> None:
         without_groups = Finder(program, text).find(0)
         assert without_groups == (None if got is None else got[:2])
         if not text:
-            continue  # for Python before 3.14 there is no `\\B` in an empty text
+            continue  # before Python 3.14 `\\B` never matches in an empty text
         hosts = re.compile(pattern.replace("$", "\\Z"), re.ASCII).search(text)
         assert (None if hosts is None else hosts.span()) == (None if wanted is None else wanted[0])
     assert found > 1000
@@ -147,19 +147,19 @@ def test_it_finds_what_a_backtracking_search_finds_first() -> None:
         ("(?:a|b|ab)*c", "ab" * 1500),
     ],
 )
-def test_no_pattern_explodes(pattern: str, text: str) -> None:
+def test_hostile_patterns_take_linear_time(pattern: str, text: str) -> None:
     with processor_seconds(5):
         regex.matches(text, pattern)
         regex.groups(text, pattern)
 
 
-def test_a_largest_program_keeps_the_bound() -> None:
-    pattern = "(?:a?){990}b"  # 1,981 instructions, all of them open at once
+def test_largest_program_takes_linear_time() -> None:
+    pattern = "(?:a?){990}b"  # 1,981 instructions, all active at once
     with processor_seconds(10):
         assert regex.find("a" * 300, pattern) is None
 
 
-def test_a_text_of_many_kinds_of_characters_takes_no_memory_without_bound() -> None:
+def test_text_of_many_characters_takes_bounded_memory() -> None:
     recognizer = Recognizer(program_of("\\p{Lu}{5}x"))
     text = "".join(chr(each) for each in range(0x21, 0xD800))
     assert not recognizer.matches(text)
@@ -212,7 +212,7 @@ def test_one_code_point(pattern: str, character: str, expected: bool) -> None:
     assert regex.matches(character, pattern) is expected
 
 
-def test_the_end_is_the_end() -> None:
+def test_dollar_matches_only_at_the_end() -> None:
     assert not regex.matches("a\n", "^a$")
     assert regex.find_all("a\na", "^a") == ["a"]
 
@@ -226,7 +226,7 @@ def test_empty_matches() -> None:
     assert regex.find("", "") == ""
 
 
-def test_groups_hold_their_last_round() -> None:
+def test_groups_hold_their_last_iteration() -> None:
     assert regex.groups("abc", "(?:(a)|(b)|c)+") == ["abc", "a", "b"]
     assert regex.groups("aab", "(a){2}b") == ["aab", "a"]
     assert regex.groups("b", "(a){0}b") == ["b", None]

@@ -1,4 +1,4 @@
-"""Strings: Unicode traps, limits that hold before anything is built, and slow searches that are not."""
+"""Strings: Unicode special cases, limits checked before building, and linear searches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def result(function: Callable[..., object], *arguments: object) -> object:
         return raised.code
 
 
-def test_white_space_is_that_of_the_specification_at_every_code_point() -> None:
+def test_white_space_equals_the_specification_at_every_code_point() -> None:
     for number in (*range(0xD800), *range(0xE000, 0x110000)):
         character = chr(number)
         trimmed = "" if number in WHITE_SPACE else character
@@ -87,18 +87,18 @@ def test_positions(value: str, start: int, end: int) -> None:
 
 
 @given(st.text(max_size=3), st.text(max_size=3))
-def test_order_is_that_of_code_points(left: str, right: str) -> None:
+def test_order_follows_code_points(left: str, right: str) -> None:
     ours, theirs = text.code_points(left), text.code_points(right)
     assert text.less(left, right) == (ours < theirs) == text.greater(right, left)
     assert text.less_or_equal(left, right) == (ours <= theirs) == text.greater_or_equal(right, left)
 
 
 @pytest.mark.parametrize("number", [MIN_INTEGER, -1, 0xD800, 0xDFFF, 0x110000, MAX_INTEGER])
-def test_what_is_no_code_point(number: int) -> None:
+def test_invalid_code_points_are_rejected(number: int) -> None:
     assert result(text.from_code_point, number) == INVALID
 
 
-def test_code_points_next_to_those() -> None:
+def test_neighbours_of_invalid_code_points_are_accepted() -> None:
     assert [text.code_point(text.from_code_point(n)) for n in (0, 0xD7FF, 0xE000, 0x10FFFF)] == [
         0,
         0xD7FF,
@@ -108,7 +108,7 @@ def test_code_points_next_to_those() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "1\n", "１", "¼", "१", "1.0", "+1", "1 "])
-def test_other_digits_are_none(value: str) -> None:
+def test_digits_of_other_scripts_are_no_digits(value: str) -> None:
     assert not text.is_digits(value)
 
 
@@ -148,14 +148,14 @@ def test_limits_hold_before_anything_is_built(
         tracemalloc.stop()
 
 
-def test_just_within_the_limits() -> None:
+def test_texts_at_the_limits_are_accepted() -> None:
     assert len(text.split("," * 999_999, ",")) == len(text.words("a " * 1_000_000)) == 1_000_000
     assert result(text.words, "a " * 1_000_001) == TOO_LARGE
     assert len(text.repeat("ab", 5_000_000)) == len(text.pad_end("", 10_000_000, " ")) == 10_000_000
     assert len(text.concat(LONGEST, "")) == len(text.replace(LONGEST, "a", "b")) == 10_000_000
 
 
-def test_searches_that_nearly_succeed_everywhere_take_a_moment() -> None:
+def test_searches_with_many_near_matches_are_fast() -> None:
     with processor_seconds(20):
         for size in (50, 5_000, 5_000_000):
             needle = "a" * size + "b"

@@ -1,4 +1,4 @@
-"""Dates, timestamps and durations: the calendar against a plain count of days, limits, and what hosts read besides."""
+"""Dates, timestamps and durations: the calendar against a count of days, limits, and invalid texts."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def drawn_day(draw: random.Random) -> date:
     return date.fromordinal(draw.choice([draw.randint(1, DAYS), draw.randint(1, 800), draw.randint(DAYS - 800, DAYS)]))
 
 
-def test_every_day_of_the_calendar_in_a_row() -> None:
-    """Counted by hand, day after day, without any calendar."""
+def test_calendar_equals_a_count_of_days() -> None:
+    """Count the days one by one, without a calendar."""
     lengths = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
     number = 0
     for year in range(1, 10_000):
@@ -60,11 +60,11 @@ def test_every_day_of_the_calendar_in_a_row() -> None:
 
 
 @pytest.mark.parametrize("parts", [(0, 1, 1), (10_000, 1, 1), (2024, 0, 1), (2024, 13, 1), (2024, 1, 0), (-1, 1, 1)])
-def test_there_is_no_such_day(parts: tuple[int, int, int]) -> None:
+def test_invalid_day_is_rejected(parts: tuple[int, int, int]) -> None:
     assert result(dates.from_parts, *parts) == INVALID
 
 
-def test_months_between_is_the_greatest_count_that_is_not_past_the_end() -> None:
+def test_months_between_is_the_greatest_count_up_to_the_end() -> None:
     draw = random.Random(1)
     for _ in range(3000):
         start, end = sorted((drawn_day(draw), drawn_day(draw)))
@@ -77,14 +77,14 @@ def test_months_between_is_the_greatest_count_that_is_not_past_the_end() -> None
 
 
 @pytest.mark.parametrize("count", [MIN_INTEGER, MAX_INTEGER, 10**6 * 4, -(10**6) * 4])
-def test_counts_past_the_years_overflow(count: int) -> None:
+def test_counts_beyond_the_calendar_overflow(count: int) -> None:
     for function in (dates.add_days, dates.add_months, dates.add_years):
         assert result(function, date(2024, 2, 29), count) == OVERFLOW
     assert result(dates.add_business_days, date(2024, 2, 29), count, frozenset(), WEEKEND) == OVERFLOW
 
 
-def walked(value: date, count: int, holidays: frozenset[date], weekend: frozenset[str]) -> object:
-    """`add_business_days` as the specification says it: a day at a time."""
+def walk(value: date, count: int, holidays: frozenset[date], weekend: frozenset[str]) -> object:
+    """Return `add_business_days` computed one day at a time."""
     while count:
         step = 1 if count > 0 else -1
         if not FIRST.toordinal() <= value.toordinal() + step <= LAST.toordinal():
@@ -95,7 +95,7 @@ def walked(value: date, count: int, holidays: frozenset[date], weekend: frozense
     return value
 
 
-def test_business_days_are_those_of_a_walk() -> None:
+def test_business_days_equal_a_count_of_days() -> None:
     draw = random.Random(2)
     names = sorted(EVERY_DAY)
     for _ in range(1500):
@@ -105,7 +105,7 @@ def test_business_days_are_those_of_a_walk() -> None:
         weekend = frozenset(draw.sample(names, draw.randrange(7)))
         count = draw.randint(-25, 25)
         found = result(dates.add_business_days, start, count, holidays, weekend)
-        assert found == walked(start, count, holidays, weekend)
+        assert found == walk(start, count, holidays, weekend)
         end = date.fromordinal(min(max(start.toordinal() + draw.randint(-60, 60), 1), DAYS))
         first, last = sorted((start.toordinal(), end.toordinal()))
         wanted = sum(dates.is_business_day(date.fromordinal(each), holidays, weekend) for each in range(first, last))
@@ -113,13 +113,13 @@ def test_business_days_are_those_of_a_walk() -> None:
         assert dates.business_days_between(start, end, holidays, weekend) == sign * wanted
 
 
-def test_business_days_of_ten_thousand_years_take_no_walk() -> None:
+def test_business_days_of_ten_thousand_years_are_fast() -> None:
     with processor_seconds(0.1):
         found = dates.add_business_days(FIRST, 2_608_000, frozenset(), WEEKEND)
         assert dates.business_days_between(FIRST, found, frozenset(), WEEKEND) == 2_608_000
 
 
-def test_a_week_without_business_days() -> None:
+def test_week_without_business_days_is_rejected() -> None:
     for count in (0, 1, MAX_INTEGER):
         assert result(dates.add_business_days, LAST, count, frozenset(), EVERY_DAY) == INVALID
     assert result(dates.business_days_between, LAST, LAST, frozenset(), EVERY_DAY) == INVALID
@@ -133,7 +133,7 @@ def test_a_week_without_business_days() -> None:
         "2024-01-01\n", "٢٠٢٤-01-01", "2024/01/01", "2024-W01-1", "2024-001", "20240101", "2024-01-01T00:00:00Z",
     ],
 )  # fmt: skip
-def test_what_is_no_date(text: str) -> None:
+def test_invalid_date_text_is_rejected(text: str) -> None:
     assert result(dates.parse, text) == BAD
 
 
@@ -148,7 +148,7 @@ def test_what_is_no_date(text: str) -> None:
         "2024-02-29T12:30:00+02:00:00", "0000-02-29T12:30:00Z",
     ],
 )  # fmt: skip
-def test_what_is_no_timestamp(text: str) -> None:
+def test_invalid_timestamp_text_is_rejected(text: str) -> None:
     assert result(timestamps.parse, text) == BAD
 
 
@@ -203,13 +203,13 @@ def test_durations_are_exact() -> None:
     assert result(durations.divide, timedelta(1), 0) == ErrorCode.DIVISION_BY_ZERO
 
 
-def test_sums_go_from_the_left() -> None:
+def test_sums_add_from_the_left() -> None:
     longest = timedelta(days=DAYS)
     assert durations.sum([longest, -longest, longest]) == longest
     assert result(durations.sum, [longest, timedelta(microseconds=1), -longest]) == OVERFLOW
 
 
-def test_moments_from_counts() -> None:
+def test_timestamps_from_epoch_counts() -> None:
     for count in (-62135596800, 253402300799):
         assert timestamps.epoch_seconds(timestamps.from_epoch_seconds(count)) == count
     for count in (-62135596801, 253402300800, MIN_INTEGER, MAX_INTEGER):
@@ -219,7 +219,7 @@ def test_moments_from_counts() -> None:
     assert timestamps.epoch_seconds(moment) == timestamps.epoch_microseconds(moment) == -1
 
 
-def test_moments_and_lengths() -> None:
+def test_timestamp_arithmetic() -> None:
     first, last = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC)
     whole = timestamps.since(last, first)
     assert timestamps.add(first, whole) == last

@@ -21,7 +21,7 @@ from vesper.engines.registry import ENGINES
 from vesper.host.running import Running
 from vesper.replay.rerun import replay
 from vesper.replay.session import Session
-from vesper.replay.shell import Shell
+from vesper.replay.shell import Shell, ShellOptions
 
 GOLDENS = Path(__file__).parent / "goldens"
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -47,7 +47,7 @@ def session(shop: Shop, execution: str, lines: list[str]) -> str:
         opened = Session.open(traces.find(execution), traces=traces, open_host=shop.live_host)
         shell = Shell(
             opened, read, said.append, lambda: shop.node.relative_to(shop.folder), replace_text,
-            is_live=True, scale=shop.scale,
+            ShellOptions(is_live=True, scale=shop.scale),
         )  # fmt: skip
         shell.opening()
         shell.loop()

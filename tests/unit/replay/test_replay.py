@@ -200,7 +200,7 @@ def test_without_questions(trace: Trace) -> None:
     unknown = invoke("replay", "./trace.json", "--set", "3.fails=http_402")
     assert "it was not recorded." in unknown.stderr
     fixed = ["replay", "./trace.json", "--set", "3.timeout=60s", "--responses", "answers.json", "--apply"]
-    assert invoke(*fixed, "--format", "json").exit_code == 2, "JSON leaves no room for a question"
+    assert invoke(*fixed, "--format", "json").exit_code == 2, "JSON output cannot ask for confirmation"
     applied = invoke(*fixed, "--yes", "--format", "json")
     assert applied.exit_code == 0, applied.output
     said = json.loads(applied.stdout)
@@ -235,7 +235,7 @@ def test_a_fix_of_nothing_is_refused_before_anything_runs(trace: Trace) -> None:
     for change in ("input.amount=5", "3.fails=http_402"):
         done = invoke("replay", "./trace.json", "--set", change, "--apply", "--yes", "--live")
         assert done.exit_code == 1
-        assert "nothing in the node's text is changed" in done.stderr
+        assert "the text of the node does not change" in done.stderr
         assert "Re-executing" not in done.stdout
 
 
@@ -272,7 +272,7 @@ def test_answers_of_a_file_are_read_by_their_types(trace: Trace) -> None:
         ('{"record": {"returns": "one"}}', "`record` gives integer"),
         ('{"nobody": {"returns": 1}}', "has no step `nobody`"),
         ('{"record": 1}', 'write {"returns": VALUE} or {"fails": CODE}'),
-        ("[1]", "a JSON object is expected"),
+        ("[1]", "expected a JSON object"),
         ("{", "answers.json:1:2"),
     ):
         Path("answers.json").write_text(text)
@@ -281,7 +281,7 @@ def test_answers_of_a_file_are_read_by_their_types(trace: Trace) -> None:
         assert message in done.stderr, (text, done.stderr)
     Path("answers.json").write_bytes(b"\xff\xfe")
     done = invoke("replay", "./trace.json", "--from", "3", "--responses", "answers.json")
-    assert (done.exit_code, "JSON text is written in UTF-8" in done.stderr) == (2, True)
+    assert (done.exit_code, "the file is not UTF-8 text" in done.stderr) == (2, True)
 
 
 def test_unknown_traces(trace: Trace) -> None:
@@ -296,7 +296,7 @@ def test_unknown_traces(trace: Trace) -> None:
 
 
 def test_a_trace_as_a_pytest(trace: Trace) -> None:
-    assert invoke("trace", "to-test", "./trace.json", "--as", "pytest", "-o", "tests/test_late.py").exit_code == 0
+    assert invoke("traces", "to-test", "./trace.json", "--as", "pytest", "-o", "tests/test_late.py").exit_code == 0
     text = Path("tests/test_late.py").read_text("utf-8")
     (name,) = [each for each in runpy.run_path("tests/test_late.py") if each.startswith("test_")]
     for engine in ENGINES:

@@ -1,4 +1,4 @@
-"""What `vesper nodes` says about a node."""
+"""Descriptions of nodes in `vesper nodes`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vesper.repository.starter import starter
 NODES = [*worked_nodes(), *written_for_tests()]
 
 
-def test_a_signature() -> None:
+def test_signature_lists_inputs_and_outputs() -> None:
     inputs = [("amount", "decimal"), ("rate", "decimal")]
     assert signature(inputs, [("fee", "decimal")]) == "(amount: decimal, rate: decimal) → (fee: decimal)"
 
@@ -26,7 +26,7 @@ def test_operations_are_counted() -> None:
     assert operations(node) == {"decimal.greater": 1, "decimal.greater_or_equal": 2, "decimal.multiply": 1}
 
 
-def test_records_are_found_inside_of_other_types() -> None:
+def test_records_inside_other_types_are_found() -> None:
     (basket,) = (path for path in written_for_tests() if path.stem == "basket_v1")
     assert {name: len(record.fields) for name, record in record_types(compiled(basket).node).items()} == {
         "Tag": 2,
@@ -66,7 +66,7 @@ def test_nodes_with_errors_are_listed(root: Path) -> None:
     lines = run(root, "list").splitlines()
     assert lines[0] == f"a_v1  1 error  {(root / 'a_v1.vsp').as_posix()}"
     assert f"wrong_v1  2 errors  {(root / 'wrong_v1.vsp').as_posix()}" in lines
-    assert lines[-1] == "3 nodes, 2 with errors; `vesper check` says what is wrong with them"
+    assert lines[-1] == "3 nodes, 2 with errors; `vesper check` shows them"
     listed = json.loads(run(root, "list", "--format", "json"))
     assert [(each["id"], each["errors"], "semantic_hash" in each) for each in listed] == [
         ("a_v1", 1, False),
@@ -77,10 +77,10 @@ def test_nodes_with_errors_are_listed(root: Path) -> None:
     assert listed[1]["inputs"][2] == {"name": "currency", "type": "enum[USD, EUR, GBP]"}
 
 
-def test_graph_and_capabilities_say_that_there_is_nothing(root: Path) -> None:
+def test_graph_and_capabilities_report_an_empty_folder(root: Path) -> None:
     assert run(root, "graph").splitlines() == [
         "a_v1  has errors",
-        "payment_decision_v1  depends on none",
+        "payment_decision_v1  calls no other node",
         "wrong_v1  has errors",
         "",
         "no node calls another",

@@ -1,4 +1,4 @@
-"""What NODE may be on a command line."""
+"""Meanings of NODE on a command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_name_without_version_is_the_newest(root: Path) -> None:
+def test_name_without_version_selects_the_newest(root: Path) -> None:
     assert locate("price", root) == root / "b/price_v10.vsp"
     assert locate("price_v2", root) == root / "a/price_v2.vsp"
     assert locate("plain", root) == root / "c/plain.vsp"
@@ -41,12 +41,12 @@ def test_a_name_without_version_is_the_newest(root: Path) -> None:
         ("no/such.vsp", "there is no file `no/such.vsp`"),
     ],
 )
-def test_what_cannot_be_found(root: Path, wanted: str, said: str) -> None:
+def test_unknown_node_is_reported(root: Path, wanted: str, said: str) -> None:
     with pytest.raises(NodeNotFound, match=said):
         locate(wanted, root)
 
 
-def test_folders_and_files(root: Path) -> None:
+def test_node_files_lists_folders_and_files(root: Path) -> None:
     assert len(node_files([root])) == 6
     assert node_files([root / "a", root / "a/price_v1.vsp"]) == [root / "a/price_v1.vsp", root / "a/price_v2.vsp"]
     with pytest.raises(NodeNotFound):
@@ -55,7 +55,7 @@ def test_folders_and_files(root: Path) -> None:
         locate("price", root / "none")
 
 
-def test_a_declared_id_is_found_whatever_the_file_is_called(root: Path) -> None:
+def test_declared_id_is_found_under_any_file_name(root: Path) -> None:
     odd = write(root / "c/odd.vsp", "intent: x\nnode_id: refund_v3 # last\nflow: [\n")
     assert locate("refund_v3", root) == odd
     assert locate("refund", root) == odd
@@ -64,14 +64,14 @@ def test_a_declared_id_is_found_whatever_the_file_is_called(root: Path) -> None:
         locate("refnd", root)
 
 
-def test_two_files_that_declare_an_id_are_both_named(root: Path) -> None:
+def test_two_files_with_one_id_are_both_named(root: Path) -> None:
     write(root / "a/one.vsp", "node_id: refund_v1")
     write(root / "b/two.vsp", "node_id: refund_v1")
     with pytest.raises(NodeNotFound, match=r"a/one\.vsp` and in `.*b/two\.vsp`; name one file"):
         locate("refund", root)
 
 
-def test_who_declares_an_id_goes_before_who_is_only_called_so(root: Path) -> None:
+def test_declared_id_takes_precedence_over_the_file_name(root: Path) -> None:
     called = write(root / "a/refund_v1.vsp", "node_id: other_v1")
     assert locate("refund_v1", root) == called, "nobody declares it"
     declares = write(root / "b/odd.vsp", "node_id: refund_v1")
@@ -93,8 +93,8 @@ def test_only_the_file_with_the_right_name_is_read(root: Path, monkeypatch: pyte
     assert all("price_v" in name for name in read), "the others do not mention it"
 
 
-def test_the_newest_version_is_the_newest_that_a_file_declares(root: Path) -> None:
-    """The names of files may lie; what they declare is what counts."""
+def test_newest_version_is_the_newest_declared_one(root: Path) -> None:
+    """The declared ids count, not the file names."""
     write(root / "refund_v1.vsp", "node_id: refund_v1")
     write(root / "refund_v9.vsp", "node_id: refund_v2")
     newest = write(root / "odd.vsp", "node_id: refund_v3")
@@ -121,26 +121,26 @@ def test_the_newest_version_is_the_newest_that_a_file_declares(root: Path) -> No
         ("node_id", "file"),
     ],
 )
-def test_the_id_of_a_file(tmp_path: Path, text: str, found: str) -> None:
+def test_id_of_reads_the_declared_id(tmp_path: Path, text: str, found: str) -> None:
     path = tmp_path / "file.vsp"
     path.write_bytes(text.encode())
     assert id_of(path) == found
 
 
-def test_a_file_that_cannot_be_read_is_known_by_its_name(tmp_path: Path) -> None:
+def test_unreadable_file_is_matched_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "file_v1.vsp").write_bytes(b"node_id: \xff\xfe\x00")
     assert id_of(tmp_path / "file_v1.vsp") == "file_v1"
     assert id_of(tmp_path / "gone_v1.vsp") == "gone_v1"
 
 
-def test_versions_are_numbers_and_the_newest_stands_first(root: Path) -> None:
+def test_versions_are_sorted_numerically_newest_first(root: Path) -> None:
     assert list(versions("price", node_files([root]))) == [10, 2, 1]
     assert list(versions("tax", node_files([root])).values()) == [[root / "b/tax_v1.vsp", root / "c/tax_v1.vsp"]]
     assert versions("plain", node_files([root])) == {}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "nodes").rglob("*.vsp")), ids=lambda path: path.stem)
-def test_the_id_of_a_usual_file_is_read_without_a_parser(path: Path) -> None:
+def test_id_of_a_usual_file_is_read_without_a_parser(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     found = declared_id(text)
     assert found is not None
@@ -176,6 +176,6 @@ def test_the_id_of_a_usual_file_is_read_without_a_parser(path: Path) -> None:
     ],
     ids=lambda text: repr(text)[:40],
 )
-def test_of_an_unusual_file_only_the_parser_can_tell(text: str) -> None:
+def test_unusual_file_needs_the_parser(text: str) -> None:
     found, plain = declared_id(text), plain_id(text)
     assert plain is None or (found is not None and found[0] == plain)

@@ -1,4 +1,4 @@
-"""What `vesper check` says about the names of files and about ids that stand twice."""
+"""Diagnostics of `vesper check` about file names and duplicate ids."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check(*paths: str) -> tuple[int, list[tuple[str, str, int, str]]]:
     return done.exit_code, [(each["code"], each["path"], each["line"], each["headline"]) for each in found]
 
 
-def test_a_file_with_another_name_than_its_node(folder: Path) -> None:
+def test_file_not_named_after_its_node_is_reported(folder: Path) -> None:
     write("fee.vsp", "fee_v1")
     warning = ("VSP1301", "nodes/fee.vsp", 1, "`fee.vsp` is not named after its node, `fee_v1`")
     for _ in ("checked", "from the cache"):
@@ -49,13 +49,13 @@ def test_a_file_with_another_name_than_its_node(folder: Path) -> None:
     assert check() == (0, [])
 
 
-def test_the_place_is_right_with_other_line_ends(folder: Path) -> None:
+def test_location_is_right_with_other_line_ends(folder: Path) -> None:
     write("odd.vsp", "fee_v1", ("node_id", "# ä\n# text\nnode_id"), ("\n", "\r\n"))
     for _ in ("checked", "from the cache"):
         assert check()[1][0][:3] == ("VSP1301", "nodes/odd.vsp", 3)
 
 
-def test_the_second_file_with_an_id_names_the_first(folder: Path) -> None:
+def test_duplicate_id_names_the_first_file(folder: Path) -> None:
     for part in ("a", "b", "c"):
         write(f"{part}/fee_v1.vsp", "fee_v1")
     headline = "`fee_v1` is declared in `nodes/a/fee_v1.vsp` too"
@@ -65,7 +65,7 @@ def test_the_second_file_with_an_id_names_the_first(folder: Path) -> None:
     assert check("nodes/b") == (0, []), "only what is checked counts"
 
 
-def test_a_node_with_errors_has_an_id_too(folder: Path) -> None:
+def test_node_with_errors_counts_for_duplicates(folder: Path) -> None:
     write("a/fee_v1.vsp", "fee_v1", ("amount * rate", "amount * rat"))
     write("b/fee_v1.vsp", "fee_v1")
     code, found = check()
@@ -73,24 +73,24 @@ def test_a_node_with_errors_has_an_id_too(folder: Path) -> None:
     assert [each[:2] for each in found] == [("VSP1102", "nodes/a/fee_v1.vsp"), ("VSP1302", "nodes/b/fee_v1.vsp")]
 
 
-def test_the_same_file_by_two_ways_is_one(folder: Path) -> None:
+def test_same_file_by_two_paths_is_one(folder: Path) -> None:
     write("fee_v1.vsp", "fee_v1")
     assert check("nodes", str(folder / "nodes")) == (0, [])
 
 
-def test_what_is_no_id_is_said_once(folder: Path) -> None:
+def test_invalid_id_is_reported_once(folder: Path) -> None:
     write("fee.vsp", "Fee")
     write("other.vsp", "Fee")
     assert [each[0] for each in check()[1]] == ["VSP0010", "VSP0010"]
 
 
-def test_many_files_on_all_processors(folder: Path) -> None:
+def test_many_files_are_checked_on_all_processors(folder: Path) -> None:
     for number in range(60):
         write(f"fee_{number}_v1.vsp", f"fee_{number % 59}_v1")
     assert [each[:2] for each in check()[1]] == [("VSP1302", "nodes/fee_59_v1.vsp")]
 
 
-def test_after_a_fix_the_place_is_that_of_the_new_text(folder: Path) -> None:
+def test_location_after_a_fix_is_in_the_new_text(folder: Path) -> None:
     write("odd.vsp", "fee_v1", ("node_id: fee_v1\n", ""), ("fee >= 0", "fee >= 0 && true"))
     path = Path("nodes/odd.vsp")
     path.write_text(path.read_text(encoding="utf-8") + "node_id: fee_v1\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`vesper new`: what it writes is right as it is, and nothing that is there is lost."""
+"""`vesper new`: new nodes are valid, and existing files are never lost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from vesper.cli.main import vesper
-from vesper.repository.starter import STARTERS, under_id
+from vesper.repository.starter import STARTERS, replace_id
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def run(*words: str) -> Result:
 
 
 @pytest.mark.parametrize("type_", STARTERS)
-def test_a_new_node_passes_everything(folder: Path, type_: str) -> None:
+def test_new_node_passes_every_check(folder: Path, type_: str) -> None:
     assert run("new", "fee", "--type", type_).exit_code == 0
     done = run("check")
     assert (done.exit_code, done.stderr, done.stdout) == (0, "", "1 node checked, 0 with errors\n")
@@ -30,7 +30,7 @@ def test_a_new_node_passes_everything(folder: Path, type_: str) -> None:
     assert run("verify", "fee", "--max-examples", "300").exit_code == 0
 
 
-def test_the_commands_that_it_proposes_work(folder: Path) -> None:
+def test_proposed_commands_work(folder: Path) -> None:
     for words in (["new", "fee"], ["new", "toll", "--in", "elsewhere/deep"], ["new", "fee", "--next"]):
         done = run(*words)
         steps = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("  vesper ")]
@@ -38,7 +38,7 @@ def test_the_commands_that_it_proposes_work(folder: Path) -> None:
         assert all(run(*step).exit_code == 0 for step in steps)
 
 
-def test_the_next_version_is_a_copy_beside_the_newest(folder: Path) -> None:
+def test_next_version_is_a_copy_beside_the_newest(folder: Path) -> None:
     run("new", "fee", "--in", "nodes/deep")
     first = Path("nodes/deep/fee_v1.vsp")
     first.write_bytes(first.read_bytes().replace(b"node_id: fee_v1", b"# ours\r\nnode_id: 'fee_v1'  # id"))
@@ -63,7 +63,7 @@ def test_the_next_version_is_a_copy_beside_the_newest(folder: Path) -> None:
         (["toll", "--in", "nodes/fee_v1.vsp/deep"], "cannot write nodes/fee_v1.vsp/deep/toll_v1.vsp"),
     ],
 )
-def test_what_is_refused(folder: Path, words: list[str], said: str) -> None:
+def test_invalid_arguments_are_rejected(folder: Path, words: list[str], said: str) -> None:
     run("new", "fee")
     before = sorted(folder.rglob("*"))
     done = run("new", *words)
@@ -77,11 +77,11 @@ def test_nothing_is_overwritten(folder: Path) -> None:
     Path("nodes/fee_v1.vsp").write_text("node_id: other_v1", encoding="utf-8")
     done = run("new", "fee")
     assert done.exit_code == 2
-    assert "nodes/fee_v1.vsp is there already; it is left as it is" in done.stderr
+    assert "nodes/fee_v1.vsp already exists and is not overwritten" in done.stderr
     assert Path("nodes/fee_v1.vsp").read_text(encoding="utf-8") == "node_id: other_v1"
 
 
-def test_what_declares_no_id_cannot_be_copied(folder: Path) -> None:
+def test_file_without_id_cannot_be_copied(folder: Path) -> None:
     Path("nodes").mkdir()
     Path("nodes/fee_v1.vsp").write_bytes(b"\xff")
     assert "cannot copy nodes/fee_v1.vsp: byte 0 is not UTF-8" in run("new", "fee", "--next").stderr
@@ -93,4 +93,4 @@ def test_what_declares_no_id_cannot_be_copied(folder: Path) -> None:
 
 
 def test_only_the_id_is_replaced() -> None:
-    assert under_id("intent: fee_v1\nnode_id: fee_v1\n", "fee_v2") == "intent: fee_v1\nnode_id: fee_v2\n"
+    assert replace_id("intent: fee_v1\nnode_id: fee_v1\n", "fee_v2") == "intent: fee_v1\nnode_id: fee_v2\n"

@@ -177,7 +177,7 @@ def test_the_line_that_is_proposed_answers_it(host: Stubs, pay: Any) -> None:
 
 def test_an_answer_for_other_requests_is_told(host: Stubs, pay: Any) -> None:
     host.answer("call_stripe_api", CHARGE, when={"body": {"amount": 500}})
-    with pytest.raises(Unanswered, match=r"not this: answer\(.*test_testing\.py:\d+: body\.amount is .*999.*, not 500"):
+    with pytest.raises(Unanswered, match=r"not this: answer\(.*test_doubles\.py:\d+: body\.amount is .*999.*, not 500"):
         pay()
     host.answer("call_stripe_api", CHARGE, times=1)
     host.answer("record", 1)
@@ -204,7 +204,7 @@ def test_an_answer_that_does_not_fit_is_told_twice(host: Stubs, pay: Any, answer
     host.answer("call_stripe_api", answer)
     with pytest.raises(StubMismatch, match=why) as raised:
         pay()
-    assert "test_testing.py:" in str(raised.value)
+    assert "test_doubles.py:" in str(raised.value)
     (run,) = host.journal.find()
     failed = [each.entry.body["code"] for each in host.journal.read(run.execution).entries if "code" in each.entry.body]
     assert failed[0] == "bad_response"  # and so it was with the node

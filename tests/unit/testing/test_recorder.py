@@ -27,7 +27,7 @@ from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.yaml_tree import Mapping as YamlMapping
 from vesper.language.syntax.yaml_tree import read_yaml
 from vesper.testing import NotRecorded, Recorder, Replay, ReplayMismatch, Stubs
-from vesper.testing.case_yaml import lines, spelled
+from vesper.testing.case_yaml import lines, to_yaml
 from vesper.values.json_value import Json, parse_json
 from vesper.values.model import plain, same
 from vesper.values.types import (
@@ -209,7 +209,7 @@ dsn = "sqlite:shop.db"
     code, said = ran("run", "payment_handler", *inputs, "--engine", "both", "--record", "payment.yaml")
     assert code == 0, said
     assert "recorded in payment.yaml" in said
-    assert "interp agrees with python" in said
+    assert "direct agrees with python" in said
     recording = (tmp_path / "payment.yaml").read_text(encoding="utf-8")
     node = tmp_path / "nodes" / PAYMENT.name
     node.write_text(pasted(node.read_text("utf-8"), recording), encoding="utf-8")
@@ -225,7 +225,7 @@ dsn = "sqlite:shop.db"
     assert code == 1
     assert "own.yaml is there and is no recording: it is not overwritten" in said
     code, said = ran("run", "payment_handler", "--case", "half a cent", "--record", "x.yaml")
-    assert (code, "leave --record away" in said) == (2, True)
+    assert (code, "omit --record" in said) == (2, True)
     assert stripe.counts()["charges"] == 1
 
 
@@ -518,7 +518,7 @@ def values() -> Iterator[tuple[Type, Any]]:
 def test_what_is_written_is_read_back_as_the_very_same_value() -> None:
     count = 0
     for type_, value in values():
-        text = "\n".join(lines("value", spelled(type_, value), 4)) + "\n"
+        text = "\n".join(lines("value", to_yaml(type_, value), 4)) + "\n"
         bag = DiagnosticBag(SourceFile("x.yaml", text))
         tree = read_yaml(bag)
         assert isinstance(tree, YamlMapping), text

@@ -17,9 +17,9 @@ from tests.support.nodes import ROOT, compiled
 from vesper.api import trace_sampling as sampled
 from vesper.config.settings import config_from
 from vesper.config.traces import TraceSettings
-from vesper.debug.captures import Armed
 from vesper.engines.registry import ENGINES
 from vesper.replay.rerun import replay
+from vesper.trace.armed_breakpoints import Armed
 from vesper.trace.model import Trace
 from vesper.trace.sampling import Sampler
 from vesper.trace.snapshot import Unplain, is_fixed, snapshot_of
@@ -66,7 +66,8 @@ def test_where_nobody_asks_a_call_is_what_it_always_was(folder: Path, engine: st
     Path("vesper.toml").write_text('[traces]\nretention = "7d"\n', encoding="utf-8")
     node = load("payment_decision", engine)
     assert node.call.__module__ != sampled.__name__
-    assert node._engine_call == node._program.call
+    assert node._entries is not None
+    assert node._entries.engine_call == node._program.call
     assert node(**DECISION).ok
     assert sampled._samplers == {}
 
@@ -165,7 +166,7 @@ def test_a_breakpoint_of_running_services_catches_nodes_without_effects(folder: 
     armed.add(["input.amount > 10000", "contract_violation"])
     ((_, watch),) = sampled._samplers.values()
     assert watch is not None
-    watch._next_look = 0.0
+    watch._next_poll = 0.0
     node.call({**DECISION, "amount": 50})
     node.call({**DECISION, "amount": 30_000})
     node(**{**DECISION, "amount": 0})

@@ -15,11 +15,11 @@ import vesper as api
 from tests.unit.api.given import CLOCK, written
 from tests.unit.trace.test_sampling import DECISION, LINES, folder, load, stored, the_sampler
 from vesper.api import trace_sampling as sampled
-from vesper.api.batch_trace_sampling import drawn
-from vesper.debug.captures import Armed
+from vesper.api.batch_trace_sampling import draw_places
 from vesper.engines.registry import ENGINES
 from vesper.replay.rerun import replay
 from vesper.trace import drawing
+from vesper.trace.armed_breakpoints import Armed
 from vesper.trace.model import Trace
 
 __all__ = ["folder"]  # the fixture
@@ -192,18 +192,20 @@ def test_while_there_are_breakpoints_all_are_looked_at(folder: Path) -> None:
 def test_no_more_are_looked_at_than_there_is_room_for(folder: Path) -> None:
     node = load("payment_decision", "interp", watch=True, sample="100 %", per_second=3)
     Armed(folder).add(["input.amount > 10000"])
-    assert node._chosen is not None
-    found = drawn(node._chosen, 5000)
+    assert node._entries is not None
+    sampling = node._entries.sampling
+    assert sampling is not None
+    found = draw_places(sampling, 5000)
     assert len(found) == 1000
     assert sum(is_sampled for _, is_sampled in found) == 3
     assert found == sorted(found)
-    sampler = node._chosen.sampler
-    assert sampler.counts.passed == 4997 + 4000
+    assert sampling.sampler.counts.passed == 4997 + 4000
 
 
 def test_where_nobody_asks_these_ways_are_what_they_always_were(folder: Path) -> None:
     Path("vesper.toml").write_text('[traces]\nretention = "7d"\n', encoding="utf-8")
     node = load("payment_decision", "interp")
-    assert node._chosen is None
-    assert node._call_many.__module__ != "vesper.api.batch_trace_sampling"
+    assert node._entries is not None
+    assert node._entries.sampling is None
+    assert node._entries.call_many.__module__ != "vesper.api.batch_trace_sampling"
     assert node.run_json is node._program.run_json  # type: ignore[attr-defined]  # a program of the Rust engine

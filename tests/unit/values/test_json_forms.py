@@ -1,4 +1,4 @@
-"""The JSON forms of values: `to_json`, `CAST`, and inputs that come as JSON."""
+"""JSON forms of values: `to_json`, `CAST`, and inputs given as JSON."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ROUND: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize("text, value, form", ROUND)
-def test_there_and_back(text: str, value: Any, form: str) -> None:
+def test_json_form_round_trips(text: str, value: Any, form: str) -> None:
     type_ = declared_type(text)
     assert exact_text(Json(json_form(type_, value))) == form
     assert same(value_of_form(type_, parse_json(form).content), value)
@@ -80,17 +80,17 @@ def test_negative_zero_has_no_sign_in_json() -> None:
         ("{a: integer}", '{"a":null}'),
     ],
 )
-def test_what_has_no_such_form(text: str, form: str) -> None:
+def test_cast_rejects_other_forms(text: str, form: str) -> None:
     with pytest.raises(ValueProblem):
         value_of_form(declared_type(text), parse_json(form).content)
 
 
-def test_fields_besides_are_left_out_and_optional_ones_may_be_absent() -> None:
+def test_cast_ignores_extra_fields_and_fills_optional_ones() -> None:
     type_ = declared_type("{a: integer, b: optional<date>}")
     assert value_of_form(type_, parse_json('{"a":1.0,"more":[]}').content) == {"a": 1, "b": None}
 
 
-def test_inputs_that_come_as_json() -> None:
+def test_json_inputs_become_python_objects() -> None:
     type_ = declared_type("{f: float, m: map<integer, float>, xs: array<float>, o: optional<float>, d: decimal}")
     given = {
         "f": 1,

@@ -1,4 +1,4 @@
-"""JSON texts, the json values they spell, and the plain objects that callers give and get."""
+"""JSON texts, their json values, and the plain objects of callers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TOO_DEEP = "[" * 129 + "]" * 129
         ("[" * 128 + "]" * 128, "[" * 128 + "]" * 128),
     ],
 )
-def test_a_text_is_read(text: str, canonical: str) -> None:
+def test_valid_text_is_parsed(text: str, canonical: str) -> None:
     assert canonical_text(parse_json(text)) == canonical
 
 
@@ -56,18 +56,18 @@ def test_a_text_is_read(text: str, canonical: str) -> None:
         ('{"a":' * 129 + "1" + "}" * 129, "too_deep"),
     ],
 )  # fmt: skip
-def test_a_text_is_refused(text: str, kind: str) -> None:
+def test_invalid_text_is_rejected(text: str, kind: str) -> None:
     with pytest.raises(ValueProblem) as raised:
         parse_json(text)
     assert raised.value.kind == kind
 
 
-def test_a_malformed_text_is_read_without_recursion() -> None:
+def test_deep_malformed_text_is_parsed_without_recursion() -> None:
     with pytest.raises(ValueProblem):
         parse_json("[" * 1_000_000)
 
 
-def test_equality_is_by_value_and_kind() -> None:
+def test_equality_depends_on_value_and_kind() -> None:
     assert parse_json("1") == parse_json("1.0")
     assert hash(parse_json("1")) == hash(parse_json("1.00"))
     assert parse_json('{"a":1,"b":2}') == parse_json('{"b":2,"a":1}')
@@ -83,7 +83,7 @@ def test_numbers_keep_their_places() -> None:
     assert type(plain_json(parse_json("1e3"))) is int
 
 
-def test_plain_objects_have_their_keys_in_order() -> None:
+def test_plain_objects_have_sorted_keys() -> None:
     found = plain_json(json_of({"b": 1, "é": 2, "a": (1.5, True)}))
     assert isinstance(found, dict)
     assert list(found) == ["a", "b", "é"]
@@ -111,7 +111,7 @@ def _itself() -> list[object]:
         (_itself(), "too_deep"),
     ],
 )
-def test_an_object_is_refused_for_the_first_reason_of_the_list(given: object, kind: str) -> None:
+def test_first_problem_of_the_list_is_raised(given: object, kind: str) -> None:
     with pytest.raises(ValueProblem) as raised:
         json_of(given)
     assert raised.value.kind == kind
@@ -129,7 +129,7 @@ JSONS = st.recursive(
 
 
 @given(JSONS)
-def test_text_and_back(given: object) -> None:
+def test_text_round_trips(given: object) -> None:
     value = json_of(given)
     assert exact_text(parse_json(exact_text(value))) == exact_text(value)
     assert Json(parse_json(canonical_text(value)).content) == value

@@ -1,4 +1,4 @@
-"""The value model: texts, limits, and what a caller's object becomes."""
+"""The value model: texts, limits, and conversion of callers' objects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COLOUR = Enum(("red", "green"))
         ("1E+999", "1" + "0" * 999),
     ],
 )
-def test_decimal_text_is_read(text: str, expected: str) -> None:
+def test_decimal_text_is_parsed(text: str, expected: str) -> None:
     assert decimal_text(parse_decimal(text)) == expected
 
 
@@ -68,13 +68,13 @@ def test_decimal_text_is_read(text: str, expected: str) -> None:
         ("1e-999999999999999999999999", "out_of_range"),
     ],
 )
-def test_decimal_text_is_refused(text: str, kind: str) -> None:
+def test_invalid_decimal_text_is_rejected(text: str, kind: str) -> None:
     with pytest.raises(ValueProblem) as caught:
         parse_decimal(text)
     assert caught.value.kind == ProblemKind(kind)
 
 
-def test_huge_texts_take_little_time() -> None:
+def test_huge_texts_are_rejected_quickly() -> None:
     with processor_seconds(5):
         for text in ("9" * 10_000_000, "0." + "0" * 10_000_000, "1e" + "9" * 10_000_000):
             with pytest.raises(ValueProblem):
@@ -105,7 +105,7 @@ def test_json_form_round_trips(type_: Type, value: Value) -> None:
     assert same(from_json(type_, to_json(type_, value)), value)
 
 
-def test_sets_have_one_order() -> None:
+def test_set_members_are_sorted() -> None:
     assert to_json(SetOf(INTEGER), frozenset({10, 9})) == [9, 10]
     assert to_json(SetOf(COLOUR), frozenset({"green", "red"})) == ["red", "green"]
     with pytest.raises(ValueProblem):
@@ -133,7 +133,7 @@ class LyingText(str):
         return "red"
 
 
-def test_an_overridden_method_is_never_called() -> None:
+def test_overridden_methods_are_never_called() -> None:
     with pytest.raises(ValueProblem):
         accept(COLOUR, LyingText("blue"))
     assert type(accept(STRING, LyingText("blue"))) is str

@@ -1,4 +1,4 @@
-"""Which texts are patterns, what each counts for, and where the caret of a problem stands."""
+"""Patterns: valid texts, instruction counts, and spans of problems."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from vesper.values.pattern_parser import parse_pattern
         ("(?:a{100}){100}", 10_000),
     ],
 )
-def test_what_a_pattern_counts_for(text: str, count: int) -> None:
+def test_instructions_are_counted(text: str, count: int) -> None:
     assert instructions(parse_pattern(text).root) == count
 
 
@@ -99,7 +99,7 @@ def test_what_a_pattern_counts_for(text: str, count: int) -> None:
         ("a" * 1001, "a" * 1001, "1,000 code points"),
     ],
 )
-def test_what_is_no_pattern(text: str, wrong: str, problem: str) -> None:
+def test_invalid_pattern_is_rejected_with_its_span(text: str, wrong: str, problem: str) -> None:
     with pytest.raises(PatternProblem) as caught:
         parse_pattern(text)
     found = caught.value
@@ -107,7 +107,7 @@ def test_what_is_no_pattern(text: str, wrong: str, problem: str) -> None:
     assert problem in found.problem
 
 
-def test_what_is_just_within_the_limits() -> None:
+def test_pattern_at_the_limits_is_accepted() -> None:
     parse_pattern("(" * 50 + "a" + ")" * 50)
     assert parse_pattern("()" * 100).group_count == 100
     parse_pattern("a" * 1000)

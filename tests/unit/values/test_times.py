@@ -1,4 +1,4 @@
-"""Dates, timestamps and durations as text: the grammars of time.md and nothing besides."""
+"""Dates, timestamps and durations as text, by the grammars of time.md only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vesper.values.times import (
 
 
 @pytest.mark.parametrize("text", ["0001-01-01", "2024-02-29", "9999-12-31"])
-def test_a_date(text: str) -> None:
+def test_valid_date_is_parsed(text: str) -> None:
     assert date_text(parse_date(text)) == text
 
 
@@ -29,7 +29,7 @@ def test_a_date(text: str) -> None:
     "text",
     ["", "20240229", "2023-02-29", "0000-01-01", "2024-2-29", " 2024-02-29", "2024-02-29\n", "\uff12024-02-29"],
 )
-def test_no_date(text: str) -> None:
+def test_invalid_date_is_rejected(text: str) -> None:
     with pytest.raises(ValueProblem, match="malformed"):
         parse_date(text)
 
@@ -44,7 +44,7 @@ def test_no_date(text: str) -> None:
         ("0001-01-01T00:00:00-23:59", "0001-01-01T23:59:00Z"),
     ],
 )
-def test_a_timestamp(text: str, shown: str) -> None:
+def test_valid_timestamp_is_parsed(text: str, shown: str) -> None:
     assert timestamp_text(parse_timestamp(text)) == shown
 
 
@@ -61,7 +61,7 @@ def test_a_timestamp(text: str, shown: str) -> None:
         ("9999-12-31T23:59:59-00:01", "out_of_range"),
     ],
 )  # fmt: skip
-def test_no_timestamp(text: str, kind: str) -> None:
+def test_invalid_timestamp_is_rejected(text: str, kind: str) -> None:
     with pytest.raises(ValueProblem, match=kind):
         parse_timestamp(text)
 
@@ -82,7 +82,7 @@ def test_no_timestamp(text: str, kind: str) -> None:
         ("P3652059D", "P3652059D"),
     ],
 )
-def test_a_duration(text: str, shown: str) -> None:
+def test_valid_duration_is_parsed(text: str, shown: str) -> None:
     assert duration_text(parse_duration(text)) == shown
 
 
@@ -97,11 +97,11 @@ def test_a_duration(text: str, shown: str) -> None:
         ("9" * 100_000 + "us", "out_of_range"),
     ],
 )  # fmt: skip
-def test_no_duration(text: str, kind: str) -> None:
+def test_invalid_duration_is_rejected(text: str, kind: str) -> None:
     with pytest.raises(ValueProblem, match=kind):
         parse_duration(text)
 
 
 @given(st.timedeltas(-MAX_DURATION, MAX_DURATION))
-def test_durations_and_back(length: timedelta) -> None:
+def test_duration_text_round_trips(length: timedelta) -> None:
     assert parse_duration(duration_text(length)) == length

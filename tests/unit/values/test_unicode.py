@@ -1,5 +1,7 @@
-"""The tables of both sides against each other's extract, at every code point. They come from two copies of the
-database and two programs."""
+"""The Unicode tables of Python and Rust, compared at every code point.
+
+They come from two copies of the database and two programs.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def code_points() -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def tables() -> dict[str, dict[int, str]]:
-    """What the functions say of every code point that they say anything of."""
+    """Return the results of the functions for every code point with one."""
     functions: dict[str, Callable[[int], str]] = {
         "lower": lambda each: text.lower(chr(each)),
         "upper": lambda each: text.upper(chr(each)),
@@ -54,9 +56,7 @@ def by_range(extract: Path, name: str) -> dict[int, str]:
 
 
 @pytest.mark.parametrize("extract", [OURS, RUST], ids=["python", "rust"])
-def test_the_tables_are_those_of_the_extract_at_every_code_point(
-    extract: Path, tables: dict[str, dict[int, str]]
-) -> None:
+def test_tables_equal_the_extract_at_every_code_point(extract: Path, tables: dict[str, dict[int, str]]) -> None:
     assert tables["category"] == by_range(extract, "category")
     assert tables["white"] == by_range(extract, "white")
     for name in ("lower", "upper", "fold"):
@@ -65,11 +65,11 @@ def test_the_tables_are_those_of_the_extract_at_every_code_point(
         assert len(wanted) > 1_000
 
 
-def test_folding_twice_changes_nothing(tables: dict[str, dict[int, str]]) -> None:
+def test_folding_is_idempotent(tables: dict[str, dict[int, str]]) -> None:
     assert all(unicode.fold(ord(to)) == ord(to) for to in tables["fold"].values())
 
 
-def test_case_does_not_look_at_neighbours() -> None:
+def test_case_mapping_ignores_context() -> None:
     assert text.lower("ΟΔΥΣΣΕΥΣ") == "οδυσσευσ"
     assert text.lower("Iİ") == "ii\u0307"
     assert text.upper("straße ﬁ ŉ") == "STRASSE FI ʼN"

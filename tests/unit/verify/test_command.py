@@ -129,7 +129,7 @@ def test_engines_are_chosen(folder: Path) -> None:
     assert found["engines"] == ["python", "interp"]
     refused = run("rest", "--engine", "python")
     assert refused.exit_code == 2
-    assert "is what the others are compared with" in refused.stderr
+    assert "is the reference of the comparison" in refused.stderr
 
 
 # -- against --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`vesper audit`: the log of who did what, and whether it is whole."""
+"""`vesper audit`: the audit log, and whether it is intact."""
 
 from __future__ import annotations
 
@@ -16,17 +16,9 @@ import click
 
 from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.journal.audit_file import AuditFile, event_json, export_audit
-from vesper.cli.journal.open_journal import (
-    clean_errors,
-    is_of_node,
-    journal_options,
-    limit_option,
-    settings_of,
-    since_option,
-    style_option,
-    the_journal,
-)
+from vesper.cli.journal.open_journal import is_of_node, open_journal, read_journal_settings, report_journal_errors
 from vesper.cli.journal.text import document, number, table, time_text
+from vesper.cli.options import journal_options, limit_option, node_filter_option, since_option, style_option
 from vesper.cli.output.value_lines import value_lines
 from vesper.host.performers import Performers
 from vesper.journal.audit import AuditLog, verify_audit
@@ -38,10 +30,10 @@ from vesper.values.node_id import split_node_id
 
 @click.group("audit")
 def command() -> None:
-    """See what the audit log says, and show that nobody changed it.
+    """Show, verify and export the audit log.
 
-    A node writes to it with `audit_level: basic` or `detailed` under `security`; what somebody does by hand with
-    `vesper journal resolve`, `prune` and `erase` stands in it too.
+    A node writes to the log with `audit_level: basic` or `detailed` under `security`. `vesper journal resolve`, `prune`
+    and `erase` write to it too.
     """
 
 
@@ -50,28 +42,28 @@ def command() -> None:
 
 @command.command("list")
 @journal_options
-@click.option("--node", metavar="NAME", help="Only those of this node: an id, or a name for all its versions.")
+@node_filter_option
 @since_option
 @limit_option
 @style_option
 def list_command(
     config: Path | None, dsn: str | None, node: str | None, since_us: int | None, limit: int, style: str
 ) -> None:
-    """List the lines of the log, the newest first."""
-    with the_journal(config, dsn) as journal:
-        events = _newest(journal, node, since_us, limit)
+    """List lines of the log, newest first."""
+    with open_journal(config, dsn) as journal:
+        events = _find_newest(journal, node, since_us, limit)
         if node is not None and not events:
             _check_node(journal, node)
     if style == "json":
         click.echo(document([event_json(each) for each in events]))
         return
-    for line in _lines(events) if events else ["no such lines"]:
+    for line in _lines(events) if events else ["no matching lines"]:
         click.echo(line)
     if len(events) == limit:
-        click.echo("\nthese are the newest; --limit shows more")
+        click.echo("\nonly the newest are shown; --limit shows more")
 
 
-def _newest(journal: Journal, node: str | None, since_us: int | None, limit: int) -> list[Mapping[str, object]]:
+def _find_newest(journal: Journal, node: str | None, since_us: int | None, limit: int) -> list[Mapping[str, object]]:
     kept: deque[Mapping[str, object]] = deque(maxlen=limit)
     for event in journal.audit_events():
         at_us = event.get("at_us")
@@ -82,18 +74,18 @@ def _newest(journal: Journal, node: str | None, since_us: int | None, limit: int
 
 
 def _check_node(journal: Journal, wanted: str) -> None:
-    """A name that no line has is a slip of the fingers."""
+    """End the command where no line has this node."""
     known = {str(event.get("node_id", "")) for event in journal.audit_events()} - {""}
     if not any(is_of_node(each, wanted) for each in known):
         names = {parts[0] for each in known if (parts := split_node_id(each)) is not None}
         hint = did_you_mean(wanted, sorted(known | names))
         raise click.ClickException(
-            f"no line of the audit log is of a node `{printable(wanted[:80])}`" + (f"; {hint}" if hint else "")
+            f"the audit log has no line of a node `{printable(wanted[:80])}`" + (f"; {hint}" if hint else "")
         )
 
 
 def _lines(events: Sequence[Mapping[str, object]]) -> list[str]:
-    """A row for each, and below it what a detailed one says."""
+    """Render a row for each line, followed by the fields of a detailed one."""
     rows = [["line", "time", "action", "result", "node", "execution"], *map(_cells, events)]
     heading, *lines = table(rows)
     found = [heading]
@@ -127,21 +119,22 @@ def _cells(event: Mapping[str, object]) -> list[str]:
     "--file",
     "exported",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Check a file that `vesper audit export` wrote instead; no journal is needed for it.",
+    help="Verify a file of `vesper audit export` instead of the journal.",
 )
 def verify_command(config: Path | None, dsn: str | None, exported: Path | None) -> None:
-    """Check that the log is whole: no line was changed, removed, inserted, moved or cut off.
+    """Check the log for changes.
 
-    The first line of what is printed is the first place at which it is not; the exit code is 1 then.
+    Finds lines that were changed, removed, inserted, moved or cut off. With a damaged log the exit code is 1, and the
+    first line printed names the first damaged place.
     """
     if exported is None:
-        with the_journal(config, dsn) as journal:
-            journal.find(limit=1)  # a server that is away says nothing about the log: nobody is to be alarmed by it
+        with open_journal(config, dsn) as journal:
+            journal.find(limit=1)  # an unreachable server is an error of its own, not a damaged log
             _verify(journal, "the audit log")
         return
-    settings = settings_of(config, dsn)
-    with clean_errors():
-        # Nothing is opened: the settings say with which secret the hashes were made.
+    settings = read_journal_settings(config, dsn)
+    with report_journal_errors():
+        # Reads only the secret of the hashes from the settings; opens no journal.
         key = Performers(replace(settings, modules=()), {}).open_journal().audit_key
         _verify(AuditFile(exported, key), printable(str(exported)))
 
@@ -150,14 +143,14 @@ def _verify(log: AuditLog, what: str) -> None:
     problems = verify_audit(log)
     if problems:
         click.echo("\n".join(printable(each) for each in problems))
-        click.echo(f"{what} is not what was written", err=True)
+        click.echo(f"{what} was changed after it was written", err=True)
         sys.exit(WRONG_INPUT)
     count, last = log.audit_head()
-    click.echo(f"{what} is whole: {number(count, 'line')}" + (f", the last hash is {last}" if count else ""))
+    click.echo(f"{what} is intact: {number(count, 'line')}" + (f", the last hash is {last}" if count else ""))
     if log.audit_key is None:
         click.echo(
-            "its hashes are made without a secret: who can write to it could make all of them anew; "
-            "`audit_key_secret` under [journal] closes that",
+            "the hashes use no secret, so a writer of the log could recompute them; set `audit_key_secret` under "
+            "[journal] to prevent that",
             err=True,
         )
 
@@ -167,29 +160,37 @@ def _verify(log: AuditLog, what: str) -> None:
 
 @command.command("export")
 @journal_options
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file; - is standard output.")
 @click.option(
-    "--format", "style", type=click.Choice(["jsonl", "csv"]), help="csv where OUTPUT ends so, jsonl unless said."
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Output file; - is standard output."
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["jsonl", "csv"]),
+    help="By default csv for a file that ends with .csv, otherwise jsonl.",
 )
 def export_command(config: Path | None, dsn: str | None, output: Path | None, style: str | None) -> None:
-    """Write the whole log to a file that can be checked on its own: `vesper audit verify --file FILE`."""
+    """Write the whole log to a file.
+
+    `vesper audit verify --file FILE` checks the file without the journal.
+    """
     if style is None:
         style = "csv" if output is not None and output.suffix.lower() == ".csv" else "jsonl"
-    with the_journal(config, dsn) as journal:
+    with open_journal(config, dsn) as journal:
         if output is None or str(output) == "-":
             stream = sys.stdout.buffer
             export_audit(journal, stream, style, time.time_ns() // 1000)
             stream.flush()
             return
         try:
-            count = _to_file(journal, output, style)
+            count = _export_file(journal, output, style)
         except OSError as error:
             raise click.ClickException(f"cannot write {printable(str(output))}: {error.strerror or error}") from None
     click.echo(f"wrote {number(count, 'line')} to {printable(str(output))}")
 
 
-def _to_file(journal: Journal, output: Path, style: str) -> int:
-    """The file is there as a whole or not at all, and for its owner alone."""
+def _export_file(journal: Journal, output: Path, style: str) -> int:
+    """Write the file completely or not at all, readable by its owner only."""
     handle, name = tempfile.mkstemp(prefix=f".{output.name}.", dir=output.parent)
     try:
         with os.fdopen(handle, "wb") as file:

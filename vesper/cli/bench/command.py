@@ -19,16 +19,18 @@ from vesper.api.node import Node
 from vesper.cli.bench.inputs import cases_that_return, read_file
 from vesper.cli.bench.interpreter import this_interpreter
 from vesper.cli.bench.rounds import Timing, Way, interleaved, ratio, time_text
+from vesper.cli.engine_names import DIRECT, TIERS
 from vesper.cli.exits import OUR_BUG, WRONG_INPUT
 from vesper.cli.journal.text import number, table
-from vesper.cli.load_node import compile_or_exit, find_node, load_or_exit, nodes_option
+from vesper.cli.load_node import compile_or_exit, find_node, has_effects, load_programs
 from vesper.cli.number_ranges import FiniteRange
+from vesper.cli.options import nodes_option, style_option
 from vesper.cli.output.outcomes import json_text, json_value, one_line
 from vesper.compiler import Compiled
 from vesper.engines.compare import same_outcome
 from vesper.engines.engine import Program
 from vesper.engines.outcome import Outcome, Returned
-from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.engines.registry import REFERENCE
 from vesper.values.model import plain
 from vesper.verify.inputs.responses import run_case
 
@@ -46,8 +48,8 @@ outcome.unwrap()
 
 
 @dataclass(frozen=True)
-class First:
-    """What a new process waits for, in seconds."""
+class StartTimes:
+    """Start-up times of a new process, in seconds."""
 
     imported: float
     called: float
@@ -56,14 +58,14 @@ class First:
 
 @dataclass(frozen=True)
 class Calls:
-    """What is called, on every engine, and how one call goes."""
+    """The calls to time, the same on every engine."""
 
     inputs: Sequence[Any]
     outcome: Callable[[Program, Any], Outcome]
     way: Callable[[str, Program], Callable[[Any], Any]]
     what: str
     first: str | None
-    """The inputs of the first call of a process, as JSON text; None where nobody would answer its requests."""
+    """Inputs of the first call of a process, as JSON text; None for a node with effects."""
 
 
 @click.command("bench")
@@ -75,15 +77,15 @@ class Calls:
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Inputs as JSON: one object, an array of objects, or an object on each line (.jsonl). "
-    "Without it, the cases of the node that return are called in turn.",
+    "By default, the cases of the node that return.",
 )
 @click.option("--case", "case_name", metavar="NAME", help="Only this case of the node.")
 @click.option(
     "--engine",
     "engines",
     multiple=True,
-    type=click.Choice(list(ENGINES)),
-    help="An engine; give several for several. All of them, unless said.",
+    type=click.Choice([REFERENCE, DIRECT, *TIERS]),
+    help="Engine or tier; repeat for more. All by default; direct is all its tiers.",
 )
 @click.option(
     "--seconds",
@@ -91,10 +93,10 @@ class Calls:
     default=3.0,
     show_default=True,
     metavar="S",
-    help="How long to measure, all engines together; first calls are apart.",
+    help="Measuring time of all engines together, without first calls.",
 )
-@click.option("--no-first-call", "skips_first", is_flag=True, help="Start no new processes to time their first call.")
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--no-first-call", "skips_first", is_flag=True, help="Do not time the first call of a new process.")
+@style_option
 def command(
     node: str,
     root: Path,
@@ -105,32 +107,36 @@ def command(
     skips_first: bool,
     style: str,
 ) -> None:
-    """Time a node on every engine beside each other, with your inputs.
+    """Time a node on every engine side by side, with your inputs.
 
-    The engines first have to agree on every input. Then they are called in short rounds, in turns: what else the
-    machine does hits all alike, and the ratios of the best rounds hold where the times themselves do not. A spread
-    (the median round over the best) far above 1.1 says that the machine was busy.
+    The engines must agree on every input first. They are then called in short alternating rounds, so that other load
+    affects all alike: compare the ratios of the best rounds, not the times. A spread (median round over best round) far
+    above 1.1 indicates a busy machine.
 
-    Of a node without effects `node.call` is timed, a dict in and a dict out. Of one with effects a case is run with
-    the answers that it lists: nothing is performed, and what performing takes is not counted.
+    For a node without effects `node.call` is timed, with a dict as input and output. For a node with effects a case is
+    run with the answers that it lists: no effect is performed or timed.
 
-    Exit codes: 0 fine, 1 an input does not return, 2 usage, or there are no inputs, 3 the engines disagree.
+    Exit codes: 0 success, 1 an input does not return, 2 usage, or there are no inputs, 3 the engines disagree.
     """
     path = find_node(node, root)
     compiled = compile_or_exit(path)
-    names = list(dict.fromkeys(engines)) or list(ENGINES)
-    calls = _calls(compiled, file, case_name)
-    programs = {name: load_or_exit(ENGINES[name], compiled) for name in names}
-    _check(compiled, programs, calls)
+    names = _expand(engines)
+    calls = _choose_calls(compiled, file, case_name)
+    programs = load_programs(compiled, names)
+    _check_agreement(compiled, programs, calls)
     ways = {name: Way(calls.way(name, program), calls.inputs) for name, program in programs.items()}
     timings = interleaved(ways, seconds=seconds)
-    first = {} if skips_first or calls.first is None else {name: _first_call(path, name, calls.first) for name in names}
+    first = (
+        {}
+        if skips_first or calls.first is None
+        else {name: _time_first_call(path, name, calls.first) for name in names}
+    )
     interpreter = this_interpreter()
     if not interpreter.is_optimised:
         click.echo(
-            f"warning: {interpreter.implementation} {interpreter.version} here is no build with profile-guided "
-            "optimisation (--enable-optimizations): Python is slower on it than where it matters, and every ratio to "
-            "engine python looks better than it is. Take the Python of your distribution or of python.org",
+            f"warning: {interpreter.implementation} {interpreter.version} was built without profile-guided "
+            "optimisation (--enable-optimizations): it runs Python slower than usual builds, which flatters every "
+            "ratio to python. Use the Python of your distribution or of python.org",
             err=True,
         )
     if style == "json":
@@ -139,22 +145,28 @@ def command(
         click.echo("\n".join(_lines(compiled, calls, timings, first)))
 
 
-# -- what is called -------------------------------------------------------------------------------
+def _expand(engines: tuple[str, ...]) -> list[str]:
+    """Return the engines to time; `direct` is all its tiers."""
+    chosen = [tier for name in engines for tier in (TIERS if name == DIRECT else (name,))]
+    return list(dict.fromkeys(chosen)) or [REFERENCE, *TIERS]
 
 
-def _calls(compiled: Compiled, file: Path | None, case_name: str | None) -> Calls:
+# -- calls ----------------------------------------------------------------------------------------
+
+
+def _choose_calls(compiled: Compiled, file: Path | None, case_name: str | None) -> Calls:
     if file is not None and case_name is not None:
-        raise click.UsageError("say what to call once: with --input or with --case")
+        raise click.UsageError("give --input or --case, not both")
     node = compiled.node
-    if not node.is_pure() or node.grants.audit != "none":
+    if has_effects(compiled):
         if file is not None:
             raise click.UsageError(
-                f"{node.node_id} has effects, and inputs alone do not say what they answer: leave --input away, and "
-                "its cases are run with the answers that they list"
+                f"{node.node_id} has effects, and a file of inputs has no answers for them: omit --input to time its "
+                "cases, with the answers that they list"
             )
         cases = cases_that_return(compiled, case_name)
         what = f"{number(len(cases), 'case')} with answers"
-        return Calls(cases, lambda program, case: run_case(program, case).outcome, _run_case, what, None)
+        return Calls(cases, lambda program, case: run_case(program, case).outcome, _case_runner, what, None)
     inputs: list[dict[str, Any]]
     if file is not None:
         inputs = read_file(compiled, file)
@@ -176,56 +188,56 @@ def _calls(compiled: Compiled, file: Path | None, case_name: str | None) -> Call
     )
 
 
-def _run_case(_: str, program: Program) -> Callable[[Any], Any]:
+def _case_runner(_: str, program: Program) -> Callable[[Any], Any]:
     return partial(run_case, program)
 
 
-def _check(compiled: Compiled, programs: Mapping[str, Program], calls: Calls) -> None:
-    """Nobody is timed who is wrong."""
+def _check_agreement(compiled: Compiled, programs: Mapping[str, Program], calls: Calls) -> None:
+    """End the command where the engines disagree on an input, or where a call does not return."""
     for position, each in enumerate(calls.inputs, start=1):
         outcomes = {name: calls.outcome(program, each) for name, program in programs.items()}
         (first, expected), *others = outcomes.items()
         for name, outcome in others:
             if not same_outcome(expected, outcome):
-                said = f"{first}: {one_line(compiled.node, expected)}\n{name}: {one_line(compiled.node, outcome)}"
-                click.echo(f"THE ENGINES DISAGREE on input {position}; this is a bug in Vesper\n{said}", err=True)
+                text = f"{first}: {one_line(compiled.node, expected)}\n{name}: {one_line(compiled.node, outcome)}"
+                click.echo(f"THE ENGINES DISAGREE on input {position}; this is a bug in Vesper\n{text}", err=True)
                 sys.exit(OUR_BUG)
         if not isinstance(expected, Returned):
-            said = one_line(compiled.node, expected)
+            text = one_line(compiled.node, expected)
             click.echo(
-                f"error: input {position} does not return: {said}\n  only calls that return are timed: leave it away",
+                f"error: input {position} does not return: {text}\n  only calls that return are timed: remove it",
                 err=True,
             )
             sys.exit(WRONG_INPUT)
 
 
-def _first_call(path: Path, engine: str, text: str) -> First | None:
-    """The best of a few new processes, without what Python itself needs to start; None where one fails."""
+def _time_first_call(path: Path, engine: str, text: str) -> StartTimes | None:
+    """Return the best of a few new processes, without the start of Python itself; None where one fails."""
     found = []
     for _ in range(_STARTS):
         arguments = [sys.executable, "-c", _FIRST_CALL, os.fspath(path), engine, text]
         ran = subprocess.run(arguments, capture_output=True, text=True, check=False)
         if ran.returncode:
-            said = ran.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-            click.echo(f"warning: the first call on {engine} is not timed: {said[0]}", err=True)
+            message = (ran.stderr.strip().splitlines() or ["no error message"])[-1]
+            click.echo(f"warning: the first call on {engine} could not be timed: {message}", err=True)
             return None
         imported, called = ran.stdout.split()
-        found.append(First(float(imported), float(called)))
+        found.append(StartTimes(float(imported), float(called)))
     return min(found, key=lambda each: each.imported + each.called)
 
 
 # -- output ---------------------------------------------------------------------------------------
 
 
-def _base(timings: Mapping[str, Timing]) -> str:
-    """Whom the others are compared with: the reference where it is there."""
+def _base_engine(timings: Mapping[str, Timing]) -> str:
+    """Return the engine that ratios refer to: the reference, if it is timed."""
     return REFERENCE if REFERENCE in timings else next(iter(timings))
 
 
 def _lines(
-    compiled: Compiled, calls: Calls, timings: Mapping[str, Timing], first: Mapping[str, First | None]
+    compiled: Compiled, calls: Calls, timings: Mapping[str, Timing], first: Mapping[str, StartTimes | None]
 ) -> list[str]:
-    base = _base(timings)
+    base = _base_engine(timings)
     heading = ["engine", "best", "median", "spread", f"of {base}"]
     rows = [[*heading, "import", "first call"] if first else heading]
     for name, timing in timings.items():
@@ -244,9 +256,9 @@ def _lines(
 
 
 def _json(
-    compiled: Compiled, calls: Calls, timings: Mapping[str, Timing], first: Mapping[str, First | None]
+    compiled: Compiled, calls: Calls, timings: Mapping[str, Timing], first: Mapping[str, StartTimes | None]
 ) -> dict[str, Any]:
-    base = _base(timings)
+    base = _base_engine(timings)
     interpreter = this_interpreter()
     engines = {}
     for name, timing in timings.items():

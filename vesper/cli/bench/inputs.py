@@ -1,4 +1,4 @@
-"""What `vesper bench` calls a node with: a file of JSON, or the node's own cases."""
+"""Inputs of `vesper bench`: a JSON file, or the cases of the node."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import Any
 
 import click
 
+from vesper.cli.load_node import find_case
 from vesper.compiler import Compiled
 from vesper.language.check.cases import Case
-from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.values.json_forms import forms_of_json, input_of_json
 from vesper.values.json_mistake import JsonMistake, place_at
 
 
 def read_file(compiled: Compiled, file: Path) -> list[dict[str, Any]]:
-    """Every object of inputs in the file; numbers with a point are decimals, exactly as they stand."""
+    """Read every object of inputs in the file. Numbers with a point are exact decimals."""
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise click.UsageError(
-            f"--input {file}: there is no such file; it holds the inputs as JSON, an object or an array of objects"
+            f"--input {file}: no such file; it must hold the inputs as JSON, an object or an array of objects"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"--input {file}: {error}") from None
     if file.suffix == ".jsonl":
         lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
-        found = [_parsed(file, line, number) for number, line in lines]
+        found = [_parse(file, line, number) for number, line in lines]
     else:
-        parsed = _parsed(file, text, 1)
+        parsed = _parse(file, text, 1)
         found = parsed if isinstance(parsed, list) else [parsed]
     if not found:
-        raise click.UsageError(f"--input {file}: it holds no inputs")
+        raise click.UsageError(f"--input {file}: the file has no inputs")
     types = {each.name: each.type for each in compiled.node.inputs}
     inputs = []
     for position, each in enumerate(found, start=1):
@@ -46,7 +46,7 @@ def read_file(compiled: Compiled, file: Path) -> list[dict[str, Any]]:
     return inputs
 
 
-def _parsed(file: Path, text: str, first_line: int) -> object:
+def _parse(file: Path, text: str, first_line: int) -> object:
     try:
         return forms_of_json(text)
     except JsonMistake as mistake:
@@ -56,15 +56,10 @@ def _parsed(file: Path, text: str, first_line: int) -> object:
 
 
 def cases_that_return(compiled: Compiled, wanted: str | None) -> list[Case]:
-    """The cases that end with outputs; or the one of this name."""
+    """Return the cases that end with outputs, or the case of this name."""
     node_id = compiled.node.node_id
-    names = [each.name for each in compiled.cases]
     if wanted is not None:
-        found = [each for each in compiled.cases if each.name == wanted]
-        if not found:
-            hint = did_you_mean(wanted, names) or (f"the cases are {', '.join(names)}" if names else "it has no cases")
-            raise click.UsageError(f"{node_id} has no case `{wanted}`; {hint}")
-        return found
+        return [find_case(compiled, wanted)]
     found = [each for each in compiled.cases if each.expect is not None]
     if not found:
         raise click.UsageError(f"{node_id} has no case that returns: give inputs with --input FILE")

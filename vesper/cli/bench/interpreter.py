@@ -1,6 +1,6 @@
-"""Which CPython something is measured on: one without profile-guided optimisation runs Python a third slower.
+"""The CPython that a measurement runs on. A build without profile-guided optimisation is a third slower.
 
-This file needs nothing of Vesper: an interpreter that is not ours runs it, and prints one JSON object about itself.
+This file imports nothing of Vesper: any interpreter can run it, and prints one JSON object about itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Interpreter:
     version: str
     is_optimised: bool
     abi: str
-    """What the name of an extension module ends with: `.cpython-311-x86_64-linux-gnu.so`."""
+    """Suffix of extension modules: `.cpython-311-x86_64-linux-gnu.so`."""
     has_venv: bool
 
     @property
@@ -30,12 +30,12 @@ class Interpreter:
         return tuple(int(part) for part in self.version.split(".")[:2])
 
     def described(self) -> str:
-        kind = "a PGO build" if self.is_optimised else "not a PGO build: Python runs slower here than where it matters"
+        kind = "a PGO build" if self.is_optimised else "not a PGO build: slower than usual builds of Python"
         return f"{self.implementation} {self.version}, {kind}"
 
 
 def is_profiled(arguments: str, flags: str, base_prefix: str) -> bool:
-    """Whether a CPython that was configured so is a PGO build. Distributions build those without saying so."""
+    """Whether these build settings make a PGO build. Distributions build with PGO without recording it."""
     return (
         "--enable-optimizations" in arguments
         or any(each in flags for each in _PROFILE_FLAGS)
@@ -65,10 +65,10 @@ def this_interpreter() -> Interpreter:
 
 
 def interpreter_at(executable: str) -> Interpreter:
-    """What another one says of itself. Raises `OSError` or `ValueError` where it is none, or too old to say."""
+    """Run this file on another interpreter. Raises `OSError` or `ValueError` where that is no supported Python."""
     ran = subprocess.run([executable, "-I", __file__], capture_output=True, text=True, timeout=60, check=False)
     if ran.returncode:
-        raise ValueError(f"{executable} is no Python from 3.11 on: {ran.stderr.strip().splitlines()[-1:]}")
+        raise ValueError(f"{executable} is not Python 3.11 or newer: {ran.stderr.strip().splitlines()[-1:]}")
     return Interpreter(**json.loads(ran.stdout))
 
 

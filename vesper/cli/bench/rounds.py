@@ -1,7 +1,7 @@
-"""Several ways to do the same, timed beside each other: short rounds in turns, so that what else the machine does hits
-all alike. What to compare is the ratio of the best rounds of one measurement, never numbers of two.
+"""Alternating timing rounds of several ways to do the same thing, so that other load affects all alike.
 
-Nothing here knows what is timed: `vesper bench` and `make bench` share it.
+Compare the ratio of best rounds within one measurement, never times of two measurements. `vesper bench` and `make
+bench` share this module.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 SECONDS_A_ROUND = 0.0015
-FEWEST_ROUNDS = 5
+MIN_ROUNDS = 5
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
 class Way:
-    """A function, and what it is called with in turn."""
+    """A function and the inputs of its calls."""
 
     call: Callable[[Any], Any]
     inputs: Sequence[Any]
@@ -28,7 +28,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds for one call: the mean of a round, over the rounds."""
+    """Seconds of one call: statistics over the means of the rounds."""
 
     best: float
     median: float
@@ -37,7 +37,7 @@ class Timing:
 
     @property
     def spread(self) -> float:
-        """The median of the best round: 1.02 is a quiet machine; far above, the numbers say little."""
+        """Median round over best round: 1.02 on a quiet machine; far above, the times are unreliable."""
         return self.median / self.best if self.best else 1.0
 
 
@@ -46,7 +46,7 @@ def timing_of(samples: Sequence[float]) -> Timing:
 
 
 def seconds_for(way: Way, times: int, clock: Clock = time.perf_counter) -> float:
-    """For `times` calls with each of the inputs."""
+    """Return the seconds of `times` calls with each of the inputs."""
     call, inputs = way.call, way.inputs
     turns = range(times)
     start = clock()
@@ -57,7 +57,7 @@ def seconds_for(way: Way, times: int, clock: Clock = time.perf_counter) -> float
 
 
 def times_for(way: Way, seconds: float, clock: Clock = time.perf_counter) -> int:
-    """How often a round goes through the inputs to last about so long; once at least."""
+    """Return how many passes over the inputs take about this time; at least one."""
     times = 1
     while True:
         taken = seconds_for(way, times, clock)
@@ -74,21 +74,19 @@ def interleaved(
     seconds_a_round: float = SECONDS_A_ROUND,
     clock: Clock = time.perf_counter,
 ) -> dict[str, Timing]:
-    """Times all ways: `rounds` of each, or as many as fit into the `seconds`, and five at least."""
+    """Time all ways for `rounds` rounds, or for as many as fit into `seconds`, at least five."""
     if (rounds is None) == (seconds is None):
-        raise ValueError("say how many rounds, or how many seconds")
+        raise ValueError("give rounds or seconds, not both")
     times = {name: times_for(way, seconds_a_round, clock) for name, way in ways.items()}
     samples: dict[str, list[float]] = {name: [] for name in ways}
     order = list(ways.items())
     had_collector = gc.isenabled()
     gc.collect()
-    gc.disable()  # as `timeit` does: a collection would hit one of them
+    gc.disable()  # as `timeit` does: a collection would slow one way alone
     try:
         start, done = clock(), 0
-        while done < (FEWEST_ROUNDS if rounds is None else rounds) or (
-            seconds is not None and clock() - start < seconds
-        ):
-            # Forth and back: nobody always comes behind the same neighbour, who leaves the caches as he likes.
+        while done < (MIN_ROUNDS if rounds is None else rounds) or (seconds is not None and clock() - start < seconds):
+            # The order alternates, so that no way always runs after the same predecessor.
             for name, way in order if done % 2 == 0 else reversed(order):
                 samples[name].append(seconds_for(way, times[name], clock) / (times[name] * len(way.inputs)))
             done += 1
@@ -99,7 +97,7 @@ def interleaved(
 
 
 def ratio(timings: Mapping[str, Timing], name: str, base: str) -> float:
-    """How long one takes of the other's time, by the best rounds of both."""
+    """Return the time of one way as a fraction of another, by their best rounds."""
     return timings[name].best / timings[base].best
 
 

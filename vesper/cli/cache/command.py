@@ -1,4 +1,4 @@
-"""`vesper cache`: what the caches hold and count, and emptying them."""
+"""`vesper cache`: contents and counters of the caches, and emptying them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesper.cli.exits import WRONG_INPUT
+from vesper.cli.options import config_option, style_option
 
 if TYPE_CHECKING:
     from vesper.config.result_cache import ResultSettings
@@ -23,35 +24,30 @@ _level = click.option(
     "levels",
     type=click.Choice(("l1", "l2", "l3")),
     multiple=True,
-    help="Only this level; may be given several times. Without it, all.",
+    help="Only this level; repeat for more. All by default.",
 )
-_config = click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The vesper.toml with [cache.results]; the nearest upwards, unless said.",
-)
-_format = click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
+_config = config_option("with [cache.results]")
 
 
 @click.group("cache")
 def command() -> None:
-    """See what the caches hold and how often they help, and empty them.
+    """Show what the caches hold and how often they hit; empty them.
 
-    L1 is machine code, in the memory of a process. L2 is checked and generated nodes, in the user's own folder
-    (VESPER_CACHE says which, or off). L3 is results of the nodes that [cache.results] of vesper.toml names, in memory
-    and in Redis. Nothing is lost by emptying one: all of it is worked out again.
+    L1 holds machine code, in the memory of a process. L2 holds checked and generated nodes, in a folder of the user
+    (VESPER_CACHE names another folder, or `off`). L3 holds results of the nodes under [cache.results] of vesper.toml,
+    in memory and in Redis. Emptying a cache loses nothing: its contents are computed again.
     """
 
 
 @command.command()
 @_level
 @_config
-@_format
+@style_option
 def stats(levels: tuple[str, ...], config: Path | None, style: str) -> None:
-    """Entries, bytes, bounds, hits, misses and evictions of each level."""
+    """Show entries, bytes, hits and evictions of each level."""
     from vesper.api.caches import cache_stats
 
-    found = {name: each for name, each in cache_stats(_settings(config)).items() if not levels or name in levels}
+    found = {name: each for name, each in cache_stats(_result_settings(config)).items() if not levels or name in levels}
     if style == "json":
         click.echo(json.dumps(found, indent=2))
         return
@@ -60,24 +56,24 @@ def stats(levels: tuple[str, ...], config: Path | None, style: str) -> None:
             click.echo()
         click.echo(_TITLES[name])
         for key, value in each.items():
-            click.echo(f"  {key.replace('_', ' '):<16} {_shown(key, value)}")
+            click.echo(f"  {key.replace('_', ' '):<16} {_format_value(key, value)}")
 
 
 @command.command()
 @_level
 @_config
-@_format
+@style_option
 def clear(levels: tuple[str, ...], config: Path | None, style: str) -> None:
-    """Empty the caches. What other processes have in their memory stays there."""
+    """Empty the caches, except the memory of other processes."""
     from vesper.api.caches import LEVELS, clear_caches
     from vesper.cache.results import SharedAway
     from vesper.compiler.node_cache import cache_path
     from vesper.repository.locate import FOLDER
 
     try:
-        removed = clear_caches(levels or LEVELS, _settings(config))
+        removed = clear_caches(levels or LEVELS, _result_settings(config))
     except SharedAway as why:
-        click.echo(f"the shared results were not removed: {why}", err=True)
+        click.echo(f"error: the shared results were not removed: {why}", err=True)
         raise SystemExit(WRONG_INPUT) from None
     if not levels or "l2" in levels:
         checked = cache_path(Path(FOLDER))
@@ -91,7 +87,7 @@ def clear(levels: tuple[str, ...], config: Path | None, style: str) -> None:
         click.echo(f"{_TITLES[name]}: {count:,} removed")
 
 
-def _shown(key: str, value: Any) -> str:
+def _format_value(key: str, value: Any) -> str:
     if key.endswith("bytes") and isinstance(value, int):
         return f"{value:,} ({value / (1 << 20):.1f} MiB)"
     if isinstance(value, list):
@@ -99,14 +95,8 @@ def _shown(key: str, value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _settings(config: Path | None) -> ResultSettings | None:
-    from vesper.config.settings import find_config, read_config
-    from vesper.effects.settings import ConfigError
+def _result_settings(config: Path | None) -> ResultSettings | None:
+    from vesper.cli.settings import read_settings
 
-    found = config or find_config()
-    if found is None:
-        return None
-    try:
-        return read_config(found).results
-    except ConfigError as problem:
-        raise click.ClickException(str(problem)) from None
+    settings = read_settings(config)
+    return None if settings.path is None else settings.results

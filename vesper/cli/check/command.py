@@ -14,7 +14,8 @@ import click
 
 from vesper import __version__
 from vesper.cli.exits import FINE, WRONG_INPUT
-from vesper.cli.load_node import find_nodes, no_cache_option, nodes_option, print_diagnostics
+from vesper.cli.load_node import find_nodes, print_diagnostics
+from vesper.cli.options import format_option, no_cache_option, nodes_option
 from vesper.compiler.check_files import check_files
 from vesper.compiler.check_result import Checked
 from vesper.compiler.node_cache import NodeCache, cache_path
@@ -23,55 +24,53 @@ from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.repository.names import Names
 
 if TYPE_CHECKING:
-    from vesper.cli.check.fixing import Applied
+    from vesper.cli.check.fixing import AppliedFix
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """One file: what is wrong with it, and what `--fix` did before that was asked."""
+class _CheckedFile:
+    """One checked file: its remaining diagnostics, and the fixes that `--fix` applied."""
 
     source: SourceFile
     diagnostics: tuple[Diagnostic, ...]
     is_wrong: bool
     node_id: tuple[str, Span] | None
-    applied: tuple[Applied, ...] = ()
+    applied: tuple[AppliedFix, ...] = ()
     fixable: int = 0
 
 
 @click.command("check")
 @click.argument("paths", nargs=-1)
 @nodes_option
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["full", "concise", "json", "sarif"]),
-    default="full",
-    show_default=True,
-    help="For people, for a log, for a program, or for a code host. The last two go to standard output.",
+@format_option(
+    "full",
+    "concise",
+    "json",
+    "sarif",
+    help="Output format; json and sarif go to standard output.",
 )
-@click.option("--fix", is_flag=True, help="Repair what can only be meant in one way, then check again.")
+@click.option("--fix", is_flag=True, help="Apply unambiguous fixes, then check again.")
 @no_cache_option
 def command(paths: tuple[str, ...], root: Path, style: str, fix: bool, no_cache: bool) -> None:
-    """Check nodes and say what is wrong with them.
+    """Report errors in nodes; apply unambiguous fixes with --fix.
 
-    PATHS are files, folders or node names; without any, every node under --nodes is checked. What was checked before
-    and has not changed is remembered in .vesper/cache, beside the folder of nodes. `vesper explain CODE` says more
-    about a diagnostic.
+    PATHS are files, folders or node names; by default every node under --nodes is checked. Results of unchanged files
+    are cached in .vesper/cache, beside the folder of nodes. `vesper explain CODE` explains a diagnostic.
     """
     files = find_nodes(paths, root)
     if not files:
-        raise click.UsageError("there are no .vsp files here")
-    all_found: list[_Found] = []
+        raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
+    all_found: list[_CheckedFile] = []
     where = None if no_cache else cache_path(root)
     names = Names()
     with nullcontext() if where is None else NodeCache(where) as cache:
         for checked in check_files(files, cache):
-            found = _repaired(checked) if fix and checked.is_wrong else _with_fixes(checked)
-            found = _with_names(found, names)
+            found = _repair(checked) if fix and checked.is_wrong else _add_fixes(checked)
+            found = _add_name_problems(found, names)
             if style in ("full", "concise"):
                 _print_applied(found.applied)
                 print_diagnostics(found.source, found.diagnostics, style)
-                found = replace(found, source=SourceFile(found.source.path, ""))  # shown; nobody needs its text again
+                found = replace(found, source=SourceFile(found.source.path, ""))  # printed; frees the text
             all_found.append(found)
     if style in ("full", "concise"):
         click.echo(_summary(all_found))
@@ -81,23 +80,25 @@ def command(paths: tuple[str, ...], root: Path, style: str, fix: bool, no_cache:
     sys.exit(WRONG_INPUT if any(found.is_wrong for found in all_found) else FINE)
 
 
-def _with_names(found: _Found, names: Names) -> _Found:
-    """The same with what is to be said about the id and the name of the file. It depends on other files, so no cache
-    has it; and a cache that had nothing to say gave no text to point at."""
+def _add_name_problems(found: _CheckedFile, names: Names) -> _CheckedFile:
+    """Add problems of the id and the file name. They depend on other files, so the cache does not have them.
+
+    A cached file without diagnostics has no text; the text is read for the excerpt.
+    """
     if found.node_id is None:
         return found
     path = Path(found.source.path)
     problems = names.problems(path, *found.node_id)
     if not problems:
         return found
-    source = found.source if found.source.text else SourceFile(found.source.path, _text(path))
+    source = found.source if found.source.text else SourceFile(found.source.path, _read_text(path))
     diagnostics = sorted((*found.diagnostics, *problems), key=lambda each: each.primary.span.start)
     is_wrong = found.is_wrong or any(each.severity is Severity.ERROR for each in problems)
     return replace(found, source=source, diagnostics=tuple(diagnostics), is_wrong=is_wrong)
 
 
-def _text(path: Path) -> str:
-    """What the file holds now; nothing if that has become no text meanwhile."""
+def _read_text(path: Path) -> str:
+    """Return the present text of the file; an empty text where it is unreadable by now."""
     from vesper.compiler.reading import NotText, read_bytes, text_of
 
     try:
@@ -109,17 +110,17 @@ def _text(path: Path) -> str:
 # -- fixes: loaded only for a file that has errors ------------------------------------------------
 
 
-def _with_fixes(checked: Checked) -> _Found:
+def _add_fixes(checked: Checked) -> _CheckedFile:
     if not checked.is_wrong:
-        return _Found(checked.source, checked.diagnostics, False, checked.node_id)
+        return _CheckedFile(checked.source, checked.diagnostics, False, checked.node_id)
     from vesper.cli.check.fixing import safe_fixes, with_proved_fixes
 
     diagnostics = with_proved_fixes(checked.source, checked.diagnostics)
     fixable = len(safe_fixes(diagnostics))
-    return _Found(checked.source, diagnostics, checked.is_wrong, checked.node_id, fixable=fixable)
+    return _CheckedFile(checked.source, diagnostics, checked.is_wrong, checked.node_id, fixable=fixable)
 
 
-def _repaired(checked: Checked) -> _Found:
+def _repair(checked: Checked) -> _CheckedFile:
     from vesper.cli.check.fixing import repair_file
     from vesper.language.syntax.declared_id import declared_id
 
@@ -129,41 +130,41 @@ def _repaired(checked: Checked) -> _Found:
     except OSError as error:
         raise click.ClickException(f"cannot write {path}: {error.strerror or type(error).__name__}") from None
     node_id = declared_id(repaired.source.text)
-    return _Found(repaired.source, repaired.diagnostics, repaired.is_wrong, node_id, repaired.applied)
+    return _CheckedFile(repaired.source, repaired.diagnostics, repaired.is_wrong, node_id, repaired.applied)
 
 
 # -- text -----------------------------------------------------------------------------------------
 
 
-def _print_applied(applied: tuple[Applied, ...]) -> None:
+def _print_applied(applied: tuple[AppliedFix, ...]) -> None:
     for each in applied:
         click.echo(f"{each.path}:{each.line}:{each.column}: fixed[{each.code}] {each.description}", err=True)
 
 
-def _summary(all_found: list[_Found]) -> str:
+def _summary(all_found: list[_CheckedFile]) -> str:
     wrong = sum(found.is_wrong for found in all_found)
     warnings = _counts(all_found)[Severity.WARNING]
     applied = sum(len(found.applied) for found in all_found)
     fixable = sum(found.fixable for found in all_found)
-    parts = [f"{_number(len(all_found), 'node')} checked", f"{wrong} with errors"]
-    parts += [_number(warnings, "warning")] if warnings else []
-    parts += [f"{_number(applied, 'fix', 'fixes')} applied"] if applied else []
-    parts += [f"{_number(fixable, 'fix', 'fixes')} available with --fix"] if fixable else []
+    parts = [f"{_count(len(all_found), 'node')} checked", f"{wrong} with errors"]
+    parts += [_count(warnings, "warning")] if warnings else []
+    parts += [f"{_count(applied, 'fix', 'fixes')} applied"] if applied else []
+    parts += [f"{_count(fixable, 'fix', 'fixes')} available with --fix"] if fixable else []
     return ", ".join(parts)
 
 
-def _number(count: int, one: str, many: str | None = None) -> str:
+def _count(count: int, one: str, many: str | None = None) -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def _counts(all_found: list[_Found]) -> Counter[Severity]:
+def _counts(all_found: list[_CheckedFile]) -> Counter[Severity]:
     return Counter(diagnostic.severity for found in all_found for diagnostic in found.diagnostics)
 
 
 # -- JSON and SARIF -------------------------------------------------------------------------------
 
 
-def _json(all_found: list[_Found], fix: bool) -> dict[str, Any]:
+def _json(all_found: list[_CheckedFile], fix: bool) -> dict[str, Any]:
     from vesper.language.diagnostics.render.json import render_json
 
     counts = _counts(all_found)
@@ -188,7 +189,7 @@ def _json(all_found: list[_Found], fix: bool) -> dict[str, Any]:
     return shown
 
 
-def _sarif(all_found: list[_Found]) -> dict[str, Any]:
+def _sarif(all_found: list[_CheckedFile]) -> dict[str, Any]:
     from vesper.language.diagnostics.render.sarif import render_sarif
 
     return render_sarif(((found.source, each) for found in all_found for each in found.diagnostics), __version__)

@@ -1,7 +1,7 @@
-"""Fixes proved and applied: from what a check found in a file to a repaired file.
+"""Verifies fixes, and applies them to a file.
 
-A fix that its text calls safe is believed only after the repaired node has been checked: if an error is left on a line
-that it changed, it counts as a suggestion and is not applied. Only `repair_file` writes.
+A fix counts as safe only after the fixed node has been checked: with an error left on a line that the fix changed, it
+is a suggestion and is not applied. Only `repair_file` writes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.repairs import with_fix
 
 _MAX_ROUNDS = 100
-"""YAML stops at its first error, so a file may take a round for each; this many are enough for anybody."""
+"""Limit on rounds of fixes. YAML reports its first error only, so each error of syntax takes a round."""
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
-    """A fix that was made, and where."""
+class AppliedFix:
+    """An applied fix and its place."""
 
     code: str
     path: str
@@ -33,36 +33,36 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
-    """A file after its fixes: what it says now and what is still wrong with it."""
+class RepairedFile:
+    """A file after its fixes: its text and its remaining diagnostics."""
 
     source: SourceFile
     diagnostics: tuple[Diagnostic, ...]
     is_wrong: bool
-    applied: tuple[Applied, ...]
+    applied: tuple[AppliedFix, ...]
 
 
 def with_proved_fixes(source: SourceFile, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The diagnostics with their fixes; safe is only what a check of the repaired node has confirmed."""
+    """Add fixes to the diagnostics; only those that a check of the fixed node confirms are safe."""
     found = [with_fix(source, diagnostic) for diagnostic in diagnostics]
-    proved = _proved(source, [each.fix for each in found if each.fix and each.fix.safety is Safety.SAFE])
-    return tuple(each if each.fix is None or each.fix in proved else _doubted(each, each.fix) for each in found)
+    proved = _prove(source, [each.fix for each in found if each.fix and each.fix.safety is Safety.SAFE])
+    return tuple(each if each.fix is None or each.fix in proved else _mark_suggested(each, each.fix) for each in found)
 
 
-def _doubted(diagnostic: Diagnostic, fix: Fix) -> Diagnostic:
+def _mark_suggested(diagnostic: Diagnostic, fix: Fix) -> Diagnostic:
     return replace(diagnostic, fix=replace(fix, safety=Safety.SUGGESTED))
 
 
 def safe_fixes(diagnostics: Iterable[Diagnostic]) -> list[Fix]:
-    """The different fixes that may be applied; two diagnostics may share one (`&&`)."""
+    """Return the distinct safe fixes; two diagnostics may share one (`&&`)."""
     fixes = (diagnostic.fix for diagnostic in diagnostics)
     return list(dict.fromkeys(fix for fix in fixes if fix is not None and fix.safety is Safety.SAFE))
 
 
-def repair_file(path: Path, source: SourceFile, diagnostics: Sequence[Diagnostic]) -> Repaired:
-    """Apply the safe fixes, round after round, and write the file if that changed it."""
+def repair_file(path: Path, source: SourceFile, diagnostics: Sequence[Diagnostic]) -> RepairedFile:
+    """Apply safe fixes in rounds, and write the file if its text changed."""
     before = source
-    applied: list[Applied] = []
+    applied: list[AppliedFix] = []
     found = with_proved_fixes(source, diagnostics)
     is_wrong = _has_errors(found)
     for _ in range(_MAX_ROUNDS):
@@ -72,18 +72,18 @@ def repair_file(path: Path, source: SourceFile, diagnostics: Sequence[Diagnostic
         for fix in fixes:
             code = next(each.code.number for each in found if each.fix == fix)
             line, column = source.position(fix.edits[0].span.start)
-            applied.append(Applied(code, source.path, line, column, fix.description))
+            applied.append(AppliedFix(code, source.path, line, column, fix.description))
         source = SourceFile(source.path, apply_edits(source.text, _edits(fixes)))
         compiled, bag = compile_source(source)
         is_wrong = compiled is None
         found = with_proved_fixes(source, bag.sorted())
     if source.text != before.text:
         replace_text(path, source.text)
-    return Repaired(source, found, is_wrong, tuple(applied))
+    return RepairedFile(source, found, is_wrong, tuple(applied))
 
 
-def _proved(source: SourceFile, fixes: list[Fix]) -> list[Fix]:
-    """The fixes that can be made together and leave no error on the lines that they change."""
+def _prove(source: SourceFile, fixes: list[Fix]) -> list[Fix]:
+    """Return the fixes that combine and leave no error on the lines that they change."""
     kept: list[Fix] = []
     for fix in dict.fromkeys(fixes):
         if can_be_applied_together(_edits([*kept, fix])):
@@ -100,8 +100,7 @@ def _proved(source: SourceFile, fixes: list[Fix]) -> list[Fix]:
 
 
 def _judged_lines(source: SourceFile, fix: Fix) -> set[int]:
-    """The lines on which an error speaks against the fix. Not where it only indents: what it does has been read back
-    already, and the rest of such a line is not its business."""
+    """Return the lines on which an error disproves the fix. Lines that are only indented do not count."""
     return {source.position(edit.span.start)[0] for edit in fix.edits if edit.replacement.strip()}
 
 

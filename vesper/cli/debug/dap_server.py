@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import click
 
+from vesper.cli.engine_names import DIRECT, FIRST_TIER, engine_label
 from vesper.cli.exits import FINE, WRONG_INPUT
 from vesper.compiler import compile_file
 from vesper.debug.dap.adapter import Adapter
@@ -39,27 +40,39 @@ from vesper.values.json_forms import forms_of_json, input_of_json
 from vesper.values.json_mistake import JsonMistake
 from vesper.values.model import ValueProblem
 
-_KNOWN = {
+_LAUNCH_ARGUMENTS = {
     "node", "nodes", "inputs", "case", "trace", "comparative", "engine", "breakOn", "stopOnEntry", "answers",
     "failures", "config", "reveal", "live",
 }  # fmt: skip
-_OF_EDITORS = {"name", "type", "request", "debugServer", "noDebug", "port", "cwd", "env", "args", "console", "restart"}
+_EDITOR_ARGUMENTS = {
+    "name",
+    "type",
+    "request",
+    "debugServer",
+    "noDebug",
+    "port",
+    "cwd",
+    "env",
+    "args",
+    "console",
+    "restart",
+}
 
 
 def serve(node: str | None, root: Path, port: int | None, live: bool = False, config: Path | None = None) -> int:
-    """Until the client goes. One client, one session: an editor starts another server for the next."""
+    """Serve one client and one session, until the client disconnects."""
     with ExitStack() as stack:
         return _serve(Adapter(launcher(node, root, live), worlds(stack, live, config)), port)
 
 
 def worlds(stack: ExitStack, live: bool, config: Path | None) -> Callable[[Subject, Mapping[str, Any]], Live | None]:
-    """Who performs effects, where `--live` or the launch asks for it; otherwise nobody. The stack closes its Host."""
+    """Return a factory of live worlds for launches with `live`. The stack closes the Host."""
 
     def open_world(subject: Subject, arguments: Mapping[str, Any]) -> Live | None:
         if not _is_live(arguments, live):
             return None
         if names_trace(arguments):
-            raise Refused("`live` performs effects, and a recorded run has its answers: leave one of them away")
+            raise Refused("`live` performs effects, and `trace` has recorded answers: omit one of them")
         from vesper.cli.run.hosted import host_or_exit
 
         named = arguments.get("config")
@@ -75,7 +88,7 @@ def worlds(stack: ExitStack, live: bool, config: Path | None) -> Callable[[Subje
 def _serve(adapter: Adapter, port: int | None) -> int:
     if port is None:
         if sys.stdin is None or sys.stdout is None:
-            raise click.ClickException("--dap speaks on standard input and output, and they are closed: use --port")
+            raise click.ClickException("--dap uses standard input and output, which are closed: use --port")
         return converse(adapter, sys.stdin.buffer, sys.stdout.buffer)
     try:
         listening = socket.create_server(("127.0.0.1", port))
@@ -84,14 +97,18 @@ def _serve(adapter: Adapter, port: int | None) -> int:
         raise click.ClickException(f"port {port} of 127.0.0.1: {why}; choose another --port") from None
     with listening as server:
         click.echo(f"listening on 127.0.0.1:{server.getsockname()[1]}", err=True)
-        with accepted(server) as connection, connection.makefile("rb") as reading, connection.makefile("wb") as writing:
+        with (
+            accept_client(server) as connection,
+            connection.makefile("rb") as reading,
+            connection.makefile("wb") as writing,
+        ):
             return converse(adapter, reading, writing)
 
 
-def accepted(server: socket.socket) -> socket.socket:
+def accept_client(server: socket.socket) -> socket.socket:
     connection, _ = server.accept()
-    # A response and the `stopped` behind it are two small writes: without this the second waits 40 ms for the client's
-    # acknowledgement of the first, at every step.
+    # A response and the `stopped` event after it are two small writes. With Nagle's algorithm the second would wait
+    # 40 ms for the acknowledgement of the first, at every step.
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
@@ -101,7 +118,7 @@ def converse(adapter: Adapter, reading: BinaryIO, writing: BinaryIO) -> int:
         while not adapter.is_over:
             message = read_message(reading)
             if message is None:
-                click.echo(_gone(adapter), err=True)
+                click.echo(_farewell(adapter), err=True)
                 return FINE
             for answer in adapter.numbered(adapter.handle(message)):
                 write_message(writing, answer)
@@ -109,18 +126,18 @@ def converse(adapter: Adapter, reading: BinaryIO, writing: BinaryIO) -> int:
         click.echo(f"error: {problem}", err=True)
         return WRONG_INPUT
     except (BrokenPipeError, ConnectionResetError):
-        click.echo(_gone(adapter), err=True)
+        click.echo(_farewell(adapter), err=True)
     finally:
         adapter.close()
     return FINE
 
 
-def _gone(adapter: Adapter) -> str:
+def _farewell(adapter: Adapter) -> str:
     ran = adapter.close()
     if ran is None:
-        return "the client has gone; nothing was performed"
+        return "the client disconnected; no effect was performed"
     ended = outcome_rows(ran.outcome)[""]
-    return f"the client has gone; execution {ran.execution} was performed for real, and ended: {ended}"
+    return f"the client disconnected; execution {ran.execution} was performed, and ended: {ended}"
 
 
 def _is_live(arguments: Mapping[str, Any], live: bool) -> bool:
@@ -128,31 +145,38 @@ def _is_live(arguments: Mapping[str, Any], live: bool) -> bool:
 
 
 def launcher(node: str | None, root: Path, live: bool = False) -> Callable[[Mapping[str, Any]], Subject]:
-    """What makes a subject of the arguments of a launch request; the command line gives what they leave out."""
+    """Return a function from launch arguments to a subject; the command line has the defaults."""
 
     def launch(arguments: Mapping[str, Any]) -> Subject:
-        for given in arguments:  # editors add words of their own, so only one that was meant for us is refused
-            hint = None if given in _KNOWN | _OF_EDITORS else did_you_mean(given, sorted(_KNOWN))
+        for given in arguments:  # editors add arguments of their own, so only likely misspellings are refused
+            hint = (
+                None
+                if given in _LAUNCH_ARGUMENTS | _EDITOR_ARGUMENTS
+                else did_you_mean(given, sorted(_LAUNCH_ARGUMENTS))
+            )
             if hint is not None:
-                raise Refused(f"there is no argument `{given}`; {hint}")
+                raise Refused(f"unknown argument `{given}`; {hint}")
         engines: list[Engine] = list(PAIR.values())
         if arguments.get("comparative", True) is False or "engine" in arguments:
             name = str(arguments.get("engine", REFERENCE))
-            if name not in PAIR:
-                raise Refused(f"there is no engine `{name}`; the engines are {', '.join(PAIR)}")
-            engines = [PAIR[name]]
+            tier = FIRST_TIER if name == DIRECT else name
+            if tier not in PAIR:
+                raise Refused(f"unknown engine `{name}`; the engines are {', '.join(map(engine_label, PAIR))}")
+            engines = [PAIR[tier]]
         if names_trace(arguments):
-            return _of_trace(arguments, engines)
+            return _trace_subject(arguments, engines)
         wanted = arguments.get("node", node)
         if wanted is None:
             raise Refused('launch needs `node`: "node": "payment_handler"')
         folder = Path(str(arguments.get("nodes", root)))
-        return _of_node(str(wanted), folder, arguments, engines, _is_live(arguments, live))
+        return _node_subject(str(wanted), folder, arguments, engines, _is_live(arguments, live))
 
     return launch
 
 
-def _of_node(wanted: str, root: Path, arguments: Mapping[str, Any], engines: list[Engine], is_live: bool) -> Subject:
+def _node_subject(
+    wanted: str, root: Path, arguments: Mapping[str, Any], engines: list[Engine], is_live: bool
+) -> Subject:
     try:
         path = locate(wanted, root)
         compiled, bag = compile_file(path)
@@ -167,36 +191,36 @@ def _of_node(wanted: str, root: Path, arguments: Mapping[str, Any], engines: lis
         if name not in types:
             raise Refused(f"{compiled.node.node_id} has no input `{name}`; its inputs are {', '.join(types)}")
         try:
-            given[name] = input_of_json(types[name], _exact(form))
+            given[name] = input_of_json(types[name], _read_exactly(form))
         except (ValueError, ValueProblem) as problem:
             raise Refused(f"the input `{name}` is {types[name]}: {problem}") from None
     if is_live:
-        return _for_real(subject_for_real(compiled, engines, case, given, datetime.now(UTC)), arguments)
+        return _check_live(subject_for_real(compiled, engines, case, given, datetime.now(UTC)), arguments)
     subject = subject_of_case(compiled, engines, case, given, None)
-    _say(subject.said, arguments)
+    _add_answers(subject.said, arguments)
     return subject
 
 
-def _for_real(subject: Subject, arguments: Mapping[str, Any]) -> Subject:
-    """The same, refused before anything is journalled where it could not be begun, or would not replay."""
+def _check_live(subject: Subject, arguments: Mapping[str, Any]) -> Subject:
+    """Refuse a live subject with given answers or unfit inputs, before anything is journalled."""
     if arguments.get("answers") or arguments.get("failures"):
-        raise Refused("with `live` the world answers, as the journal says: leave `answers` and `failures` away")
+        raise Refused("`live` performs effects, and the journal records their answers: omit `answers` and `failures`")
     problems = ", ".join(f"{each.path}: {each.kind.value}" for each in unfit_inputs(subject))
     if problems:
-        told = f"the inputs do not fit {subject.compiled.node.node_id}: {problems}"
-        raise Refused(f"{told}; `live` takes nothing from the first case: give `inputs` or `case`")
+        problem = f"the inputs do not fit {subject.compiled.node.node_id}: {problems}"
+        raise Refused(f"{problem}; `live` does not use the first case: give `inputs` or `case`")
     return subject
 
 
-def _exact(form: object) -> object:
-    """JSON as the language reads it: a number with a point is a decimal, and never a float."""
+def _read_exactly(form: object) -> object:
+    """Read JSON as the language does: a number with a point is a decimal, never a float."""
     try:
         return forms_of_json(json.dumps(form))
     except JsonMistake as problem:
         raise ValueError(str(problem)) from None
 
 
-def _say(said: Said, arguments: Mapping[str, Any]) -> None:
+def _add_answers(said: Said, arguments: Mapping[str, Any]) -> None:
     try:
         for step, value in dict(arguments.get("answers") or {}).items():
             said.say(step, json.dumps(value))
@@ -206,7 +230,7 @@ def _say(said: Said, arguments: Mapping[str, Any]) -> None:
         raise Refused(str(problem)) from None
 
 
-def _of_trace(arguments: Mapping[str, Any], engines: list[Engine]) -> Subject:
+def _trace_subject(arguments: Mapping[str, Any], engines: list[Engine]) -> Subject:
     from vesper.cli.debug.recorded_run import find_trace
 
     config = arguments.get("config")

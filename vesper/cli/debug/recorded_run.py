@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.journal.open_journal import missing_file, settings_of
+from vesper.cli.journal.open_journal import missing_file, read_journal_settings
 from vesper.effects.settings import ConfigError
 from vesper.engines.engine import EngineUnavailable
 from vesper.host.performers import Performers
@@ -18,17 +18,16 @@ from vesper.trace.store import TraceStore
 
 
 def find_trace(wanted: str, config: Path | None, reveals: bool) -> Trace:
-    """The trace of an id, of the start of one, or of a file. Looking creates and performs nothing. A sensitive one is
-    debugged only by who says so: every value of it would be on the screen."""
-    trace = _found(wanted, config)
+    """Find a trace by id, by a prefix of one, or by file. Refuses a sensitive trace without `reveals`."""
+    trace = _read_trace(wanted, config)
     if trace.is_sensitive and not reveals:
-        raise click.ClickException(f"trace {trace.trace_id} is sensitive: --reveal shows what it holds")
+        raise click.ClickException(f"trace {trace.trace_id} is sensitive: --reveal shows its values")
     return trace
 
 
-def _found(wanted: str, config: Path | None) -> Trace:
+def _read_trace(wanted: str, config: Path | None) -> Trace:
     try:
-        settings = settings_of(config, None)
+        settings = read_journal_settings(config, None)
         performers = Performers(replace(settings, modules=()), {})
         journal = None if missing_file(settings) is not None else performers.open_journal()
         try:

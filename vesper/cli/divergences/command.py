@@ -1,4 +1,4 @@
-"""`vesper divergences`: where the engines differed on live traffic, made small, kept as a case, and closed."""
+"""`vesper divergences`: differences of the engines on live traffic: list, show, shrink and close."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from vesper.cli.divergences.text import (
-    Listed,
+    ListedDivergence,
     list_json,
     list_lines,
     show_json,
@@ -21,25 +21,24 @@ from vesper.cli.divergences.text import (
     shrunk_json,
     shrunk_lines,
 )
-from vesper.cli.journal.open_journal import by_option, style_option, the_journal, this_user
+from vesper.cli.engine_names import engine_label
+from vesper.cli.journal.open_journal import current_user, open_journal
 from vesper.cli.journal.text import document, number
-from vesper.cli.load_node import compile_or_exit, find_node, load_or_exit, nodes_option
+from vesper.cli.load_node import compile_or_exit, find_node, load_or_exit
 from vesper.cli.migrate.open_store import (
     NOTHING_YET,
-    Opened,
-    epoch_option,
-    found_and_untold,
+    OpenStore,
+    find_key,
+    find_keys,
+    find_unreported,
     missing_file,
     now_us,
+    open_configured_store,
     short_epoch,
     store_dsn,
-    store_options,
-    the_key,
-    the_keys,
-    the_store,
-    why_option,
 )
 from vesper.cli.number_ranges import FiniteRange
+from vesper.cli.options import by_option, epoch_option, nodes_option, store_options, style_option, why_option
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.control.state import Close, NodeState, Refused
@@ -55,22 +54,21 @@ if TYPE_CHECKING:
     from vesper.migration.compare.shrinking import Shrunk
     from vesper.migration.compare.transcript import Transcript
 
-_MOST_NAMED = 10
+_MAX_NAMED = 10
 
 
 @click.group("divergences")
 def command() -> None:
-    """See where the engines differ on live traffic, and make the smallest case of it.
+    """Show, shrink and close differences between the engines on live traffic.
 
-    FINGERPRINT is that of a divergence, or as much of its beginning as is unique. See
-    docs/how-to/look-at-divergences.md.
+    FINGERPRINT identifies a divergence; a unique prefix is enough. See docs/how-to/investigate-divergences.md.
 
-    Exit codes: 0 fine, 1 refused or cannot be read, 2 usage, 3 a bug in Vesper.
+    Exit codes: 0 success, 1 refused or unreadable, 2 usage, 3 a bug in Vesper.
     """
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _StoredDivergence:
     key: NodeKey
     divergence: Divergence
 
@@ -80,11 +78,11 @@ class _Found:
 
 @command.command("list")
 @store_options
-@click.option("--node", metavar="NAME", help="Only those of this node: an id, a name with one version, or a file.")
-@click.option("--all", "is_all", is_flag=True, help="Those that are closed, and those of older epochs, too.")
+@click.option("--node", metavar="NAME", help="Only this node: an id, a name with one version, or a file.")
+@click.option("--all", "is_all", is_flag=True, help="Also closed ones, and those of older epochs.")
 @style_option
 def list_command(config: Path | None, dsn: str | None, node: str | None, is_all: bool, style: str) -> None:
-    """List the divergences that are open, the last seen first."""
+    """List open divergences, last seen first."""
     where, _ = store_dsn(config, dsn)
     absent = missing_file(where)
     if dsn is None and node is None and absent is not None:
@@ -92,12 +90,12 @@ def list_command(config: Path | None, dsn: str | None, node: str | None, is_all:
         if style == "json":
             click.echo("[]")
         return
-    with the_store(config, dsn) as opened:
-        keys = keys_of(opened.store) if node is None else the_keys(opened.store, node)
-        current = _current(opened, keys)
-        kept, damaged = _kept(opened.store, keys)
-        found = [Listed(each.key, each.divergence, each.key in current) for each in kept]
-    for each in found_and_untold(config, dsn):
+    with open_configured_store(config, dsn) as opened:
+        keys = keys_of(opened.store) if node is None else find_keys(opened.store, node)
+        current = _current_epochs(opened, keys)
+        kept, damaged = _read_all(opened.store, keys)
+        found = [ListedDivergence(each.key, each.divergence, each.key in current) for each in kept]
+    for each in find_unreported(config, dsn):
         click.echo(f"warning: {printable(each)}", err=True)
     shown = [each for each in found if is_all or (each.is_current and each.divergence.status == "open")]
     shown.sort(key=lambda each: (-each.divergence.last_us, each.divergence.fingerprint))
@@ -105,32 +103,31 @@ def list_command(config: Path | None, dsn: str | None, node: str | None, is_all:
         click.echo(document([list_json(each) for each in shown]))
     else:
         if shown or not damaged:
-            none = "there is no divergence, open or closed" if is_all else "no divergence is open"
+            none = "no divergences" if is_all else "no open divergences"
             click.echo("\n".join(list_lines(shown)) if shown else none)
         older = sum(each.divergence.status == "open" and not each.is_current for each in found)
         if older and not is_all:
-            click.echo(f"\n{number(older, 'divergence')} of older epochs of these nodes never closed; --all shows them")
+            click.echo(f"\n{number(older, 'divergence')} of older epochs still open; --all shows them")
     if damaged:
         raise click.ClickException("\n".join(damaged))
 
 
-def _current(opened: Opened, keys: Sequence[NodeKey]) -> set[NodeKey]:
-    """Of each node the epoch that was written last."""
+def _current_epochs(opened: OpenStore, keys: Sequence[NodeKey]) -> set[NodeKey]:
+    """Return the epoch of each node that was written last."""
     return {each.key for each in newest(read_node(opened.store, key, opened.settings) for key in keys)}
 
 
-def _kept(store: Store, keys: Sequence[NodeKey]) -> tuple[list[_Found], list[str]]:
-    """All that can be read, and what is wrong with the others: one that is damaged hides no other."""
-    found: list[_Found] = []
+def _read_all(store: Store, keys: Sequence[NodeKey]) -> tuple[list[_StoredDivergence], list[str]]:
+    """Return all readable divergences, and the problems of the others."""
+    found: list[_StoredDivergence] = []
     damaged: list[str] = []
     for key in keys:
         for text in store.divergences(key):
             try:
-                found.append(_Found(key, Divergence.from_text(text)))
+                found.append(_StoredDivergence(key, Divergence.from_text(text)))
             except (ValueError, TypeError, KeyError, AttributeError) as problem:
                 damaged.append(
-                    f"the store holds a divergence of {printable(key.node)} that cannot be read: "
-                    f"{printable(str(problem))}"
+                    f"the store has an unreadable divergence of {printable(key.node)}: {printable(str(problem))}"
                 )
     return found, damaged
 
@@ -138,12 +135,12 @@ def _kept(store: Store, keys: Sequence[NodeKey]) -> tuple[list[_Found], list[str
 # -- which one ------------------------------------------------------------------------------------
 
 
-def _the_divergence(opened: Opened, wanted: str, epoch: str | None) -> _Found:
-    """The one that starts so; in the newest epoch that has it, where none is named."""
+def _find_divergence(opened: OpenStore, wanted: str, epoch: str | None) -> _StoredDivergence:
+    """Return the divergence with this prefix; without an epoch, in the newest epoch that has it."""
     if not wanted or not wanted.isprintable() or len(wanted) > 80:
-        raise click.ClickException(f"{wanted[:40]!a} cannot be the fingerprint of a divergence")
+        raise click.ClickException(f"{wanted[:40]!a} is not a fingerprint of a divergence")
     keys = keys_of(opened.store)
-    kept, damaged = _kept(opened.store, keys)
+    kept, damaged = _read_all(opened.store, keys)
     found = [each for each in kept if each.divergence.fingerprint.startswith(wanted)]
     if epoch is not None:
         found = [each for each in found if each.key.epoch.startswith(epoch)]
@@ -151,14 +148,14 @@ def _the_divergence(opened: Opened, wanted: str, epoch: str | None) -> _Found:
     if not names:
         within = "" if epoch is None else f" in an epoch `{printable(epoch[:40])}`"
         raise click.ClickException(
-            f"the store has no divergence `{printable(wanted)}`{within}; `vesper divergences list --all` lists those "
-            "there are" + (f" ({len(damaged):,} more cannot be read)" if damaged else "")
+            f"the store has no divergence `{printable(wanted)}`{within}; `vesper divergences list --all` lists all"
+            + (f" ({len(damaged):,} more are unreadable)" if damaged else "")
         )
     if len(names) > 1:
-        shown = [f"  {each}" for each in names[:_MOST_NAMED]]
-        more = ["  …"] if len(names) > _MOST_NAMED else []
+        shown = [f"  {each}" for each in names[:_MAX_NAMED]]
+        more = ["  …"] if len(names) > _MAX_NAMED else []
         raise click.ClickException("\n".join([f"several divergences start with `{wanted}`:", *shown, *more]))
-    current = _current(opened, keys)
+    current = _current_epochs(opened, keys)
     return max(found, key=lambda each: (each.key in current, each.divergence.last_us, each.key.epoch))
 
 
@@ -174,9 +171,9 @@ def _the_divergence(opened: Opened, wanted: str, epoch: str | None) -> _Found:
 def show_command(
     fingerprint: str, config: Path | None, dsn: str | None, epoch: str | None, root: Path, style: str
 ) -> None:
-    """Show a divergence: both answers side by side, the inputs, what effects answered, how often it came."""
-    with the_store(config, dsn) as opened:
-        found = _the_divergence(opened, fingerprint, epoch)
+    """Show a divergence: answers side by side, inputs, count."""
+    with open_configured_store(config, dsn) as opened:
+        found = _find_divergence(opened, fingerprint, epoch)
         note = opened.store.paths(found.key).get(found.divergence.path)
     words = [] if note is None else _path_words(PathNote.from_text(note), found.divergence, root)
     if style == "json":
@@ -186,7 +183,7 @@ def show_command(
 
 
 def _path_words(note: PathNote, divergence: Divergence, root: Path) -> list[str]:
-    """The path in words; its conditions only where the source is what it was."""
+    """Describe the path; with its conditions only if the source is unchanged."""
     from vesper.cli.output.path_words import path_words
     from vesper.compiler import compile_file
     from vesper.engines.direct_engine import DirectEngine
@@ -213,12 +210,12 @@ def _path_words(note: PathNote, divergence: Divergence, root: Path) -> list[str]
 @click.option(
     "--node-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The node as it was when they differed, where it means something else now.",
+    help="The node as it was at the divergence, if it has changed since.",
 )
 @click.option(
     "--against",
     metavar="MODULE:FUNCTION",
-    help="Of an adopted function: the function. It is called for every try, so only where that does no harm.",
+    help="For an adopted function: the function, which is called for every attempt and must be harmless.",
 )
 @click.option(
     "--seconds",
@@ -226,17 +223,17 @@ def _path_words(note: PathNote, divergence: Divergence, root: Path) -> list[str]
     default=10.0,
     show_default=True,
     metavar="S",
-    help="End after so long, with what is smallest until then.",
+    help="Time limit; the smallest case found until then counts.",
 )
 @click.option(
     "--save",
     type=click.Path(path_type=Path, file_okay=False),
     default=FOLDER,
     show_default=True,
-    help="Where the case is kept. That of a sensitive node is kept only where this is given.",
+    help="Folder of the case. A case of a sensitive node is written only if this is given.",
 )
 @click.option(
-    "--reveal", is_flag=True, help="Of a sensitive node: read its inputs in the journal, and show what is left."
+    "--reveal", is_flag=True, help="For a sensitive node: read its inputs from the journal, and show the smallest case."
 )
 @style_option
 @click.pass_context
@@ -254,19 +251,19 @@ def shrink_command(
     reveal: bool,
     style: str,
 ) -> None:
-    """Make the inputs, and what effects answered, as small as they get while the engines differ in the same way.
+    """Shrink a divergence to its smallest case.
 
-    Both engines run again on what was kept; nothing is performed. What is left becomes a conformance case that fails
-    until the fault is mended.
+    Reduces inputs and answers while the engines still differ in the same way. Both engines rerun the kept execution; no
+    effect is performed. The result is a conformance case that fails until the fault is fixed.
     """
-    with the_store(config, dsn) as opened:
-        found = _the_divergence(opened, fingerprint, epoch)
+    with open_configured_store(config, dsn) as opened:
+        found = _find_divergence(opened, fingerprint, epoch)
         tolerances = opened.migration.of(found.key.node).tolerances
-        compiled = _the_node(found.divergence, root, node_file)
+        compiled = _compile_node(found.divergence, root, node_file)
         is_sensitive = _is_sensitive(compiled)
         shown: Divergence | Transcript = found.divergence
         if is_sensitive:
-            shown = _journalled(found.divergence, config, reveal)
+            shown = _read_journalled(found.divergence, config, reveal)
         from vesper.engines.registry import PAIR
         from vesper.migration.compare.comparator import Comparator
         from vesper.migration.compare.shrinking import CannotShrink, shrink_divergence
@@ -278,15 +275,15 @@ def shrink_command(
             from vesper.migration.router.adoption import FunctionComparator
 
             judge = FunctionComparator
-            shown, programs[against] = _asked(found.divergence, against, compiled)
+            shown, programs[against] = _adopt_function(found.divergence, against, compiled)
         try:
             comparator = judge(compiled, tolerances)
-            with _progress(style) as told:
-                small = shrink_divergence(compiled, shown, programs, comparator, seconds, told)
+            with _progress(style) as report:
+                small = shrink_divergence(compiled, shown, programs, comparator, seconds, report)
         except (CannotShrink, BadTolerance) as problem:
             raise click.ClickException(f"{found.divergence.fingerprint}: {printable(str(problem))}") from None
         if not is_sensitive:
-            _keep(opened.store, found, small)
+            _store_case(opened.store, found, small)
     is_named = context.get_parameter_source("save") is not ParameterSource.DEFAULT
     saved = small.save(save) if is_named or not is_sensitive else None
     if style == "json":
@@ -295,30 +292,34 @@ def shrink_command(
     click.echo("\n".join(shrunk_lines(found.divergence, small, saved)))
 
 
-def _the_node(divergence: Divergence, root: Path, node_file: Path | None) -> Compiled:
-    """The node as it was when the engines differed; otherwise the message says what to do."""
+def _compile_node(divergence: Divergence, root: Path, node_file: Path | None) -> Compiled:
+    """Compile the node of the divergence; another definition ends the command."""
     path = node_file or find_node(divergence.node, root)
     compiled = compile_or_exit(path)
     if compiled.node.node_id != divergence.node:
-        raise click.ClickException(f"{path} is {compiled.node.node_id}, and the divergence is of {divergence.node}")
+        raise click.ClickException(f"{path} is {compiled.node.node_id}, but the divergence is of {divergence.node}")
     wanted = divergence.extra.get("semantic_hash")
     if wanted is not None and compiled.semantic_hash != wanted:
         raise click.ClickException(
-            f"{path} means something else than the node on which the engines differed (its semantic hash is "
-            f"{compiled.semantic_hash[:12]}, and was {str(wanted)[:12]}); --node-file names the node as it was"
+            f"{path} has changed since the divergence (its semantic hash is {compiled.semantic_hash[:12]}, and was "
+            f"{str(wanted)[:12]}); name the former file with --node-file"
         )
     return compiled
 
 
-def _asked(divergence: Divergence, against: str, compiled: Compiled) -> tuple[Divergence, Program]:
-    """The divergence with the function under the name by which it is asked here, and the function as a program. In the
-    service it may have had another one: the module that is run is called `__main__`."""
+def _adopt_function(divergence: Divergence, against: str, compiled: Compiled) -> tuple[Divergence, Program]:
+    """Return the divergence with the name of the function here, and the function as a program.
+
+    In the service the name may differ: the main module is called `__main__`.
+    """
     from vesper.migration.router.adoption import FunctionProgram
     from vesper.verify.differential.against import CannotImport, import_function
 
     leader, follower = divergence.engines
     if ":" not in leader:
-        raise click.UsageError(f"--against is of an adopted function, and here {leader} and {follower} differ")
+        raise click.UsageError(
+            f"--against applies to an adopted function; here {engine_label(leader)} and {engine_label(follower)} differ"
+        )
     try:
         function = import_function(against, Path.cwd())
     except CannotImport as problem:
@@ -332,45 +333,45 @@ def _is_sensitive(compiled: Compiled) -> bool:
     return plans_of(compiled).is_sensitive
 
 
-def _journalled(divergence: Divergence, config: Path | None, reveal: bool) -> Transcript:
-    """The inputs and answers of a sensitive node: the journal alone has them."""
+def _read_journalled(divergence: Divergence, config: Path | None, reveal: bool) -> Transcript:
+    """Read the inputs and answers of a sensitive node from the journal, which alone has them."""
     from vesper.journal.journal import JournalError
     from vesper.migration.compare.journalled import NotJournalled, journalled_transcript
 
     if not reveal:
         raise click.ClickException(
-            f"{divergence.node} is sensitive: its inputs are in the journal and nowhere else. --reveal reads them "
-            "there, and shows what is left of them"
+            f"{divergence.node} is sensitive: only the journal has its inputs. --reveal reads them there, and shows "
+            "the smallest case"
         )
     problems = []
-    with the_journal(config, None) as journal:
+    with open_journal(config, None) as journal:
         for exemplar in divergence.exemplars:
             try:
                 recorded = journal.read(exemplar.execution)
                 return journalled_transcript([each.entry for each in recorded.entries])
             except (JournalError, NotJournalled) as problem:
                 problems.append(f"  {printable(exemplar.execution)}: {printable(str(problem))}")
-    raise click.ClickException("\n".join(["the journal has none of the executions that show it:", *problems]))
+    raise click.ClickException("\n".join(["the journal has none of the executions of this divergence:", *problems]))
 
 
 @contextmanager
 def _progress(style: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A line on standard error that says how far it is, where somebody watches."""
+    """Show progress on a terminal; yield the function that reports it, or None."""
     if style != "text" or not sys.stderr.isatty():
         yield None
         return
 
-    def told(tries: int, size: int) -> None:
+    def report(tries: int, size: int) -> None:
         click.echo(f"\r{number(size, 'byte')} after {tries:,} tries\x1b[K", err=True, nl=False)
 
     try:
-        yield told
+        yield report
     finally:
         click.echo("\r\x1b[K", err=True, nl=False)
 
 
-def _keep(store: Store, found: _Found, small: Shrunk) -> None:
-    """Puts the smallest case beside the divergence, whatever else became of it meanwhile."""
+def _store_case(store: Store, found: _StoredDivergence, small: Shrunk) -> None:
+    """Add the smallest case to the stored divergence, and keep its other changes."""
 
     def work(transaction: Transaction) -> None:
         text = transaction.divergence(found.divergence.fingerprint)
@@ -387,7 +388,7 @@ def _keep(store: Store, found: _Found, small: Shrunk) -> None:
 
 @command.command("close")
 @click.argument("fingerprint", required=False)
-@click.option("--all", "node", metavar="NODE", help="All that are open of this node, in place of one.")
+@click.option("--all", "node", metavar="NODE", help="All open divergences of this node, instead of one.")
 @store_options
 @epoch_option
 @why_option(is_required=True)
@@ -403,54 +404,53 @@ def close_command(
     by: str | None,
     style: str,
 ) -> None:
-    """Say that a divergence was looked at and is done with: it keeps its node from rising no more.
+    """Close a divergence after review.
 
-    It is open again as soon as it is seen again. A latch stays until `vesper migrate resume` releases it.
+    It no longer blocks the promotion of its node. The divergence opens again when it occurs again. A latch stays until
+    `vesper migrate resume`.
     """
     if (fingerprint is None) == (node is None):
-        raise click.UsageError("name one divergence by its FINGERPRINT, or a node by --all NODE")
-    who = by or this_user()
-    with the_store(config, dsn) as opened:
+        raise click.UsageError("name a FINGERPRINT, or a node with --all NODE")
+    who = by or current_user()
+    with open_configured_store(config, dsn) as opened:
         if fingerprint is not None:
-            found = _the_divergence(opened, fingerprint, epoch)
+            found = _find_divergence(opened, fingerprint, epoch)
             if found.divergence.status == "closed":
                 known = found.divergence
                 raise click.ClickException(
-                    f"{known.fingerprint} is closed already, by {printable(known.closed_by or '?')}: "
+                    f"{known.fingerprint} was already closed by {printable(known.closed_by or '?')}: "
                     f"{printable(known.closed_why or '')}"
                 )
             chosen = [found]
         else:
-            chosen = _open_of(opened, node or "", epoch)
-        closed = [(each, _closed(opened, each, who, why)) for each in chosen]
+            chosen = _find_open(opened, node or "", epoch)
+        closed = [(each, _close(opened, each, who, why)) for each in chosen]
     if style == "json":
-        said = [_closed_json(each, state, who, why) for each, state in closed]
-        click.echo(document(said if node is not None else said[0]))
+        listed = [_closed_json(each, state, who, why) for each, state in closed]
+        click.echo(document(listed if node is not None else listed[0]))
         return
     for each, state in closed:
         left = len(state.open) + len(state.noise)
-        more = (
-            f"{number(left, 'divergence')} of it {'is' if left == 1 else 'are'} still open" if left else "none is open"
-        )
+        more = f"{number(left, 'divergence')} still open" if left else "none is open"
         name = f"{printable(each.key.node)} ({short_epoch(each.key.epoch)})"
         click.echo(f"closed: {each.divergence.fingerprint} of {name}; {more}")
     key, last = closed[-1][0].key, closed[-1][1]
     if last.latches:
-        click.echo(f"the node is latched in python_only; `vesper migrate resume {printable(key.node)}` releases it")
+        click.echo(f"the node is latched in python_only; release it with `vesper migrate resume {printable(key.node)}`")
 
 
-def _open_of(opened: Opened, node: str, epoch: str | None) -> list[_Found]:
-    key = the_key(opened, node, epoch)
-    kept, damaged = _kept(opened.store, [key])
+def _find_open(opened: OpenStore, node: str, epoch: str | None) -> list[_StoredDivergence]:
+    key = find_key(opened, node, epoch)
+    kept, damaged = _read_all(opened.store, [key])
     found = [each for each in kept if each.divergence.status != "closed"]
     if damaged:
-        click.echo(f"warning: {damaged[0]}; it stays as it is", err=True)
+        click.echo(f"warning: {damaged[0]}; it is not changed", err=True)
     if not found:
-        raise click.ClickException(f"no divergence of {printable(key.node)} ({short_epoch(key.epoch)}) is open")
+        raise click.ClickException(f"{printable(key.node)} ({short_epoch(key.epoch)}) has no open divergence")
     return found
 
 
-def _closed(opened: Opened, found: _Found, who: str, why: str) -> NodeState:
+def _close(opened: OpenStore, found: _StoredDivergence, who: str, why: str) -> NodeState:
     closing = Close(found.divergence.fingerprint, who, why)
     applied = ledger.apply_event(opened.store, found.key, closing, opened.rules, now_us())
     refused = next((each for each in applied.decisions if isinstance(each, Refused)), None)
@@ -459,7 +459,7 @@ def _closed(opened: Opened, found: _Found, who: str, why: str) -> NodeState:
     return applied.state
 
 
-def _closed_json(found: _Found, state: NodeState, who: str, why: str) -> dict[str, object]:
+def _closed_json(found: _StoredDivergence, state: NodeState, who: str, why: str) -> dict[str, object]:
     return {
         "fingerprint": found.divergence.fingerprint,
         "node": found.key.node,

@@ -1,4 +1,4 @@
-"""Divergences, for people and for programs."""
+"""Divergences as text and as JSON."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vesper.cli.engine_names import engine_label
 from vesper.cli.journal.text import moment_json, number, table, time_text
 from vesper.cli.migrate.open_store import short_epoch
 from vesper.cli.output.value_lines import WIDTH, value_lines
@@ -21,31 +22,31 @@ if TYPE_CHECKING:
     from vesper.migration.compare.transcript import Transcript
     from vesper.migration.stores.store import NodeKey
 
-_WIDEST = 48
-"""Columns of one answer where two stand side by side; what is longer is cut, and `--format json` has all of it."""
+_MAX_COLUMNS = 48
+"""Columns of an answer in a side by side view. A longer answer is cut; `--format json` is complete."""
 _KINDS = {
-    "outcome": "they answer differently",
-    "value": "a value on the way differs",
-    "request": "they ask for different things",
-    "path": "they take different paths",
-    "fault": "an engine breaks",
+    "outcome": "different outcomes",
+    "value": "different intermediate values",
+    "request": "different requests",
+    "path": "different paths",
+    "fault": "an engine fault",
     "noise": "an engine differs from itself",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedDivergence:
     key: NodeKey
     divergence: Divergence
     is_current: bool
-    """In the epoch of its node that was written last."""
+    """Whether it belongs to the epoch of its node that was written last."""
 
 
 # -- list -----------------------------------------------------------------------------------------
 
 
-def list_lines(listed: Sequence[Listed]) -> list[str]:
-    """A table, with a heading."""
+def list_lines(listed: Sequence[ListedDivergence]) -> list[str]:
+    """Render divergences as a table with a heading."""
     rows = [["fingerprint", "node", "where", "kind", "times", "last seen", "status"]]
     for each in listed:
         found = each.divergence
@@ -63,7 +64,7 @@ def list_lines(listed: Sequence[Listed]) -> list[str]:
     return table(rows)
 
 
-def list_json(listed: Listed) -> dict[str, Any]:
+def list_json(listed: ListedDivergence) -> dict[str, Any]:
     return {**_about(listed.key, listed.divergence), "is_current": listed.is_current}
 
 
@@ -98,7 +99,7 @@ def show_lines(key: NodeKey, found: Divergence, path_words: Sequence[str]) -> li
     rows = [
         ["node", f"{printable(found.node)}, epoch {short_epoch(key.epoch)}"],
         ["where", f"{printable(found.where)}: {_KINDS[found.kind]}"],
-        *([["odd one out", printable(found.odd)]] if found.odd else []),
+        *([["odd one out", printable(engine_label(found.odd))]] if found.odd else []),
         ["seen", seen],
         ["status", _status(found)],
         *([["path", printable(found.path)]] if found.path else []),
@@ -108,15 +109,15 @@ def show_lines(key: NodeKey, found: Divergence, path_words: Sequence[str]) -> li
     for exemplar in found.exemplars:
         lines += ["", *_exemplar_lines(exemplar, found.engines)]
     if found.count > len(found.exemplars):
-        lines += ["", f"{len(found.exemplars)} of {found.count:,} executions are kept"]
+        lines += ["", f"{len(found.exemplars)} of {found.count:,} executions are stored"]
     if found.small is not None:
-        lines += ["", "the smallest case", *_indented(found.small)]
+        lines += ["", "the smallest case", *_indent(found.small)]
     elif found.kind != "noise":
         is_sealed = any(each.inputs is None and not each.left_out for each in found.exemplars)
         is_of_function = ":" in found.engines[0]
         more = " --reveal" * is_sealed + " --against MODULE:FUNCTION" * is_of_function
         command = f"vesper divergences shrink {printable(found.fingerprint)}{more}"
-        lines += ["", f"`{command}` makes the smallest case of it"]
+        lines += ["", f"`{command}` shrinks it to the smallest case"]
     return lines
 
 
@@ -128,7 +129,7 @@ def _status(found: Divergence) -> str:
 
 def _exemplar_lines(exemplar: Exemplar, engines: tuple[str, str]) -> list[str]:
     lines = [f"execution {printable(exemplar.execution)}, {time_text(exemplar.at_us)}"]
-    transcript, problem = _transcript(exemplar)
+    transcript, problem = _read_transcript(exemplar)
     if transcript is not None:
         lines += ["  inputs", *(value_lines(dict(transcript.inputs), "    ") or ["    none"])]
         lines += [f"  began    {time_text(_us(transcript), 6)}"] if transcript.now is not None else []
@@ -147,26 +148,26 @@ def _us(transcript: Transcript) -> int:
     return int(transcript.now.timestamp() * 1_000_000)
 
 
-def _transcript(exemplar: Exemplar) -> tuple[Transcript | None, str]:
-    """The execution, or why it is not there."""
+def _read_transcript(exemplar: Exemplar) -> tuple[Transcript | None, str]:
+    """Return the stored execution, or None and the reason."""
     from vesper.migration.compare.divergence_record import transcript_in
 
     try:
         found = transcript_in(exemplar)
     except (ValueError, KeyError, TypeError, JournalError) as error:
-        return None, f"what was kept of it cannot be read: {printable(str(error))}"
+        return None, f"its stored inputs and answers are unreadable: {printable(str(error))}"
     if found is not None:
         return found, ""
     if exemplar.left_out:
-        return None, f"its inputs and answers are not kept: {number(exemplar.left_out, 'byte')} were too many"
-    return None, "its inputs and answers are not kept here: the node is sensitive, and the journal has them"
+        return None, f"its inputs and answers were not stored: {number(exemplar.left_out, 'byte')} exceed the limit"
+    return None, "its inputs and answers are not stored here: the node is sensitive, and the journal has them"
 
 
 def _side_by_side(exemplar: Exemplar, engines: tuple[str, str]) -> list[str]:
-    """Both answers, a value a line; `*` where they differ, and where they say so."""
-    leader, follower = (_parts(each) for each in (exemplar.leader, exemplar.follower))
+    """Render both answers, one value a line; `*` marks a difference."""
+    leader, follower = (_split_answer(each) for each in (exemplar.leader, exemplar.follower))
     names = list(dict.fromkeys((*leader, *follower)))
-    rows = [["", "", *map(printable, engines)]]
+    rows = [["", "", *(printable(engine_label(each)) for each in engines)]]
     for name in names:
         left, right = leader.get(name), follower.get(name)
         is_marked = left != right and (len(leader) > 1) == (len(follower) > 1)
@@ -174,8 +175,8 @@ def _side_by_side(exemplar: Exemplar, engines: tuple[str, str]) -> list[str]:
     return [f"    {line}" for line in table(rows)]
 
 
-def _parts(words: str) -> dict[str, str]:
-    """What was said of an answer, line by line: how it ended, and its values by name."""
+def _split_answer(words: str) -> dict[str, str]:
+    """Split the text of an answer into its ending and its values by name."""
     ending, *lines = words.split("\n")
     found = {"": printable(ending)}
     for line in lines:
@@ -186,10 +187,10 @@ def _parts(words: str) -> dict[str, str]:
 
 def _cut(text: str) -> str:
     shown = printable(text)
-    return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 1]}…"
+    return shown if len(shown) <= _MAX_COLUMNS else f"{shown[: _MAX_COLUMNS - 1]}…"
 
 
-def _indented(text: str) -> list[str]:
+def _indent(text: str) -> list[str]:
     return [f"  {printable(line)}".rstrip() for line in text.rstrip("\n").split("\n")]
 
 
@@ -203,7 +204,7 @@ def show_json(key: NodeKey, found: Divergence, path_words: Sequence[str]) -> dic
 
 
 def _exemplar_json(exemplar: Exemplar) -> dict[str, Any]:
-    """With the values as the journal spells them (`{"$decimal": "1.50"}`), so that nothing is lost."""
+    """Return an exemplar as JSON values, in the typed JSON of the journal (`{"$decimal": "1.50"}`)."""
     return {
         "execution": exemplar.execution,
         "at": moment_json(exemplar.at_us),
@@ -220,30 +221,36 @@ def _exemplar_json(exemplar: Exemplar) -> dict[str, Any]:
 
 
 def shrunk_lines(found: Divergence, small: Shrunk, saved: Path | None) -> list[str]:
-    """The case, what each engine says to it, and where it is kept."""
+    """Render the smallest case, the outcome of each engine, and the file."""
     from vesper.cli.output.outcomes import one_line
 
     node = small.compiled.node
-    size = f"{number(small.size_before, 'byte')} became {small.size:,} in {small.tries:,} tries"
+    size = f"{number(small.size_before, 'byte')} shrunk to {small.size:,} in {small.tries:,} attempts"
     lines = [
         f"{printable(found.fingerprint)}: {size}"
-        + ("" if small.is_finished else "; the time was over, it may get smaller"),
+        + ("" if small.is_finished else "; the time limit was reached, a smaller case may exist"),
         "",
-        *_indented(small.case),
+        *_indent(small.case),
         "",
         f"{printable(small.difference.where)}: {_KINDS[small.difference.kind]}",
     ]
     if small.difference.kind == "request":
-        asked = (small.difference.leader, small.difference.follower)
-        lines += value_lines(dict(zip(found.engines, asked, strict=True)))
+        requests = (small.difference.leader, small.difference.follower)
+        lines += value_lines(dict(zip(map(engine_label, found.engines), requests, strict=True)))
     else:
-        lines += value_lines({name: one_line(node, each.outcome) for name, each in small.found.answers.items()})
-    lines += [f"  odd one out: {printable(small.odd)}"] if small.odd else []
+        lines += value_lines(
+            {engine_label(name): one_line(node, each.outcome) for name, each in small.found.answers.items()}
+        )
+    lines += [f"  odd one out: {printable(engine_label(small.odd))}"] if small.odd else []
     if small.fingerprint != found.fingerprint:
         lines.append(
-            "note: run again with every step watched, they differ as said here; on traffic it was seen otherwise"
+            "note: the rerun observes every step and differs as shown here; the run on traffic differed elsewhere"
         )
-    where = "not saved: the node is sensitive; --save says where" if saved is None else f"saved as {saved.as_posix()}"
+    where = (
+        "not saved: the node is sensitive; give a folder with --save"
+        if saved is None
+        else f"saved as {saved.as_posix()}"
+    )
     return [*lines, "", where]
 
 

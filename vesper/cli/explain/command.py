@@ -15,30 +15,30 @@ _WIDTH = 100
 @click.command("explain")
 @click.argument("code", required=False)
 def command(code: str | None) -> None:
-    """Say what a diagnostic means, with an example and its repair.
+    """Explain a diagnostic, with an example and its fix.
 
-    CODE is a number (VSP1102 or 1102) or a name (unknown-name). Without it, every code is listed.
+    CODE is a number (VSP1102 or 1102) or a name (unknown-name). Without CODE, all codes are listed.
     """
-    click.echo(_list() if code is None else explanation(_find(code)))
+    click.echo(_list_codes() if code is None else explanation(_find_code(code)))
 
 
-def _find(wanted: str) -> Code:
+def _find_code(wanted: str) -> Code:
     word = wanted.strip().lower().replace("_", "-")
     for code in Code:
         if word in (code.title, code.number.lower(), code.number.lower().removeprefix("vsp")):
             return code
     names = [name for code in Code for name in (code.number, code.title)]
     help_ = did_you_mean(f"VSP{word}" if word.isdigit() else word, names)
-    raise click.UsageError(f"there is no diagnostic `{wanted}`" + (f"; {help_}" if help_ else ""))
+    raise click.UsageError(f"unknown diagnostic `{wanted}`" + (f"; {help_}" if help_ else ""))
 
 
-def _list() -> str:
+def _list_codes() -> str:
     width = max(len(code.title) for code in Code)
     return "\n".join(f"{code.number}  {code.title:<{width}}  {code.outline}" for code in Code)
 
 
 def explanation(code: Code) -> str:
-    """The long form: what it means, a node that has it with what Vesper says about it, and the node repaired."""
+    """Return the meaning of a code, a node with its diagnostics, and the fixed node."""
     from vesper.compiler import compile_source
     from vesper.language.diagnostics.explanations import EXPLANATIONS
     from vesper.language.diagnostics.render.full import render_full
@@ -50,9 +50,9 @@ def explanation(code: Code) -> str:
     if about.bad is None or about.good is None:
         return "\n\n".join([*parts, f"There is no example: {about.no_example}."])
     _, bag = compile_source(SourceFile("example.vsp", about.bad))
-    said = [render_full(bag.source, diagnostic) for diagnostic in bag.sorted()]
-    return "\n\n".join([*parts, "Wrong:", _indented(about.bad), *said, "Right:", _indented(about.good)])
+    diagnostics = [render_full(bag.source, diagnostic) for diagnostic in bag.sorted()]
+    return "\n\n".join([*parts, "Wrong:", _indent(about.bad), *diagnostics, "Right:", _indent(about.good)])
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return textwrap.indent(text.rstrip("\n"), "    ")

@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
-from vesper.cli.load_node import find_nodes, nodes_option, print_diagnostics
+from vesper.cli.load_node import find_nodes, print_diagnostics
+from vesper.cli.options import nodes_option
 from vesper.cli.write_file import replace_text
 from vesper.compiler.reading import MAX_BYTES, NotText, read_bytes, text_of
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
@@ -24,23 +25,25 @@ STDIN = "-"
 @click.command("fmt")
 @click.argument("paths", nargs=-1)
 @nodes_option
-@click.option("--check", is_flag=True, help="Write nothing; list what would change, and end with 1 if there is any.")
-@click.option("--diff", is_flag=True, help="Write nothing; print what would change.")
+@click.option(
+    "--check", is_flag=True, help="Write nothing; list files that would change, and exit with 1 if there are any."
+)
+@click.option("--diff", is_flag=True, help="Write nothing; print the changes as a diff.")
 def command(paths: tuple[str, ...], root: Path, check: bool, diff: bool) -> None:
-    """Lay out the text of nodes in the one way; what they say does not change.
+    """Format the text of nodes; their meaning does not change.
 
-    PATHS are files, folders or node names, or - for standard input to standard output; without any, every node under
+    PATHS are files, folders or node names, or - for standard input to standard output; by default every node under
     --nodes is formatted.
     """
     run = _Run(check, diff)
     if STDIN in paths:
         if len(paths) > 1:
-            raise click.UsageError("- stands for standard input; it cannot be combined with other paths")
+            raise click.UsageError("- (standard input) cannot be combined with other paths")
         run.stdin()
     else:
         files = find_nodes(paths, root)
         if not files:
-            raise click.UsageError("there are no .vsp files here")
+            raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
         for path in files:
             run.file(path)
         run.summary()
@@ -48,7 +51,7 @@ def command(paths: tuple[str, ...], root: Path, check: bool, diff: bool) -> None
 
 
 class _Run:
-    """One call of the command: what it was asked to do, and what came of it so far."""
+    """One call of the command: its options and its counts so far."""
 
     def __init__(self, check: bool, diff: bool) -> None:
         self._check = check
@@ -64,7 +67,7 @@ class _Run:
 
     def stdin(self) -> None:
         shown = "<stdin>"
-        texts = self._texts(shown, sys.stdin.buffer.read(MAX_BYTES + 1))
+        texts = self._read(shown, sys.stdin.buffer.read(MAX_BYTES + 1))
         if texts is None:
             return
         before, after = texts
@@ -79,9 +82,9 @@ class _Run:
         try:
             data = read_bytes(path)
         except OSError as error:
-            self._unreadable(shown, error.strerror or type(error).__name__)
+            self._report_unreadable(shown, error.strerror or type(error).__name__)
             return
-        texts = self._texts(shown, data)
+        texts = self._read(shown, data)
         if texts is None:
             return
         before, after = texts
@@ -104,16 +107,16 @@ class _Run:
         text = f"{self._changed} file{'s' if self._changed != 1 else ''} {verb}, {self._unchanged} unchanged"
         click.echo(text + (f", {self._wrong} with errors" if self._wrong else ""), err=self._diff)
 
-    def _texts(self, shown: str, data: bytes) -> tuple[str, str] | None:
-        """The text as it is and as it should be; None, and said why, when there is no answer."""
+    def _read(self, shown: str, data: bytes) -> tuple[str, str] | None:
+        """Return the present text and the formatted one; None, after a message, where it cannot be formatted."""
         try:
             text = text_of(data)
         except NotText as reason:
-            self._unreadable(shown, str(reason))
+            self._report_unreadable(shown, str(reason))
             return None
-        return self._formatted(SourceFile(shown, text))
+        return self._format(SourceFile(shown, text))
 
-    def _formatted(self, source: SourceFile) -> tuple[str, str] | None:
+    def _format(self, source: SourceFile) -> tuple[str, str] | None:
         before = source.text
         bag = DiagnosticBag(source)
         try:
@@ -121,7 +124,7 @@ class _Run:
         except FormatFault as fault:
             self._fault = True
             self._wrong += 1
-            click.echo(f"error: {fault}; it is left as it is", err=True)
+            click.echo(f"error: {fault}; the file is unchanged", err=True)
             click.echo("This is a bug in Vesper, not in your node. Please report it with the file.", err=True)
             return None
         if after is None:
@@ -134,7 +137,7 @@ class _Run:
             self._changed += 1
         return before, after
 
-    def _unreadable(self, shown: str, reason: str) -> None:
+    def _report_unreadable(self, shown: str, reason: str) -> None:
         from vesper.compiler.pipeline import unreadable
 
         self._wrong += 1
@@ -145,15 +148,14 @@ class _Run:
         if self._check:
             click.echo(f"would format {shown}", err=self._diff)
         if self._diff:
-            for line in _difference(shown, before, after):
+            for line in _diff_lines(shown, before, after):
                 click.echo(line, nl=False)
 
 
-def _difference(shown: str, before: str, after: str) -> Iterator[str]:
-    """A unified diff.
+def _diff_lines(shown: str, before: str, after: str) -> Iterator[str]:
+    """Yield a unified diff.
 
-    Lines that are not blank correspond one to one, so nothing has to be searched for; `difflib` by itself takes time
-    that grows with the square of the file.
+    Lines that are not blank correspond one to one, so no search is needed; `difflib` alone takes quadratic time.
     """
     old, new = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (before, after))
     matcher = difflib.SequenceMatcher(None, [""], [""])
@@ -168,7 +170,7 @@ def _difference(shown: str, before: str, after: str) -> Iterator[str]:
 
 
 def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
-    """What `SequenceMatcher.get_opcodes` returns."""
+    """Compute the opcodes of `SequenceMatcher.get_opcodes`."""
     found: list[tuple[str, int, int, int, int]] = []
     i = j = 0
     while i < len(old) or j < len(new):

@@ -1,10 +1,10 @@
-"""The audit log as a file that can be checked without the journal that it came from.
+"""The audit log as a file that can be verified without its journal.
 
-Line 0 is about the file: how many lines follow, the hash of the last one and, where the journal has a secret for its
-audit log, a code over both that only the secret can make: so a file that was cut is known too. Every line has
-`previous` and `hash`; the hash is that of the journal, over the canonical bytes of the event.
+Line 0 describes the file: the number of lines, the hash of the last one and, with a secret for the audit log, a code
+over both that requires the secret; it reveals a truncated file. Every line has `previous` and `hash`; the hash is that
+of the journal, over the canonical bytes of the event.
 
-In JSON Lines those bytes stand in the line as they are, behind `"event":`. In CSV they are made again from the columns.
+JSON Lines hold those bytes unchanged, after `"event":`. CSV is encoded to them again from its columns.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 _COLUMNS = ("seq", "time", "at_us", "execution", "node_id", "level", "action", "fields", "previous", "hash")
 _OF_EVENT = ("seq", "at_us", "execution", "node_id", "level", "action", "fields")
 _TEXTS = ("execution", "node_id", "level", "action")
-_MOST_BYTES = MAX_TEXT + 4_096
+_MAX_LINE_BYTES = MAX_TEXT + 4_096
 
 
 # -- writing --------------------------------------------------------------------------------------
 
 
 def export_audit(journal: Journal, file: BinaryIO, style: str, now_us: int) -> int:
-    """Writes all lines that the log has now, and gives how many. Lines that others add meanwhile are not in it."""
+    """Write all present lines of the log and return their number. Lines added meanwhile are not included."""
     count, last = journal.audit_head()
     about = {
         "seq": 0,
@@ -67,7 +67,7 @@ def export_audit(journal: Journal, file: BinaryIO, style: str, now_us: int) -> i
 
 
 def _seal(key: bytes | None, line: bytes, last: str) -> str:
-    """Binds line 0 to the last line; only who has the secret can make it."""
+    """Return a code that binds line 0 to the last line and requires the secret."""
     return (
         "" if key is None else hmac.digest(key, b"vesper audit export\n" + line + b"\n" + last.encode(), "sha256").hex()
     )
@@ -76,7 +76,7 @@ def _seal(key: bytes | None, line: bytes, last: str) -> str:
 def _json_line(seq: int, line: bytes, previous: str, hash_: str) -> bytes:
     if not line.startswith(b"{") or b"\n" in line:
         raise JournalError(
-            f"line {seq} of the audit log is none: it cannot be exported; `vesper audit verify` says more"
+            f"line {seq} of the audit log is malformed and cannot be exported; `vesper audit verify` shows the damage"
         )
     return b'{"seq":%d,"previous":"%s","hash":"%s","event":%s}\n' % (seq, previous.encode(), hash_.encode(), line)
 
@@ -97,7 +97,7 @@ def _csv_line(seq: int, line: bytes, previous: str, hash_: str) -> bytes:
                 "hash": hash_,
             }
             return _csv_row(tuple(cells[name] for name in _COLUMNS))
-    raise JournalError(f"line {seq} of the audit log has no place in CSV; export it as jsonl")
+    raise JournalError(f"line {seq} of the audit log cannot be written as CSV: export it as jsonl")
 
 
 def _csv_row(cells: tuple[str, ...]) -> bytes:
@@ -110,7 +110,7 @@ def _csv_row(cells: tuple[str, ...]) -> bytes:
 
 
 class AuditFile:
-    """An exported log, for `verify_audit`. Nothing in the file is trusted."""
+    """An exported log for `verify_audit`. Trusts nothing in the file."""
 
     def __init__(self, path: Path, key: bytes | None) -> None:
         self._path = path
@@ -121,7 +121,7 @@ class AuditFile:
             if seq != 0:
                 break
             return self._head(line, seal, hash_), hash_
-        raise JournalError("line 0, which says how many lines there are, is missing: the beginning was cut")
+        raise JournalError("line 0, with the number of lines, is missing: the beginning was cut off")
 
     def _head(self, line: bytes, seal: str, last: str) -> int:
         event = decode(line)
@@ -130,33 +130,33 @@ class AuditFile:
             case {"format": int() as format_, "lines": int() as count, "is_keyed": bool() as is_keyed}:
                 pass
             case _:
-                raise JournalError("line 0 was changed: it does not say how many lines there are")
+                raise JournalError("line 0 was changed: it has no number of lines")
         if format_ != _FORMAT:
-            raise JournalError(f"the file has the format {format_}, and this Vesper reads {_FORMAT}")
+            raise JournalError(f"the file has format {format_}; this Vesper reads format {_FORMAT}")
         if is_keyed and self.audit_key is None:
             raise JournalError(
-                "the file was made with the secret of an audit log, and can only be checked with it: "
-                "--config names a vesper.toml with `audit_key_secret` under [journal]"
+                "the file was made with the secret of an audit log and requires it: name a vesper.toml with "
+                "`audit_key_secret` under [journal] with --config"
             )
         if not hmac.compare_digest(_seal(self.audit_key, line, last), seal):
-            why = "" if is_keyed else ", or the file was made without the secret that the settings have"
-            raise JournalError(f"line 0 was changed: its code is not of this file{why}")
+            why = "" if is_keyed else ", or the file was made without the secret of the settings"
+            raise JournalError(f"line 0 was changed: its code does not match the file{why}")
         return count
 
     def audit_rows(self) -> Iterator[tuple[int, bytes, bytes]]:
         last_seq, last_hash = 0, FIRST.hex()
         for number, (seq, line, previous, hash_) in enumerate(self._lines()):
             if number == 0:
-                continue  # line 0 was read as the head
+                continue  # line 0 is the head
             if seq == last_seq + 1 and previous != last_hash:
                 raise JournalError(
-                    f"line {seq} was changed, or line {last_seq}: its `previous` is not that line's hash"
+                    f"line {seq} or line {last_seq} was changed: `previous` does not match the hash of line {last_seq}"
                 )
             yield seq, line, bytes.fromhex(hash_)
             last_seq, last_hash = seq, hash_
 
     def _lines(self) -> Iterator[tuple[int, bytes, str, str]]:
-        """Number, canonical bytes, `previous` and `hash`, as they stand in the file."""
+        """Yield number, canonical bytes, `previous` and `hash` of each line."""
         try:
             with self._path.open("rb") as file:
                 start = file.read(4)
@@ -166,15 +166,15 @@ class AuditFile:
                 elif start == b"seq,":
                     yield from _csv_lines(file)
                 else:
-                    raise JournalError(f"{self._path} is no audit log that `vesper audit export` wrote")
+                    raise JournalError(f"{self._path} is not a file of `vesper audit export`")
         except OSError as error:
             raise JournalError(f"{self._path} cannot be read: {error.strerror or error}") from None
 
 
 def _physical_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    for number, line in enumerate(iter(lambda: file.readline(_MOST_BYTES + 1), b""), start=1):
-        if len(line) > _MOST_BYTES:
-            raise JournalError(f"row {number} of the file is longer than any line of an audit log")
+    for number, line in enumerate(iter(lambda: file.readline(_MAX_LINE_BYTES + 1), b""), start=1):
+        if len(line) > _MAX_LINE_BYTES:
+            raise JournalError(f"row {number} of the file is longer than a line of an audit log can be")
         yield number, line
 
 
@@ -182,29 +182,29 @@ def _json_lines(file: BinaryIO) -> Iterator[tuple[int, bytes, str, str]]:
     for number, data in _physical_lines(file):
         found = _LINE.fullmatch(data)
         if found is None:
-            raise JournalError(f"row {number} of the file is not as it was exported: it was changed, or cut")
+            raise JournalError(f"row {number} of the file was changed or cut off after the export")
         yield int(found[1]), found[4], found[2].decode(), found[3].decode()
 
 
 def _csv_lines(file: BinaryIO) -> Iterator[tuple[int, bytes, str, str]]:
-    before = csv.field_size_limit(_MOST_BYTES)
+    before = csv.field_size_limit(_MAX_LINE_BYTES)
     try:
         rows = csv.reader((line.decode() for _, line in _physical_lines(file)), strict=True)
         for number, cells in enumerate(rows, start=1):
             if number == 1 and tuple(cells) == _COLUMNS:
                 continue
             if number == 1 or len(cells) != len(_COLUMNS):
-                raise JournalError(f"row {number} of the file is not as it was exported: it was changed, or cut")
+                raise JournalError(f"row {number} of the file was changed or cut off after the export")
             yield _csv_event(number, dict(zip(_COLUMNS, cells, strict=True)))
     except (csv.Error, UnicodeDecodeError) as error:
-        raise JournalError(f"the file is not as it was exported: {str(error)[:200]}") from None
+        raise JournalError(f"the file was changed after the export: {str(error)[:200]}") from None
     finally:
         csv.field_size_limit(before)
 
 
 def _csv_event(number: int, cells: Mapping[str, str]) -> tuple[int, bytes, str, str]:
     def refuse(name: str) -> JournalError:
-        return JournalError(f"row {number} of the file was changed: `{name}` is not as it was exported")
+        return JournalError(f"row {number} of the file was changed: `{name}` differs from the export")
 
     for name in ("seq", "at_us"):
         if not _NUMBER.fullmatch(cells[name]):
@@ -225,7 +225,7 @@ def _csv_event(number: int, cells: Mapping[str, str]) -> tuple[int, bytes, str, 
 
 
 def event_json(event: Mapping[str, object]) -> dict[str, object]:
-    """A line of the log for tools."""
+    """Return a line of the log as JSON values."""
     at_us = event.get("at_us")
     at = {"at": moment_json(at_us)} if isinstance(at_us, int) else {}
     found: dict[str, object] = json.loads(encode({**event, **at}))

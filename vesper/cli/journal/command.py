@@ -1,4 +1,4 @@
-"""`vesper journal`: what ran, what is in doubt, and what to do about it."""
+"""`vesper journal`: executions, and how to resolve and recover them."""
 
 from __future__ import annotations
 
@@ -9,23 +9,17 @@ from pathlib import Path
 
 import click
 
+from vesper.cli.engine_names import EngineChoice
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.journal.open_journal import (
-    by_option,
-    check_there,
-    clean_errors,
-    journal_options,
-    limit_option,
+    current_user,
+    find_execution,
+    find_node_ids,
     missing_file,
-    read_age,
-    read_words,
-    settings_of,
-    since_option,
-    style_option,
-    the_execution,
-    the_journal,
-    the_nodes,
-    this_user,
+    open_journal,
+    read_journal_settings,
+    report_journal_errors,
+    require_journal,
 )
 from vesper.cli.journal.text import (
     document,
@@ -39,24 +33,36 @@ from vesper.cli.journal.text import (
     time_text,
     words,
 )
+from vesper.cli.options import (
+    by_option,
+    journal_options,
+    limit_option,
+    node_filter_option,
+    older_than_option,
+    read_words,
+    reveal_option,
+    since_option,
+    style_option,
+    yes_option,
+)
 from vesper.effects.settings import ConfigError
 from vesper.journal.entry import AuditEvent
 from vesper.journal.journal import Journal, JournalError, NotTaken, Status, UnknownExecution
 from vesper.values.model import printable
 
-_MOST_COUNTED = 1_000
-_MOST_PROBLEMS = 20
-_LONG = 500
-"""So many executions take long enough to check that somebody wants to see how far it is."""
+_MAX_COUNTED = 1_000
+_MAX_PROBLEMS = 20
+_MIN_WITH_PROGRESS = 500
+"""Executions from which `verify` shows a progress bar."""
 
 
 @click.group("journal")
 def command() -> None:
-    """See what ran, and finish what was left.
+    """Show runs with effects; resolve and recover runs with an unknown outcome.
 
-    EXECUTION is the id of an execution, or as much of its beginning as is unique.
+    EXECUTION is the id of an execution, or a unique prefix of it.
 
-    Exit codes: 0 fine, 1 something is in doubt, broken, refused or cannot be read, 2 usage, 3 a bug in Vesper.
+    Exit codes: 0 success, 1 an execution is in doubt, damaged, refused or unreadable, 2 usage, 3 a bug in Vesper.
     """
 
 
@@ -65,10 +71,8 @@ def command() -> None:
 
 @command.command("list")
 @journal_options
-@click.option(
-    "--status", type=click.Choice([each.value for each in Status]), help="Only those that are running, in doubt, ended."
-)
-@click.option("--node", metavar="NAME", help="Only those of this node: an id, or a name for all its versions.")
+@click.option("--status", type=click.Choice([each.value for each in Status]), help="Only executions with this status.")
+@node_filter_option
 @since_option
 @limit_option
 @style_option
@@ -81,48 +85,51 @@ def list_command(
     limit: int,
     style: str,
 ) -> None:
-    """List executions, the newest first, and say how many are in doubt."""
-    settings = settings_of(config, dsn)
+    """List executions, newest first, and count those in doubt."""
+    settings = read_journal_settings(config, dsn)
     absent = missing_file(settings) if dsn is None else None
     if absent is not None:
-        click.echo(f"nothing ran yet: there is no journal at {printable(str(absent))}", err=True)
+        click.echo(f"no executions yet: there is no journal at {printable(str(absent))}", err=True)
         if style == "json":
             click.echo("[]")
         return
-    with the_journal(config, dsn) as journal:
+    with open_journal(config, dsn) as journal:
         wanted = None if status is None else Status(status)
         found = [
             summary
-            for each in the_nodes(journal, node)
+            for each in find_node_ids(journal, node)
             for summary in journal.find(status=wanted, node=each, since_us=since_us, limit=limit)
         ]
         found = sorted(found, key=lambda each: each.started_us, reverse=True)[:limit]
         if style == "json":
             click.echo(document([summary_json(each) for each in found]))
             return
-        click.echo("\n".join([*list_lines(found, _now_us())] if found else ["no such executions"]))
+        click.echo("\n".join([*list_lines(found, _now_us())] if found else ["no matching executions"]))
         for line in _footnotes(journal, len(found) == limit):
             click.echo(line)
 
 
 def _footnotes(journal: Journal, is_full: bool) -> list[str]:
-    """What is more there, and what somebody should do."""
-    lines = ["", "these are the newest; --limit shows more"] if is_full else []
-    doubtful = len(journal.find(status=Status.IN_DOUBT, limit=_MOST_COUNTED))
-    left = len(journal.unfinished(_MOST_COUNTED))
+    """Mention executions that are not listed, and those that need a decision."""
+    lines = ["", "only the newest are shown; --limit shows more"] if is_full else []
+    doubtful = len(journal.find(status=Status.IN_DOUBT, limit=_MAX_COUNTED))
+    left = len(journal.unfinished(_MAX_COUNTED))
     if doubtful:
         lines += [
             "",
-            f"{_counted(doubtful)} in doubt: nobody knows whether something was done",
-            "  `vesper journal show EXECUTION` says what; `vesper journal resolve EXECUTION STEP …` settles it",
+            f"{_count_text(doubtful)} in doubt: it is unknown whether an effect was performed",
+            "  `vesper journal show EXECUTION` shows the step; `vesper journal resolve EXECUTION STEP …` resolves it",
         ]
     if left:
-        lines += ["", f"{_counted(left)} left unfinished by a process that is gone; `vesper journal recover` finishes"]
+        lines += [
+            "",
+            f"{_count_text(left)} unfinished after their process ended; `vesper journal recover` finishes them",
+        ]
     return lines
 
 
-def _counted(count: int) -> str:
-    more = " or more" if count >= _MOST_COUNTED else ""
+def _count_text(count: int) -> str:
+    more = " or more" if count >= _MAX_COUNTED else ""
     return f"{count:,}{more} {'execution is' if count == 1 else 'executions are'}"
 
 
@@ -133,11 +140,11 @@ def _counted(count: int) -> str:
 @click.argument("execution")
 @journal_options
 @style_option
-@click.option("--reveal", is_flag=True, help="Show what a sensitive execution holds.")
+@reveal_option
 def show_command(execution: str, config: Path | None, dsn: str | None, style: str, reveal: bool) -> None:
-    """Show an execution: every request, what came of it, and what was decided on the way."""
-    with the_journal(config, dsn) as journal:
-        recorded = journal.read(the_execution(journal, execution))
+    """Show an execution: requests, results and decisions."""
+    with open_journal(config, dsn) as journal:
+        recorded = journal.read(find_execution(journal, execution))
         doubts = open_doubts(recorded)
         hides = recorded.summary.is_sensitive and not reveal
         gives: dict[str, str] = {}
@@ -164,7 +171,7 @@ def show_command(execution: str, config: Path | None, dsn: str | None, style: st
             why = each.obstacle or ("" if hides else each.why)
             click.echo(f"\nin doubt: {printable(each.path)}" + (f": {printable(why)}" if why else ""))
             if each.obstacle is None:
-                click.echo(f"  it gives {gives[each.path]}; say what came of it:")
+                click.echo(f"  the step gives {gives[each.path]}; record its outcome with:")
                 click.echo(
                     f"  vesper journal resolve {recorded.summary.execution} '{printable(each.path)}' "
                     "(--result JSON | --failed CODE | --not-done) --why TEXT"
@@ -178,12 +185,12 @@ def show_command(execution: str, config: Path | None, dsn: str | None, style: st
 @click.argument("execution")
 @click.argument("step")
 @journal_options
-@click.option("--result", metavar="JSON", help="It happened, and this came of it.")
-@click.option("--failed", metavar="CODE", help="It came to nothing, and failed with this code.")
-@click.option("--not-done", is_flag=True, help="It certainly did not happen: it is performed now.")
+@click.option("--result", metavar="JSON", help="The effect was performed, with this result.")
+@click.option("--failed", metavar="CODE", help="The effect failed with this code.")
+@click.option("--not-done", is_flag=True, help="The effect was certainly not performed: perform it now.")
 @click.option("--why", required=True, metavar="TEXT", callback=read_words, help="How you know; kept in the journal.")
 @by_option
-@click.option("--later", is_flag=True, help="Only write it down; whoever recovers next finishes the execution.")
+@click.option("--later", is_flag=True, help="Only record the outcome; the next recovery finishes the execution.")
 def resolve_command(
     execution: str,
     step: str,
@@ -196,76 +203,77 @@ def resolve_command(
     by: str | None,
     later: bool,
 ) -> None:
-    """Say what came of a STEP that is in doubt, and finish the execution.
+    """Record the outcome of a STEP in doubt, and finish the execution.
 
-    STEP is the path that `vesper journal show` gives, such as charge or pay/charge[2]. The result is JSON, read by the
-    type that the step declares. Be sure: a step that is said not to be done is done now.
+    STEP is the path in `vesper journal show`, such as charge or pay/charge[2]. The result is JSON of the type that the
+    step declares. Be certain before you use --not-done: the step is performed now.
     """
     from vesper.cli.journal.finish import check_can_finish, check_equipped, finish, quiet_host
-    from vesper.cli.journal.resolve import checked_code, compiled_of, left_out_text, plan_of, read_result, the_doubt
+    from vesper.cli.journal.resolve import check_code, compiled_of, find_doubt, left_out_text, plan_of, read_result
 
     if (result is not None) + (failed is not None) + not_done != 1:
-        raise click.UsageError("say what came of it with one of --result, --failed and --not-done")
-    who = by or this_user()
-    settings = settings_of(config, dsn)
-    check_there(settings)
+        raise click.UsageError("give the outcome with exactly one of --result, --failed and --not-done")
+    who = by or current_user()
+    settings = read_journal_settings(config, dsn)
+    require_journal(settings)
     if not later:
-        check_can_finish(settings, "--later only writes it down")
-    with clean_errors(), quiet_host(settings, finishes=not later) as host:
+        check_can_finish(settings, "--later only records the outcome")
+    with report_journal_errors(), quiet_host(settings, finishes=not later) as host:
         journal = host.journal
-        recorded = journal.read(the_execution(journal, execution))
+        recorded = journal.read(find_execution(journal, execution))
         name = recorded.summary.execution
-        path = the_doubt(recorded, step).path
+        path = find_doubt(recorded, step).path
         compiled = compiled_of(journal, recorded)
         plan = plan_of(compiled, path)
         if not later:
             check_equipped(host, compiled)
         value, names = (None, []) if result is None else read_result(plan, path, result)
-        code = None if failed is None else checked_code(plan, path, failed)
+        code = None if failed is None else check_code(plan, path, failed)
         journal.resolve(name, path, value, code, who, why, not_done)
-        said = "not done" if not_done else "succeeded" if code is None else code
-        _audit(journal, "journal_resolve", name, recorded.summary.node_id, who, step=path, said=said, why=why)
+        outcome = "not done" if not_done else "succeeded" if code is None else code
+        _audit(journal, "journal_resolve", name, recorded.summary.node_id, who, step=path, said=outcome, why=why)
         if names:
             click.echo(left_out_text(names, path), err=True)
-        click.echo(f"resolved: {printable(path)} of {name}: {said}")
+        click.echo(f"resolved: {printable(path)} of {name}: {outcome}")
         if later:
-            click.echo("`vesper journal recover`, or any process with this journal, finishes it")
+            click.echo("`vesper journal recover`, or any process with this journal, finishes the execution")
             return
         sys.exit(finish(host, recorded, settings.recovery.engine))
 
 
 @command.command("recover")
 @journal_options
+@click.option("--engine", type=EngineChoice(), help="Engine to finish them on; by default the one they began on.")
 @click.option(
-    "--engine", type=click.Choice(["python", "interp", "jit"]), help="Where to run them; as begun, unless said."
+    "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Finish at most this many."
 )
-@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many.")
 def recover_command(config: Path | None, dsn: str | None, engine: str | None, limit: int) -> None:
-    """Finish the executions that a process left when it died: one line each.
+    """Finish executions that a process left unfinished.
 
-    Nothing is done twice that must not be. What nobody can know is in doubt then, and the exit code is 1.
+    Prints one line for each. Effects that must not be repeated are not. An effect with an unknown outcome puts its
+    execution in doubt; the exit code is then 1.
     """
-    from vesper.cli.journal.finish import check_can_finish, outcome_text, quiet_host, resumed
+    from vesper.cli.journal.finish import check_can_finish, outcome_text, quiet_host, resume_execution
     from vesper.engines.outcome import EngineFault
 
-    settings = settings_of(config, dsn)
+    settings = read_journal_settings(config, dsn)
     absent = missing_file(settings) if dsn is None else None
     if absent is not None:
-        click.echo(f"nothing ran yet: there is no journal at {printable(str(absent))}", err=True)
+        click.echo(f"no executions yet: there is no journal at {printable(str(absent))}", err=True)
         return
-    check_there(settings)
-    check_can_finish(settings, "it is the one that the node runs with")
+    require_journal(settings)
+    check_can_finish(settings, "use the file that the node runs with")
     code = FINE
-    with clean_errors(), quiet_host(settings, finishes=True) as host:
+    with report_journal_errors(), quiet_host(settings, finishes=True) as host:
         left = host.journal.unfinished(limit)
         shorts = short_ids([each.execution for each in left])
         ended = 0
         for summary in left:
             line = f"{shorts[summary.execution]}  {printable(summary.node_id)}  "
             try:
-                finished = resumed(host, summary, engine or settings.recovery.engine)
+                finished = resume_execution(host, summary, engine or settings.recovery.engine)
             except (NotTaken, UnknownExecution):
-                click.echo(f"{line}another process goes on with it")
+                click.echo(f"{line}another process continues it")
                 continue
             except (JournalError, ConfigError, click.ClickException) as problem:
                 text = problem.message if isinstance(problem, click.ClickException) else str(problem)
@@ -279,10 +287,10 @@ def recover_command(config: Path | None, dsn: str | None, engine: str | None, li
             click.echo(f"{line}{outcome_text(finished.outcome)}")
             ended += 1
             code = OUR_BUG if isinstance(finished.outcome, EngineFault) else code
-        click.echo(f"{number(ended, 'execution')} finished" if left else "nothing is left unfinished")
-        doubtful = len(host.journal.find(status=Status.IN_DOUBT, limit=_MOST_COUNTED))
+        click.echo(f"{number(ended, 'execution')} finished" if left else "no execution is unfinished")
+        doubtful = len(host.journal.find(status=Status.IN_DOUBT, limit=_MAX_COUNTED))
         if doubtful:
-            click.echo(f"{_counted(doubtful)} in doubt; `vesper journal list --status in_doubt` lists them")
+            click.echo(f"{_count_text(doubtful)} in doubt; `vesper journal list --status in_doubt` lists them")
     sys.exit(code)
 
 
@@ -291,32 +299,25 @@ def recover_command(config: Path | None, dsn: str | None, engine: str | None, li
 
 @command.command("prune")
 @journal_options
-@click.option(
-    "--older-than",
-    "seconds",
-    required=True,
-    metavar="AGE",
-    callback=read_age,
-    help="Those that ended so long ago, such as 30d.",
-)
-@click.option("--node", metavar="NAME", help="Only those of this node: an id, or a name for all its versions.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@older_than_option("Executions that ended so long ago")
+@node_filter_option
+@yes_option
 @by_option
 def prune_command(
     config: Path | None, dsn: str | None, seconds: float, node: str | None, yes: bool, by: str | None
 ) -> None:
-    """Delete executions that ended long ago. What is running or in doubt, and the audit log, stay."""
-    who = by or this_user()
+    """Delete old executions. Keeps running ones, those in doubt, and the audit log."""
+    who = by or current_user()
     before_us = _now_us() - int(seconds * 1_000_000)
-    with the_journal(config, dsn) as journal:
-        nodes = the_nodes(journal, node)
+    with open_journal(config, dsn) as journal:
+        nodes = find_node_ids(journal, node)
         count = sum(journal.prunable(before_us, each) for each in nodes)
         if not count:
             click.echo(f"no execution ended before {time_text(before_us)}")
             return
         click.echo(f"{number(count, 'execution')} ended before {time_text(before_us)}")
         if not yes:
-            click.confirm("delete for good?", abort=True)
+            click.confirm("delete permanently?", abort=True)
         pruned = sum(journal.prune(before_us, each) for each in nodes)
         _audit(journal, "journal_prune", "", node or "", who, executions=pruned, before=time_text(before_us))
         click.echo(f"deleted {number(pruned, 'execution')}")
@@ -325,30 +326,29 @@ def prune_command(
 @command.command("erase")
 @click.argument("execution")
 @journal_options
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @by_option
 def erase_command(execution: str, config: Path | None, dsn: str | None, yes: bool, by: str | None) -> None:
-    """Delete the key of a sensitive execution: what it held cannot be read again, by anybody.
+    """Make the values of a sensitive execution unreadable.
 
-    That it ran, when, and how it ended, stays.
+    Deletes its key, permanently. The execution itself, its times and its kind of outcome stay.
     """
-    who = by or this_user()
-    with the_journal(config, dsn) as journal:
-        name = the_execution(journal, execution)
+    who = by or current_user()
+    with open_journal(config, dsn) as journal:
+        name = find_execution(journal, execution)
         node_id = _node_to_erase(journal, name)
         if not yes:
             about = f"{name} ({printable(node_id)})" if node_id else name
-            click.confirm(f"erase what {about} holds, for good?", abort=True)
+            click.confirm(f"erase the values of {about} permanently?", abort=True)
         if not journal.erase(name):
-            click.echo(f"{name} has no key: it was deleted before, or there never was one")
+            click.echo(f"{name} has no key: it was deleted earlier, or never existed")
             return
         _audit(journal, "journal_erase", name, node_id, who)
         click.echo(f"erased: the key of {name} is deleted")
 
 
 def _node_to_erase(journal: Journal, name: str) -> str:
-    """The node of the execution; refuses one that has nothing to erase. What cannot be read can be erased all the same:
-    nobody knows its node then."""
+    """Return the node of the execution, or an empty text where it is unreadable; refuse one that is not sensitive."""
     try:
         summary = journal.read(name).summary
     except JournalError as problem:
@@ -356,11 +356,11 @@ def _node_to_erase(journal: Journal, name: str) -> str:
         return ""
     if not summary.is_sensitive:
         raise click.ClickException(
-            f"execution {name} is not sensitive: it has no key, and what it holds is not encrypted. "
-            "`vesper journal prune` deletes executions as a whole"
+            f"execution {name} is not sensitive: its values are not encrypted, and it has no key. "
+            "`vesper journal prune` deletes whole executions"
         )
     if summary.status is not Status.ENDED:
-        click.echo(f"note: {name} is {words(summary.status)}: without its key nobody can finish it", err=True)
+        click.echo(f"note: {name} is {words(summary.status)}: without its key it cannot be finished", err=True)
     return summary.node_id
 
 
@@ -368,9 +368,12 @@ def _node_to_erase(journal: Journal, name: str) -> str:
 @click.argument("execution", required=False)
 @journal_options
 def verify_command(execution: str | None, config: Path | None, dsn: str | None) -> None:
-    """Check that what the journal says is what was written: the hash chain of one execution, or of all."""
-    with the_journal(config, dsn) as journal:
-        names = journal.executions() if execution is None else iter([the_execution(journal, execution)])
+    """Check executions for changes after they were written.
+
+    Verifies the hash chain of one execution, or of all.
+    """
+    with open_journal(config, dsn) as journal:
+        names = journal.executions() if execution is None else iter([find_execution(journal, execution)])
         total = 1 if execution is not None else sum(1 for _ in journal.executions())
         problems: list[str] = []
         checked = 0
@@ -378,21 +381,21 @@ def verify_command(execution: str | None, config: Path | None, dsn: str | None) 
             try:
                 journal.read(name)
             except UnknownExecution:
-                continue  # it was pruned meanwhile
+                continue  # pruned meanwhile
             except JournalError as problem:
                 problems.append(str(problem))
-                if len(problems) >= _MOST_PROBLEMS:
-                    problems.append("there may be more")
+                if len(problems) >= _MAX_PROBLEMS:
+                    problems.append("further problems are not listed")
                     break
             checked += 1
     if problems:
         raise click.ClickException("\n".join(map(printable, problems)))
-    click.echo(f"{number(checked, 'execution')} checked: every entry is what was written")
+    click.echo(f"{number(checked, 'execution')} checked: no entry was changed")
 
 
 def _with_progress(names: Iterator[str], total: int) -> Iterator[str]:
-    """The same names; where there are many and somebody watches, with a bar."""
-    if total < _LONG or not sys.stderr.isatty():
+    """Yield the names, with a progress bar on a terminal if there are many."""
+    if total < _MIN_WITH_PROGRESS or not sys.stderr.isatty():
         yield from names
         return
     with click.progressbar(names, total, label="executions", file=sys.stderr) as bar:
@@ -400,7 +403,7 @@ def _with_progress(names: Iterator[str], total: int) -> Iterator[str]:
 
 
 def _audit(journal: Journal, action: str, execution: str, node_id: str, by: str, **fields: object) -> None:
-    """What somebody does to the journal by hand stands in the audit log, whatever the node says."""
+    """Write a manual change of the journal to the audit log, at any audit level."""
     journal.audit([AuditEvent(_now_us(), execution, node_id, "basic", action, {"by": by, **fields})])
 
 

@@ -1,4 +1,4 @@
-"""Executions taken to their end by a command: on a Host that does what it is told, and nothing else on its own."""
+"""Finishes executions on a Host without background recovery."""
 
 from __future__ import annotations
 
@@ -24,35 +24,39 @@ from vesper.values.model import printable
 
 
 def quiet_host(settings: Config, finishes: bool) -> Host:
-    """A Host that finishes what it is told to, and nothing else on its own. Where it finishes nothing, the
-    application's own effects are not needed."""
+    """Open a Host without background recovery.
+
+    Without `finishes` it does not import the application's own effects.
+    """
     quiet = replace(settings, recovery=replace(settings.recovery, enabled=False))
     return Host(quiet if finishes else replace(quiet, modules=()))
 
 
 def check_can_finish(settings: Config, otherwise: str) -> None:
-    """Without grants every execution would end as denied, for good."""
+    """Refuse to finish executions without grants: each would end as denied."""
     if settings.path is None:
         raise click.ClickException(
-            "there is no vesper.toml from here upwards: nothing is granted, and an execution that is finished without "
-            f"grants ends as denied. Name it with --config; {otherwise}"
+            "there is no vesper.toml from here upwards: without grants a finished execution ends as denied. "
+            f"Name the file with --config; {otherwise}"
         )
 
 
 def check_equipped(host: Host, compiled: Compiled) -> None:
-    """Without the application's own effects, and without the secrets, an execution cannot be finished here."""
+    """Check that the application's own effects and the secrets are available here."""
     try:
         host.check_equipped(compiled.node, plans_of(compiled))
     except ConfigError as problem:
-        raise click.ClickException(f"{problem}. Nothing was written; --later writes it down for who has them") from None
+        raise click.ClickException(
+            f"{problem}. Nothing was written; --later records the outcome for a process that has them"
+        ) from None
 
 
-def resumed(host: Host, summary: Summary, engine: str | None) -> Recovered:
-    """One execution, finished. An engine or a node that cannot be used here is a message."""
+def resume_execution(host: Host, summary: Summary, engine: str | None) -> Recovered:
+    """Finish one execution; an engine or a node that cannot be used here ends the command."""
     chosen = engine or summary.engine
     if chosen not in ENGINES:
         raise click.ClickException(
-            f"it was begun on the engine `{printable(chosen)}`, which this Vesper does not have; --engine names another"
+            f"it began on the engine `{printable(chosen)}`, which this Vesper lacks: choose another with --engine"
         )
     try:
         return host.resume(summary.execution, chosen)
@@ -63,15 +67,15 @@ def resumed(host: Host, summary: Summary, engine: str | None) -> Recovered:
 
 
 def finish(host: Host, recorded: Recorded, engine: str | None) -> int:
-    """Takes an execution that was resolved to its end, and says which."""
+    """Finish a resolved execution, print its outcome, and return the exit code."""
     summary = recorded.summary
     try:
-        finished = resumed(host, summary, engine)
+        finished = resume_execution(host, summary, engine)
     except NotTaken as reason:
-        click.echo(f"another process goes on with it: {reason}")
+        click.echo(f"another process continues it: {reason}")
         return FINE
     if finished.outcome is None:
-        click.echo(f"it cannot go on: {printable(finished.why)}", err=True)
+        click.echo(f"it cannot continue: {printable(finished.why)}", err=True)
         return WRONG_INPUT
     if summary.is_sensitive:
         click.echo(f"ended: {outcome_text(finished.outcome)}; `vesper journal show --reveal` shows its values")
@@ -84,7 +88,7 @@ def finish(host: Host, recorded: Recorded, engine: str | None) -> int:
 
 
 def outcome_text(outcome: Outcome) -> str:
-    """An outcome in a few words, without its values."""
+    """Summarise an outcome without its values."""
     if isinstance(outcome, Returned):
         return words(outcome.kind)
     result = printable(result_of(outcome))

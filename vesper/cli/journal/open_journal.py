@@ -1,83 +1,52 @@
-"""What the commands about the journal share: which journal, which execution, which time; and every problem with one of
-them as a message and exit code 1."""
+"""Opens the journal of a command, and finds executions and nodes in it. Problems end the command with code 1."""
 
 from __future__ import annotations
 
 import getpass
-import re
 import socket
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
-from vesper.config.settings import Config, default_config, find_config, read_config
+from vesper.cli.settings import read_settings
+from vesper.config.settings import Config
 from vesper.effects.settings import ConfigError
 from vesper.host.performers import Performers
 from vesper.journal.journal import Journal, JournalError
 from vesper.language.diagnostics.suggest import did_you_mean, suggestions
 from vesper.values.model import printable
 from vesper.values.node_id import split_node_id
-from vesper.values.problem import ValueProblem
-from vesper.values.times import parse_timestamp
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(ms|s|m|h|d)", re.ASCII)
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_LONGEST = 1000 * 365 * 86_400.0
-_MOST_SHOWN = 10
-_MOST_TEXT = 2_000
-
-
-def journal_options(command: _Command) -> _Command:
-    """`--config` and `--journal`."""
-    for option in (
-        click.option(
-            "--journal", "dsn", metavar="DSN", help="Another journal than that of the settings: `sqlite:PATH`, …"
-        ),
-        click.option(
-            "--config",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="The vesper.toml; the nearest upwards, unless said.",
-        ),
-    ):
-        command = option(command)
-    return command
+_MAX_LISTED = 10
 
 
 @contextmanager
-def clean_errors() -> Iterator[None]:
-    """Whatever is wrong with the journal or the settings ends the command with its message."""
+def report_journal_errors() -> Iterator[None]:
+    """End the command with the message of a problem of the journal or the settings."""
     try:
         yield
     except (JournalError, ConfigError) as problem:
         raise click.ClickException(str(problem)) from None
 
 
-def settings_of(config: Path | None, dsn: str | None) -> Config:
-    """The settings, with the journal that was named on the command line: a relative path is relative to here."""
-    found = config or find_config()
-    with clean_errors():
-        settings = default_config(Path.cwd()) if found is None else read_config(found)
+def read_journal_settings(config: Path | None, dsn: str | None) -> Config:
+    """Read the settings, with the journal of `--journal`; its relative path is relative to the working directory."""
+    settings = read_settings(config)
     secrets = settings.parts.secrets
     names_code = bool(settings.modules) or (secrets is not None and secrets.function is not None)
     if names_code and str(settings.folder) not in sys.path:
-        # The modules that the file names may stand beside it. The command has its own folder as the first place to
-        # look, and `python -m vesper` the working directory: neither need be the one of the file. Last, so that
-        # nothing there takes the place of what is installed.
+        # Modules that the file names may be in its folder, which neither the command nor `python -m vesper` searches.
+        # The folder comes last, so that its modules do not shadow installed packages.
         sys.path.append(str(settings.folder))
     if dsn is None:
         return settings
     if not dsn.isprintable():
-        raise click.UsageError("--journal: the DSN holds signs that are no text")
+        raise click.UsageError("--journal: the DSN has unprintable characters")
     path = dsn.removeprefix("sqlite:")
     if path != dsn and not path.startswith(("/", ":")):
         dsn = f"sqlite:{Path.cwd() / path}"
@@ -85,7 +54,7 @@ def settings_of(config: Path | None, dsn: str | None) -> Config:
 
 
 def missing_file(settings: Config) -> Path | None:
-    """The file of the journal, where it does not exist: looking must not create it."""
+    """Return the path of the SQLite journal if it does not exist. Reading commands must not create it."""
     dsn = settings.dsn(settings.journal.dsn)
     if not dsn.startswith("sqlite:") or dsn == "sqlite::memory:":
         return None
@@ -94,11 +63,11 @@ def missing_file(settings: Config) -> Path | None:
 
 
 @contextmanager
-def the_journal(config: Path | None, dsn: str | None) -> Iterator[Journal]:
-    """The journal to look into. It must be there; the application's own modules are not imported for it."""
-    settings = settings_of(config, dsn)
-    check_there(settings)
-    with clean_errors():
+def open_journal(config: Path | None, dsn: str | None) -> Iterator[Journal]:
+    """Open an existing journal for reading, without importing the application's own modules."""
+    settings = read_journal_settings(config, dsn)
+    require_journal(settings)
+    with report_journal_errors():
         journal = Performers(replace(settings, modules=()), {}).open_journal()
         try:
             yield journal
@@ -106,34 +75,33 @@ def the_journal(config: Path | None, dsn: str | None) -> Iterator[Journal]:
             journal.close()
 
 
-def check_there(settings: Config) -> None:
+def require_journal(settings: Config) -> None:
     path = missing_file(settings)
     if path is not None:
         raise click.ClickException(
-            f"there is no journal at {printable(str(path))}: nothing was journalled there; "
-            "--config or --journal names another one"
+            f"there is no journal at {printable(str(path))}: name another one with --config or --journal"
         )
 
 
-def the_execution(journal: Journal, wanted: str) -> str:
-    """The id that starts so, where there is just one; otherwise the message says which there are."""
+def find_execution(journal: Journal, wanted: str) -> str:
+    """Return the one id with this prefix; otherwise end the command with the candidates."""
     if not wanted or not wanted.isprintable() or len(wanted) > 200:
-        raise click.ClickException(f"{wanted[:40]!a} cannot be the id of an execution")
-    found = list(islice(journal.executions(wanted), _MOST_SHOWN + 1))
+        raise click.ClickException(f"{wanted[:40]!a} is not an id of an execution")
+    found = list(islice(journal.executions(wanted), _MAX_LISTED + 1))
     if wanted in found or len(found) == 1:
         return wanted if wanted in found else found[0]
     if found:
-        shown = [f"  {each}" for each in found[:_MOST_SHOWN]]
-        more = ["  …"] if len(found) > _MOST_SHOWN else []
+        shown = [f"  {each}" for each in found[:_MAX_LISTED]]
+        more = ["  …"] if len(found) > _MAX_LISTED else []
         raise click.ClickException("\n".join([f"several executions start with `{wanted}`:", *shown, *more]))
     recent = {each.execution[: len(wanted)]: each.execution for each in journal.find(limit=200)}
     close = [recent[each] for each in suggestions(wanted, recent)]
-    hint = f"did you mean {' or '.join(close)}?" if close else "`vesper journal list` shows those there are"
+    hint = f"did you mean {' or '.join(close)}?" if close else "`vesper journal list` lists the executions"
     raise click.ClickException(f"the journal has no execution `{wanted}`; {hint}")
 
 
-def the_nodes(journal: Journal, wanted: str | None) -> list[str | None]:
-    """The nodes that `--node` means: an id, or every version of a name. None is all of them."""
+def find_node_ids(journal: Journal, wanted: str | None) -> list[str | None]:
+    """Return the ids that `--node` selects: an id, or every version of a name. None selects all."""
     if wanted is None:
         return [None]
     known = journal.node_ids()
@@ -142,79 +110,21 @@ def the_nodes(journal: Journal, wanted: str | None) -> list[str | None]:
         names = {parts[0] for each in known if (parts := split_node_id(each)) is not None}
         hint = did_you_mean(wanted, [*known, *sorted(names)])
         raise click.ClickException(
-            f"no run in the journal is of a node `{printable(wanted[:80])}`" + (f"; {hint}" if hint else "")
+            f"the journal has no run of a node `{printable(wanted[:80])}`" + (f"; {hint}" if hint else "")
         )
     return found
 
 
 def is_of_node(node_id: str, wanted: str) -> bool:
-    """True where the id is the one wanted, or a version of the name wanted."""
+    """Whether the id is the one wanted, or a version of the name wanted."""
     parts = split_node_id(node_id)
     return node_id == wanted or (parts is not None and parts[0] == wanted)
 
 
-# -- options --------------------------------------------------------------------------------------
-
-
-def seconds_of(text: str) -> float | None:
-    """A length of time such as `30d`; None for what is none."""
-    found = _DURATION.fullmatch(text)
-    seconds = None if found is None else float(found[1]) * _SECONDS[found[2]]
-    return None if seconds is None or seconds > _LONGEST else seconds
-
-
-def read_since(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
-    """`--since`: so long ago, or a moment; in microseconds since 1970."""
-    if text is None:
-        return None
-    seconds = seconds_of(text)
-    if seconds is not None:
-        return time.time_ns() // 1000 - int(seconds * 1_000_000)
-    try:
-        moment = parse_timestamp(f"{text}T00:00:00Z" if _DATE.fullmatch(text) else text)
-    except ValueProblem:
-        raise click.BadParameter(
-            f"`{printable(text[:40])}` is neither how long ago (`30m`, `2h`, `7d`) nor a moment (`2026-11-15`, "
-            "`2026-11-15T12:00:00Z`)"
-        ) from None
-    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1_000_000 + moment.microsecond
-
-
-def read_age(_context: click.Context, _parameter: click.Parameter, text: str) -> float:
-    """`--older-than`, in seconds."""
-    seconds = seconds_of(text)
-    if seconds is None:
-        raise click.BadParameter(f"`{printable(text[:40])}` is no length of time: write `12h` or `30d`")
-    return seconds
-
-
-def read_words(_context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
-    """`--why` and `--by`: a text that goes into the journal."""
-    if text is None:
-        return None
-    if not text.strip() or len(text) > _MOST_TEXT or not text.replace("\n", " ").isprintable():
-        raise click.BadParameter(f"write 1 to {_MOST_TEXT:,} printable signs", param=parameter)
-    return text.strip()
-
-
-def this_user() -> str:
-    """Who sits here, for what is written about who did something."""
+def current_user() -> str:
+    """Return the current user and host, for records of manual changes."""
     try:
         name = getpass.getuser()
-    except (OSError, KeyError):  # a process whose user has no name, as in many containers
-        raise click.UsageError("the system does not say who you are: say it with --by") from None
+    except (OSError, KeyError):  # the user has no name, as in many containers
+        raise click.UsageError("the system has no name for the current user: give one with --by") from None
     return f"{name}@{socket.gethostname()}"
-
-
-since_option = click.option(
-    "--since",
-    "since_us",
-    metavar="WHEN",
-    callback=read_since,
-    help="Only those since then: `2h` ago, or a moment such as 2026-11-15T12:00:00Z.",
-)
-limit_option = click.option(
-    "--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="The newest so many."
-)
-style_option = click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-by_option = click.option("--by", metavar="NAME", callback=read_words, help="Who says so; the user here, unless said.")

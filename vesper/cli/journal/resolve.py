@@ -1,5 +1,4 @@
-"""What somebody says came of a request that is in doubt: read and checked by what the step declares, before any of it
-is written."""
+"""The outcome that a person gives for a request in doubt, checked against its step before anything is written."""
 
 from __future__ import annotations
 
@@ -22,16 +21,16 @@ from vesper.values.model import printable
 from vesper.values.types import STRING, ArrayOf, MapOf, OptionalOf, Record, Type, without_null
 
 _HTTP_CODE = re.compile(r"http_[1-5][0-9]{2}", re.ASCII)
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
-def the_doubt(recorded: Recorded, step: str) -> Doubt:
-    """The one at this step; otherwise the message says what is in doubt."""
+def find_doubt(recorded: Recorded, step: str) -> Doubt:
+    """Return the doubt at this step; otherwise end the command with the steps in doubt."""
     execution = recorded.summary.execution
     doubts = open_doubts(recorded)
     if not doubts:
         status = str(recorded.summary.status).replace("_", " ")
-        raise click.ClickException(f"nothing of execution {execution} is in doubt: it is {status}")
+        raise click.ClickException(f"execution {execution} has no step in doubt: it is {status}")
     found = next((each for each in doubts if each.path == step), None)
     if found is None:
         places = ", ".join(f"`{printable(each.path)}`" for each in doubts)
@@ -46,12 +45,12 @@ def the_doubt(recorded: Recorded, step: str) -> Doubt:
 
 
 def compiled_of(journal: Journal, recorded: Recorded) -> Compiled:
-    """The node as it was when the run began."""
+    """Return the definition that the run began with."""
     return compiled_from(journal.definition(recorded.summary.semantic_hash))
 
 
 def plan_of(compiled: Compiled, path: str) -> Plan:
-    """What the run's own definition says of the request."""
+    """Return the plan of the request in the definition of the run."""
     try:
         return plans_of(compiled).of(path)
     except KeyError:
@@ -59,14 +58,13 @@ def plan_of(compiled: Compiled, path: str) -> Plan:
 
 
 def read_result(plan: Plan, path: str, text: str) -> tuple[object, list[str]]:
-    """The value that `--result` spells, read as an answer of the other side would be; and the fields in it that the
-    step does not declare, which are left out."""
+    """Read `--result` like an answer of the other side; also return the undeclared fields, which are dropped."""
     try:
         value = stored_value(plan.gives, text, "--result")
     except EffectFailed as failure:
         hint = ""
         if without_null(plan.gives) == STRING and not text.lstrip().startswith('"'):
-            hint = "; a text has quotes in JSON: --result '\"ok\"'"
+            hint = "; a JSON string has quotes: --result '\"ok\"'"
         raise click.ClickException(
             f"{printable(failure.message)}; `{printable(path)}` gives {plan.gives}{hint}. Nothing was written"
         ) from None
@@ -95,12 +93,12 @@ def _left_out(type_: Type, form: object, at: str) -> Iterator[str]:
 
 
 def left_out_text(names: Sequence[str], path: str) -> str:
-    shown = ", ".join(printable(each) for each in names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
-    return f"note: `{printable(path)}` does not declare {shown}: left out"
+    shown = ", ".join(printable(each) for each in names[:_MAX_NAMED]) + (", …" if len(names) > _MAX_NAMED else "")
+    return f"note: `{printable(path)}` does not declare {shown}: dropped"
 
 
-def checked_code(plan: Plan, path: str, code: str) -> str:
-    """A code that the effect can fail with."""
+def check_code(plan: Plan, path: str, code: str) -> str:
+    """Return the code if the effect can fail with it; otherwise end the command."""
     codes = [each for each in EFFECTS[plan.effect].codes() if each != "http_error"]
     is_http = "http_error" in EFFECTS[plan.effect].codes()
     if code in codes or (is_http and _HTTP_CODE.fullmatch(code)):
@@ -109,5 +107,5 @@ def checked_code(plan: Plan, path: str, code: str) -> str:
     names = ", ".join([*codes, *(["http_STATUS (as http_404)"] if is_http else [])])
     hint = did_you_mean(code, known) or f"it can fail with {names}"
     raise click.ClickException(
-        f"--failed {printable(code[:80])}: `{printable(path)}` cannot fail with that; {hint}. Nothing was written"
+        f"--failed {printable(code[:80])}: `{printable(path)}` cannot fail with this code; {hint}. Nothing was written"
     )

@@ -1,7 +1,7 @@
-"""Executions of the journal, for people and for tools.
+"""Executions of the journal as text and as JSON.
 
-What a person sees is bounded: a body of megabytes is cut, and the line says so. `--format json` has all of it, in the
-spelling of the journal (`{"$decimal": "1.50"}`), so that nothing is lost.
+Text is bounded: a long body is cut, with a note. `--format json` is complete, in the typed JSON of the journal
+(`{"$decimal": "1.50"}`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from vesper.cli.output.value_lines import padded, value_lines
+from vesper.cli.output.value_lines import pad, value_lines
 from vesper.journal.entry import Entry, Kind, Stored
 from vesper.journal.journal import Recorded, Status, Summary
 from vesper.journal.typed_json import encode
@@ -22,9 +22,9 @@ from vesper.values.model import printable, show
 SENSITIVE = "<sensitive>"
 ERASED = "<erased>"
 _SHORT = 18
-"""Signs of an id in a list: the time of a UUID of version 7 to a fraction of a millisecond."""
-_MOST_LINES = 40
-_MOST_COLUMNS = 400
+"""Characters of an id in a list: the time of a version 7 UUID to a fraction of a millisecond."""
+_MAX_LINES = 40
+_MAX_COLUMNS = 400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -32,7 +32,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def time_text(at_us: int, places: int = 0) -> str:
-    """A moment in UTC."""
+    """Format a moment in UTC."""
     try:
         moment = _EPOCH + timedelta(microseconds=at_us)
     except OverflowError:
@@ -46,7 +46,7 @@ def moment_json(at_us: int) -> str:
 
 
 def took_text(us: int) -> str:
-    """A length of time in the two units that say enough."""
+    """Format a duration in at most two units."""
     if us < 0:
         return f"-{took_text(-us)}"
     if us < 1_000:
@@ -59,11 +59,11 @@ def took_text(us: int) -> str:
     for size, unit, smaller, name in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
         if seconds >= size:
             return f"{seconds // size} {unit} {seconds % size // smaller} {name}"
-    raise AssertionError("under a minute is dealt with above")
+    raise AssertionError("durations under a minute are handled above")
 
 
 def short_ids(executions: Sequence[str]) -> dict[str, str]:
-    """What stands in a list for each id: its beginning, or all of it where others begin alike."""
+    """Shorten ids for a list; an id stays whole where its prefix is not unique."""
     seen: dict[str, int] = {}
     for each in executions:
         seen[each[:_SHORT]] = seen.get(each[:_SHORT], 0) + 1
@@ -75,16 +75,16 @@ def number(count: int, one: str) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows in columns."""
+    """Align rows in columns."""
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return ["  ".join(pad(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 # -- lists ----------------------------------------------------------------------------------------
 
 
 def list_lines(summaries: Sequence[Summary], now_us: int) -> list[str]:
-    """A table, with a heading."""
+    """Render executions as a table with a heading."""
     shorts = short_ids([each.execution for each in summaries])
     rows = [["execution", "node", "status", "outcome", "started", "took", "engine"]]
     for each in summaries:
@@ -104,7 +104,7 @@ def list_lines(summaries: Sequence[Summary], now_us: int) -> list[str]:
 
 
 def words(name: str) -> str:
-    """A name of ours as people write it."""
+    """Return an internal name with spaces instead of underscores."""
     return printable(name).replace("_", " ")
 
 
@@ -131,23 +131,23 @@ def summary_json(each: Summary) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A request of which nobody knows whether it was performed."""
+    """A request whose outcome is unknown."""
 
     path: str
     why: str
     obstacle: str | None = None
-    """Why nobody can say what came of it, if so."""
+    """Why the request cannot be resolved, if so."""
 
 
 _DIVERGED = (
-    "when it was taken over, the run asked for something else than the journal has. Two engines, or two versions of "
-    "Vesper, do not agree on this node: please report it"
+    "after another process took the run over, it made a request that differs from the journal. Two engines, or two "
+    "versions of Vesper, disagree on this node: please report it"
 )
-_KEYLESS = "its key was deleted, and nobody can finish it any more"
+_KEYLESS = "its key was deleted, so it cannot be finished"
 
 
 def open_doubts(recorded: Recorded) -> list[Doubt]:
-    """What is in doubt and was not resolved since."""
+    """Return the doubts that are not resolved yet."""
     if recorded.summary.status is not Status.IN_DOUBT:
         return []
     found: dict[str, Doubt] = {}
@@ -167,7 +167,7 @@ def open_doubts(recorded: Recorded) -> list[Doubt]:
 
 
 def show_lines(recorded: Recorded, now_us: int, reveals: bool) -> list[str]:
-    """A run and its entries, in order."""
+    """Render a run and its entries."""
     entries = recorded.entries
     return [*_header(recorded, now_us, reveals), "", *_entries(entries, recorded.summary, reveals)]
 
@@ -181,14 +181,14 @@ def _header(recorded: Recorded, now_us: int, reveals: bool) -> list[str]:
         "started": time_text(each.started_us, 3),
         "took": took_text(until - each.started_us) + (" so far" if each.status is Status.RUNNING else ""),
         "engine": each.engine,
-        "owner": f"{each.owner or 'nobody'}, fence {each.fence}",
+        "owner": f"{each.owner or 'no process'}, fence {each.fence}",
     }
     if each.is_joined:
         rows["joined"] = "part of a transaction of its caller"
     if any(stored.is_erased for stored in recorded.entries):
-        rows["sensitive"] = "its key was deleted: what it held cannot be read any more"
+        rows["sensitive"] = "its key was deleted: its values are unreadable"
     elif each.is_sensitive:
-        rows["sensitive"] = "what it held is shown" if reveals else "what it holds is hidden; --reveal shows it"
+        rows["sensitive"] = "its values are shown" if reveals else "its values are hidden; --reveal shows them"
     width = max(map(len, rows))
     lines = [f"  {name:<{width}}  {printable(text)}" for name, text in rows.items()]
     return [f"execution {printable(each.execution)}", *lines]
@@ -210,12 +210,12 @@ def _entries(entries: Sequence[Stored], summary: Summary, reveals: bool) -> list
         if each.is_erased or hides:
             lines.append(f"{indent}{ERASED if each.is_erased else SENSITIVE}")
         else:
-            lines += _cut(value_lines(_said(entry), indent))
+            lines += _limit_lines(value_lines(_entry_values(entry), indent))
     return lines
 
 
 def _effect(entry: Entry, hides: bool) -> str:
-    """What was asked for, with its class and its key."""
+    """Render the effect of a request, with its class and its key."""
     if not entry.effect:
         return ""
     inside = [entry.effect_class] if entry.effect_class else []
@@ -224,47 +224,47 @@ def _effect(entry: Entry, hides: bool) -> str:
     return entry.effect + (f" ({', '.join(inside)})" if inside else "")
 
 
-def _said(entry: Entry) -> dict[str, object]:
-    """What an entry says, under names for people. A name that is not known here is shown as it is."""
+def _entry_values(entry: Entry) -> dict[str, object]:
+    """Return the body of an entry with readable names; unknown names are kept."""
     body = dict(entry.body)
-    said: dict[str, object] = {}
+    values: dict[str, object] = {}
     match entry.kind:
         case Kind.START:
             for known in ("node_id", "semantic_hash"):
-                body.pop(known, None)  # they stand in the header
-            said = {name: body.pop(name) for name in ("inputs", "now") if name in body}
+                body.pop(known, None)  # the header has them
+            values = {name: body.pop(name) for name in ("inputs", "now") if name in body}
         case Kind.INTENT | Kind.RESULT | Kind.FAILED:
-            asked = {**_mapping(body.pop("fixed", None)), **_mapping(body.pop("arguments", None))}
-            if asked:
-                said["asked"] = asked
+            request = {**_mapping(body.pop("fixed", None)), **_mapping(body.pop("arguments", None))}
+            if request:
+                values["request"] = request
             if "value" in body:
-                said["came"] = body.pop("value")
+                values["result"] = body.pop("value")
             if body.pop("may_have_happened", None) is True:
-                said["note"] = "it may have happened all the same"
+                values["note"] = "the effect may have been performed nevertheless"
         case Kind.RESOLVED:
             if body.pop("not_done", None) is True:
-                said["said"] = "it did not happen: it is performed when the run is taken over"
+                values["note"] = "the effect was not performed: it is performed when the run is recovered"
             if "value" in body:
-                said["came"] = body.pop("value")
+                values["result"] = body.pop("value")
         case Kind.HANDOFF:
-            said = {name: body.pop(name) or "nobody" for name in ("from", "to") if name in body}
+            values = {name: body.pop(name) or "no process" for name in ("from", "to") if name in body}
         case Kind.END:
             if "outcome" in body:
-                said["outcome"] = words(str(body.pop("outcome")))
+                values["outcome"] = words(str(body.pop("outcome")))
             if isinstance(took := body.pop("duration_us", None), int):
-                said["took"] = took_text(took)
+                values["took"] = took_text(took)
         case _:
             pass
-    return {**said, **{printable(name): value for name, value in body.items()}}
+    return {**values, **{printable(name): value for name, value in body.items()}}
 
 
 def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def _cut(lines: list[str]) -> list[str]:
-    shown = [line if len(line) <= _MOST_COLUMNS else f"{line[:_MOST_COLUMNS]}…" for line in lines[:_MOST_LINES]]
-    has_more = len(lines) > _MOST_LINES or any(len(line) > _MOST_COLUMNS for line in lines[:_MOST_LINES])
+def _limit_lines(lines: list[str]) -> list[str]:
+    shown = [line if len(line) <= _MAX_COLUMNS else f"{line[:_MAX_COLUMNS]}…" for line in lines[:_MAX_LINES]]
+    has_more = len(lines) > _MAX_LINES or any(len(line) > _MAX_COLUMNS for line in lines[:_MAX_LINES])
     if has_more:
         gap = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
         shown.append(f"{gap}… (--format json shows all of it)")
@@ -272,7 +272,7 @@ def _cut(lines: list[str]) -> list[str]:
 
 
 def show_json(recorded: Recorded, reveals: bool) -> dict[str, Any]:
-    """All of a run, values in the spelling of the journal."""
+    """Return a run as JSON values, in the typed JSON of the journal."""
     hides = recorded.summary.is_sensitive and not reveals
     return {
         **summary_json(recorded.summary),
@@ -282,7 +282,7 @@ def show_json(recorded: Recorded, reveals: bool) -> dict[str, Any]:
 
 def _entry_json(stored: Stored, hides: bool) -> dict[str, Any]:
     entry = stored.entry
-    body: object = typed(entry.body)
+    body: object = typed_json(entry.body)
     if stored.is_erased:
         body = ERASED
     elif hides:
@@ -301,11 +301,11 @@ def _entry_json(stored: Stored, hides: bool) -> dict[str, Any]:
     }
 
 
-def typed(value: object) -> Any:
-    """A value as JSON, in the spelling of the journal."""
+def typed_json(value: object) -> Any:
+    """Return a value in the typed JSON of the journal."""
     return json.loads(encode(value))
 
 
 def document(value: object) -> str:
-    """JSON for programs; signs beyond ASCII are escaped, so that every terminal and every file takes it."""
+    """Return JSON text with non-ASCII characters escaped, for any terminal or file encoding."""
     return json.dumps(value, indent=2)

@@ -1,4 +1,4 @@
-"""`vesper migrate`: how nodes are moved from one engine to the other."""
+"""`vesper migrate`: rollout of nodes to the direct engine."""
 
 from __future__ import annotations
 
@@ -13,34 +13,35 @@ from concurrent.futures import ProcessPoolExecutor
 
 import click
 
-from vesper.cli.migrate.controller_commands import ORDERS
+from vesper.cli.migrate.controller_commands import CONTROLLER_COMMANDS
 from vesper.cli.migrate.fill import fill_command
 from vesper.cli.migrate.history import history_command
 from vesper.cli.migrate.plot import plot_command
 from vesper.cli.migrate.prune import prune_command
 from vesper.cli.number_ranges import FiniteRange
+from vesper.cli.options import style_option
 from vesper.cli.output.outcomes import json_text
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.control.simulate import Result, Run, Scenario, Tally, simulate_all
 
-_MOST_SPECIAL = 10**8
-"""Requests that may have to be looked at one by one: a few hours on a processor, at the worst."""
-_CHUNK = 25
+_MAX_SPECIAL = 10**8
+"""Limit on requests that are simulated one by one: at most a few hours on a processor."""
+_CHUNK_SIZE = 25
 _MODES = [mode.value for mode in LADDER[1:]]
 
 
 @click.group("migrate")
 def command() -> None:
-    """Move nodes from one engine to the other, and see what that would take.
+    """Roll nodes out to the direct engine; simulate a rollout.
 
-    A node rises on its own, on evidence. NODE is an id such as payment_decision_v1, a name of which one version was
-    routed, or a file. See docs/how-to/move-a-node-over.md.
+    A node is promoted automatically, on evidence. NODE is an id such as payment_decision_v1, a name with one routed
+    version, or a file. See docs/how-to/roll-out-a-node.md.
 
-    Exit codes: 0 fine, 1 refused, broken or cannot be read, 2 usage, 3 a bug in Vesper.
+    Exit codes: 0 success, 1 refused, damaged or unreadable, 2 usage, 3 a bug in Vesper.
     """
 
 
-for each in (*ORDERS, fill_command, history_command, plot_command, prune_command):
+for each in (*CONTROLLER_COMMANDS, fill_command, history_command, plot_command, prune_command):
     command.add_command(each)
 
 
@@ -50,11 +51,16 @@ for each in (*ORDERS, fill_command, history_command, plot_command, prune_command
     type=FiniteRange(0, 1),
     required=True,
     metavar="Q",
-    help="The share of requests (on the path with the fault) that the direct engine gets wrong.",
+    help="Share of requests on the faulty path that the direct engine answers wrongly.",
 )
 @click.option("--requests", type=click.IntRange(1, 10**9), required=True, metavar="N", help="Requests for each seed.")
 @click.option(
-    "--seeds", type=click.IntRange(1, 10**6), default=100, show_default=True, metavar="S", help="How many histories."
+    "--seeds",
+    type=click.IntRange(1, 10**6),
+    default=100,
+    show_default=True,
+    metavar="S",
+    help="Number of simulated histories.",
 )
 @click.option(
     "--path-share",
@@ -62,28 +68,28 @@ for each in (*ORDERS, fill_command, history_command, plot_command, prune_command
     default=1.0,
     show_default=True,
     metavar="P",
-    help="The share of traffic on the path with the fault.",
+    help="Share of traffic on the faulty path.",
 )
 @click.option(
     "--appears-in",
     type=click.Choice(_MODES),
-    help="The fault is there once the node first enters this mode. From the beginning, unless said.",
+    help="Mode in which the fault appears; by default it exists from the start.",
 )
 @click.option(
     "--close-after",
     type=click.IntRange(0, 10**9),
     metavar="N",
-    help="Somebody closes a divergence N requests after it was found, and mends nothing. Nobody does, unless said.",
+    help="Close each divergence N requests after it was found, without a fix; never by default.",
 )
 @click.option(
     "--distinct",
     type=click.IntRange(1, 10**9),
     metavar="N",
-    help="Traffic brings at most N distinct inputs. Each request brings its own, unless said.",
+    help="Number of distinct inputs; by default each request has its own.",
 )
-@click.option("--first-seed", type=click.IntRange(0, 10**12), default=0, show_default=True, help="Where seeds begin.")
-@click.option("--jobs", type=click.IntRange(1, 256), help="Processes to share the work. All processors, unless said.")
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--first-seed", type=click.IntRange(0, 10**12), default=0, show_default=True, help="First seed.")
+@click.option("--jobs", type=click.IntRange(1, 256), help="Processes; by default one per processor.")
+@style_option
 def simulate_command(
     fault_rate: float,
     requests: int,
@@ -96,22 +102,22 @@ def simulate_command(
     jobs: int | None,
     style: str,
 ) -> None:
-    """Run the migration controller under simulated traffic with a fault in it.
+    """Run the migration controller on simulated traffic with a fault.
 
-    Says how many seeds ever entered direct_only, how many wrong answers left, and how soon the fault was found. It is
-    the controller that moves real nodes; only the traffic is made up. See docs/how-to/simulate-a-migration.md.
+    Reports how many seeds entered direct_only, how many wrong answers were given, and how soon the fault was found. The
+    controller is the real one; only the traffic is simulated. See docs/how-to/simulate-a-migration.md.
     """
     mode = None if appears_in is None else Mode(appears_in)
     scenario = Scenario(requests, fault_rate, path_share, mode, close_after, distinct)
     special = scenario.special_share * requests * seeds
-    if special > _MOST_SPECIAL:
+    if special > _MAX_SPECIAL:
         raise click.UsageError(
-            f"about {special:.0e} requests would be faults or on the path with the fault, and each is looked at by "
-            f"itself; up to {_MOST_SPECIAL:.0e} are simulated: lower --seeds or --requests"
+            f"about {special:.0e} requests are on the faulty path and are simulated one by one; the limit is "
+            f"{_MAX_SPECIAL:.0e}: lower --seeds or --requests"
         )
     begun = time.monotonic()
     tally = Tally(scenario)
-    runs = _runs(scenario, range(first_seed, first_seed + seeds), jobs or os.cpu_count() or 1)
+    runs = _simulate(scenario, range(first_seed, first_seed + seeds), jobs or os.cpu_count() or 1)
     if style == "text" and sys.stderr.isatty():
         with click.progressbar(length=seeds, label="seeds", file=sys.stderr) as bar:
             for run in runs:
@@ -125,30 +131,30 @@ def simulate_command(
     click.echo(json_text(_json(result, first_seed, elapsed)) if style == "json" else _text(result))
 
 
-def _runs(scenario: Scenario, seeds: range, jobs: int) -> Generator[Run, None, None]:
-    """The runs in the order of their seeds, whoever made them."""
-    if jobs == 1 or len(seeds) <= _CHUNK:
+def _simulate(scenario: Scenario, seeds: range, jobs: int) -> Generator[Run, None, None]:
+    """Yield the runs in the order of their seeds, from one process or several."""
+    if jobs == 1 or len(seeds) <= _CHUNK_SIZE:
         yield from simulate_all(scenario, seeds)
         return
-    with ProcessPoolExecutor(jobs, initializer=_leave_interrupts) as pool:
-        chunks = (seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK))
+    with ProcessPoolExecutor(jobs, initializer=_ignore_interrupts) as pool:
+        chunks = (seeds[at : at + _CHUNK_SIZE] for at in range(0, len(seeds), _CHUNK_SIZE))
         try:
-            for made in pool.map(_chunk, ((scenario, chunk) for chunk in chunks)):
+            for made in pool.map(_simulate_chunk, ((scenario, chunk) for chunk in chunks)):
                 yield from made
         except BaseException:
-            # Whoever interrupts does not want to wait for what the processes have before them: minutes, at the worst.
+            # An interrupt does not wait for the pending work of the processes, which may take minutes.
             for process in multiprocessing.active_children():
                 process.terminate()
             raise
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C on a terminal reaches every process; the first one says what becomes of the others."""
+def _ignore_interrupts() -> None:
+    """Ignore Ctrl-C, which a terminal sends to every process; the parent ends the others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _chunk(work: tuple[Scenario, range]) -> list[Run]:
-    """What one process does at a time."""
+def _simulate_chunk(work: tuple[Scenario, range]) -> list[Run]:
+    """Simulate one unit of work of a process."""
     return list(simulate_all(*work))
 
 

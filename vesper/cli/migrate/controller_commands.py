@@ -1,7 +1,7 @@
-"""`vesper migrate promote|demote|pin|unpin|kill|resume`: what a person says to the controller.
+"""`vesper migrate promote|demote|pin|unpin|kill|resume`: manual commands to the controller.
 
-Each is one transaction on the store; whoever runs the node looks there several times a second. Nothing asks back: who
-kills a node is in a hurry.
+Each is one transaction on the store, which processes that run the node poll several times a second. No command asks for
+confirmation, because a kill must be fast.
 """
 
 from __future__ import annotations
@@ -14,22 +14,20 @@ from typing import Any
 
 import click
 
-from vesper.cli.journal.open_journal import by_option, style_option, this_user
+from vesper.cli.journal.open_journal import current_user
 from vesper.cli.journal.text import document, time_text
 from vesper.cli.migrate.open_store import (
-    Opened,
-    StoreTrouble,
-    epoch_option,
+    OpenStore,
+    StoreUnavailable,
+    find_key,
+    find_keys,
     now_us,
-    read_length,
+    open_configured_store,
+    read_pin_duration,
     short_epoch,
     store_dsn,
-    store_options,
-    the_key,
-    the_keys,
-    the_store,
-    why_option,
 )
+from vesper.cli.options import by_option, epoch_option, store_options, style_option, why_option
 from vesper.effects.settings import ConfigError
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.control.state import (
@@ -60,9 +58,9 @@ from vesper.migration.stores.store import NodeKey, keys_of
 from vesper.values.model import printable
 
 _MODES = [mode.value for mode in LADDER]
-_PATIENCE = 3.0
-"""Seconds for a webhook to take what is posted."""
-all_option = click.option("--all", "is_all", is_flag=True, help="Every node that shares the store.")
+_WEBHOOK_SECONDS = 3.0
+"""Time limit for posting to a webhook."""
+all_option = click.option("--all", "is_all", is_flag=True, help="Every node in the store.")
 
 
 @click.command("promote")
@@ -75,21 +73,21 @@ all_option = click.option("--all", "is_all", is_flag=True, help="Every node that
 def promote_command(
     node: str, config: Path | None, dsn: str | None, epoch: str | None, why: str, by: str | None, style: str
 ) -> None:
-    """Approve of the next mode, where the settings ask for it. The evidence is needed all the same."""
-    who = by or this_user()
-    with the_store(config, dsn) as opened:
-        key = the_key(opened, node, epoch)
+    """Approve the next mode, if the settings require approval. The node still needs its evidence."""
+    who = by or current_user()
+    with open_configured_store(config, dsn) as opened:
+        key = find_key(opened, node, epoch)
         _check_allowed(opened, key, style)
-        _tell(opened, key, Promote(who, why), style)
+        _send(opened, key, Promote(who, why), style)
 
 
-def _check_allowed(opened: Opened, key: NodeKey, style: str) -> None:
-    """An approval for a mode in which the configuration does not let the node run would look as if it did."""
+def _check_allowed(opened: OpenStore, key: NodeKey, style: str) -> None:
+    """Refuse an approval for a mode above `max_mode`, which would have no effect."""
     state = ledger.load(opened.store, key, opened.settings)
     highest = opened.highest(key.node)
     if highest is None or state.mode.level < highest.level:
         return
-    why = f"`max_mode` of the configuration allows no more than {highest.value}"
+    why = f"`max_mode` of the configuration allows at most {highest.value}"
     if style == "json":
         click.echo(document(_json(key, ledger.Applied(state, (Refused(Promote("", ""), why),)))))
         raise click.exceptions.Exit(1)
@@ -103,7 +101,7 @@ def _check_allowed(opened: Opened, key: NodeKey, style: str) -> None:
     "mode",
     type=click.Choice(_MODES),
     metavar="MODE",
-    help=f"{', '.join(_MODES)}. The one below, unless said.",
+    help=f"{', '.join(_MODES)}. By default the next lower mode.",
 )
 @store_options
 @epoch_option
@@ -120,16 +118,16 @@ def demote_command(
     by: str | None,
     style: str,
 ) -> None:
-    """Take a node down. Its evidence begins afresh, at a higher price; a pin holds it down without that."""
-    who = by or this_user()
-    with the_store(config, dsn) as opened:
-        key = the_key(opened, node, epoch)
-        wanted = _below(opened, key) if mode is None else Mode(mode)
-        _tell(opened, key, Demote(wanted, who, why), style)
+    """Demote a node. Its evidence restarts and needs more runs; a pin keeps the evidence."""
+    who = by or current_user()
+    with open_configured_store(config, dsn) as opened:
+        key = find_key(opened, node, epoch)
+        wanted = _next_lower_mode(opened, key) if mode is None else Mode(mode)
+        _send(opened, key, Demote(wanted, who, why), style)
 
 
-def _below(opened: Opened, key: NodeKey) -> Mode:
-    """The next lower mode. Where that is `python_only` the controller refuses, and says what to do instead."""
+def _next_lower_mode(opened: OpenStore, key: NodeKey) -> Mode:
+    """Return the next lower mode. The controller refuses `python_only`, and names the alternative."""
     now = ledger.load(opened.store, key, opened.settings).mode
     return LADDER[max(now.level - 1, 0)]
 
@@ -138,7 +136,7 @@ def _below(opened: Opened, key: NodeKey) -> Mode:
 @click.argument("node")
 @click.argument("mode", type=click.Choice(_MODES), metavar="MODE")
 @click.option(
-    "--for", "length_us", required=True, metavar="TIME", callback=read_length, help="How long, such as 12h or 7d."
+    "--for", "length_us", required=True, metavar="TIME", callback=read_pin_duration, help="Duration, such as 12h or 7d."
 )
 @store_options
 @epoch_option
@@ -156,14 +154,14 @@ def pin_command(
     by: str | None,
     style: str,
 ) -> None:
-    """Hold a node in a MODE that is not higher than its own. It keeps its evidence and rises when the pin is over.
+    """Hold a node in MODE, at most its present one. It keeps its evidence, and can be promoted after the pin expires.
 
     MODE is python_only, shadow_direct, canary_direct, dual_verify or direct_only.
     """
-    who = by or this_user()
-    with the_store(config, dsn) as opened:
-        key = the_key(opened, node, epoch)
-        _tell(opened, key, PinTo(Mode(mode), now_us() + length_us, who, why), style)
+    who = by or current_user()
+    with open_configured_store(config, dsn) as opened:
+        key = find_key(opened, node, epoch)
+        _send(opened, key, PinTo(Mode(mode), now_us() + length_us, who, why), style)
 
 
 @click.command("unpin")
@@ -176,21 +174,17 @@ def pin_command(
 def unpin_command(
     node: str, config: Path | None, dsn: str | None, epoch: str | None, why: str | None, by: str | None, style: str
 ) -> None:
-    """Take the pin off before its time is over."""
-    who = by or this_user()
-    with the_store(config, dsn) as opened:
-        _tell(opened, the_key(opened, node, epoch), Unpin(who, why or "taken off"), style)
+    """Remove the pin before it expires."""
+    who = by or current_user()
+    with open_configured_store(config, dsn) as opened:
+        _send(opened, find_key(opened, node, epoch), Unpin(who, why or "taken off"), style)
 
 
 @click.command("kill")
 @click.argument("node", required=False)
 @all_option
 @store_options
-@click.option(
-    "--epoch",
-    metavar="HASH",
-    help="Only this epoch. By default every epoch of the node, also later ones.",
-)
+@click.option("--epoch", metavar="HASH", help="Only this epoch; by default every epoch, also later ones.")
 @why_option(is_required=True)
 @by_option
 @style_option
@@ -204,27 +198,28 @@ def kill_command(
     by: str | None,
     style: str,
 ) -> None:
-    """Stop the direct engine for a node, in every epoch, or for all nodes: Python runs alone, within a second.
+    """Stop the direct engine for a node or for all nodes.
 
-    It holds until it is resumed, also in epochs that begin later. A killed node begins its evidence afresh; the switch
-    for all nodes changes nothing else. If the store cannot be reached, the message lists other ways to stop nodes.
+    Within a second only Python runs, in every epoch of the node, also in later ones, until `vesper migrate resume`.
+    The evidence of a killed node restarts; --all keeps modes and evidence. If the store is unreachable, the command
+    prints other ways to stop nodes.
     """
-    who = by or this_user()
+    who = by or current_user()
     _check_one(node, is_all, epoch)
     try:
-        with the_store(config, dsn) as opened:
+        with open_configured_store(config, dsn) as opened:
             if node is None:
                 _kill_all(opened, who, why, style)
                 return
-            keys = the_keys(opened.store, node) if epoch is None else [the_key(opened, node, epoch)]
+            keys = find_keys(opened.store, node) if epoch is None else [find_key(opened, node, epoch)]
             for key in keys:
                 _mark_kill_scope(opened, key, is_every_epoch=epoch is None)
-            _tell_each(opened, keys, Kill(who, why), style)
-    except StoreTrouble as problem:
-        raise click.ClickException("\n".join([problem.message, *_what_stops_now(node, config, dsn)])) from None
+            _send_each(opened, keys, Kill(who, why), style)
+    except StoreUnavailable as problem:
+        raise click.ClickException("\n".join([problem.message, *_fallback_lines(node, config, dsn)])) from None
 
 
-def _mark_kill_scope(opened: Opened, key: NodeKey, is_every_epoch: bool) -> None:
+def _mark_kill_scope(opened: OpenStore, key: NodeKey, is_every_epoch: bool) -> None:
     if is_every_epoch:
         widen_kill(opened.store, key)
         return
@@ -232,15 +227,15 @@ def _mark_kill_scope(opened: Opened, key: NodeKey, is_every_epoch: bool) -> None
         limit_kill_to_epoch(opened.store, key, opened.settings)
 
 
-def _what_stops_now(node: str | None, config: Path | None, dsn: str | None) -> list[str]:
-    """What is left to who wants nodes stopped and cannot reach the store."""
+def _fallback_lines(node: str | None, config: Path | None, dsn: str | None) -> list[str]:
+    """Describe how nodes stop without the store."""
     where, migration = store_dsn(config, dsn)
     hold = f"{migration.hold:g} s (`hold`)" if where == migration.store else "the `hold` of their configuration"
     nodes = "NODE] of every NODE" if node is None else f"{printable(Path(node).stem)}]"
     return [
-        "the order may not have come through: where it has not, the direct engine goes on",
-        f"  processes that cannot use the store either run on Python alone after {hold}",
-        f'  at once: `max_mode = "python_only"` under [migration.nodes.{nodes} in vesper.toml, and a restart',
+        "the command may not have reached the store; if so, the direct engine continues",
+        f"  processes that cannot reach the store run on Python only after {hold}",
+        f'  immediately: set `max_mode = "python_only"` under [migration.nodes.{nodes} in vesper.toml, and restart',
     ]
 
 
@@ -262,146 +257,149 @@ def resume_command(
     by: str | None,
     style: str,
 ) -> None:
-    """Release the latches of a node, or the switch that stopped all nodes.
+    """Release the latches of a node, or the stop of all nodes.
 
-    The node is in shadow_direct then and gathers evidence. After the switch for all every node is in the mode that it
-    had; latches of their own stay.
+    A released node starts in shadow_direct and gathers evidence. After `resume --all` every node returns to its former
+    mode; latches of single nodes stay.
     """
-    who = by or this_user()
+    who = by or current_user()
     _check_one(node, is_all, epoch)
-    with the_store(config, dsn) as opened:
+    with open_configured_store(config, dsn) as opened:
         if node is None:
             if ledger.read_kill_switch(opened.store) is None:
-                raise click.ClickException("nobody stopped all nodes: there is nothing to resume")
+                raise click.ClickException("the nodes are not stopped: nothing to resume")
             ledger.resume_all(opened.store, who, why, now_us())
-            _say_all(style, "resumed", "every node is again in the mode that it had; `vesper status` shows them")
+            _print_all(style, "resumed", "every node is in its former mode; `vesper status` shows the modes")
             return
-        key = the_key(opened, node, epoch)
-        _tell(opened, key, Resume(who, why), style)
+        key = find_key(opened, node, epoch)
+        _send(opened, key, Resume(who, why), style)
         if style == "text" and (pin := ledger.load(opened.store, key, opened.settings).pin) is not None:
-            click.echo(f"{printable(key.node)}: {_still_pinned(key, pin)}")
-        if style == "text" and (others := _still_latched(opened, key)):
+            click.echo(f"{printable(key.node)}: {_pin_text(key, pin)}")
+        if style == "text" and (others := _latched_epochs(opened, key)):
             listed = ", ".join(short_epoch(each.epoch) for each in others)
-            click.echo(f"other epochs of it are still latched: {listed}; --epoch names one")
+            click.echo(f"other epochs are still latched: {listed}; select one with --epoch")
 
 
-def _still_pinned(key: NodeKey, pin: Pin) -> str:
+def _pin_text(key: NodeKey, pin: Pin) -> str:
     held = f"until {time_text(pin.until_us)}, by {printable(pin.who)}: {printable(pin.why)}"
-    off = f"`vesper migrate unpin {printable(key.node)}` takes it off"
-    return f"the pin to {pin.mode.value} still holds it, {held}; {off}"
+    remedy = f"`vesper migrate unpin {printable(key.node)}` removes it"
+    return f"the pin to {pin.mode.value} still applies, {held}; {remedy}"
 
 
-def _kill_all(opened: Opened, who: str, why: str, style: str) -> None:
+def _kill_all(opened: OpenStore, who: str, why: str, style: str) -> None:
     try:
         before = ledger.read_kill_switch(opened.store)
     except BadState:
-        before = None  # whatever the switch says, it is on from now on
+        before = None  # an unreadable switch is replaced
     if before is None:
         ledger.kill_all(opened.store, who, why, now_us())
-    _say_all(style, "killed", "every node runs on Python alone, until `vesper migrate resume --all`")
+    _print_all(style, "killed", "every node runs on Python only, until `vesper migrate resume --all`")
     if before is not None:
         held = f"since {time_text(before.at_us)}, by {printable(before.who)}: {printable(before.why)}"
-        click.echo(f"nothing changes: they were stopped before, {held}", err=True)
+        click.echo(f"no change: the nodes were already stopped, {held}", err=True)
     elif not keys_of(opened.store):
         click.echo(
-            f"warning: no node was ever routed with {printable(opened.store.name)}; --config or --store names another "
-            "store",
+            f"warning: no node was routed with {printable(opened.store.name)}; name another store with --config or "
+            "--store",
             err=True,
         )
     if before is None:
-        _pass_on(opened, lambda alerts: alerts.stopped_all(who, why))
+        _post_alerts(opened, lambda alerts: alerts.stopped_all(who, why))
 
 
-def _still_latched(opened: Opened, key: NodeKey) -> list[NodeKey]:
-    found = [read_node(opened.store, each, opened.settings) for each in the_keys(opened.store, key.node)]
+def _latched_epochs(opened: OpenStore, key: NodeKey) -> list[NodeKey]:
+    found = [read_node(opened.store, each, opened.settings) for each in find_keys(opened.store, key.node)]
     return [each.key for each in found if each.key != key and each.state is not None and each.state.latches]
 
 
 def _check_one(node: str | None, is_all: bool, epoch: str | None) -> None:
     if (node is None) != is_all:
-        raise click.UsageError("name a NODE, or say --all")
+        raise click.UsageError("name a NODE, or give --all")
     if is_all and epoch is not None:
-        raise click.UsageError("--epoch is of one node, and --all means every node")
+        raise click.UsageError("--epoch selects an epoch of one node and cannot be combined with --all")
 
 
-# -- telling --------------------------------------------------------------------------------------
+# -- sending --------------------------------------------------------------------------------------
 
 
-def _tell(opened: Opened, key: NodeKey, event: Event, style: str) -> None:
-    _tell_each(opened, [key], event, style)
+def _send(opened: OpenStore, key: NodeKey, event: Event, style: str) -> None:
+    _send_each(opened, [key], event, style)
 
 
-def _tell_each(opened: Opened, keys: list[NodeKey], event: Event, style: str) -> None:
-    """Tells the store, says what came of it, and ends with exit code 1 where something was not done. What cannot be
-    done for one epoch is done for the others: who kills a node must not have killed it by half."""
-    told: list[tuple[NodeKey, ledger.Applied]] = []
+def _send_each(opened: OpenStore, keys: list[NodeKey], event: Event, style: str) -> None:
+    """Send the event for each key and print the decisions; end with exit code 1 after a refusal or a problem.
+
+    A problem of one epoch does not stop the others, so that a kill reaches as many epochs as possible.
+    """
+    sent: list[tuple[NodeKey, ledger.Applied]] = []
     problems: list[str] = []
     shown: list[dict[str, Any]] = []
     for key in keys:
         where = printable(key.node) + (f" ({short_epoch(key.epoch)})" if len(keys) > 1 else "")
         try:
-            applied = _unless_over(ledger.apply_event(opened.store, key, event, opened.rules, now_us()))
+            applied = _accept_expired_pin(ledger.apply_event(opened.store, key, event, opened.rules, now_us()))
         except BadState as problem:
-            problems.append(f"{where}: its state cannot be read, so that Python runs alone there: {problem}")
+            problems.append(f"{where}: its state is unreadable, so only Python runs there: {problem}")
             shown.append(_json(key, None, str(problem)))
             continue
-        told.append((key, applied))
+        sent.append((key, applied))
         shown.append(_json(key, applied))
         refusals = [each.why for each in applied.decisions if isinstance(each, Refused)]
         problems += [f"{where}: {each}" for each in refusals]
-        lines = _said(applied.decisions)
+        lines = _decision_lines(applied.decisions)
         if style == "text":
-            for line in lines or ([] if refusals else [_unchanged(applied.state)]):
+            for line in lines or ([] if refusals else [_unchanged_text(applied.state)]):
                 click.echo(f"{where}: {line}")
     if style == "json":
         click.echo(document(shown[0] if len(shown) == 1 else shown))
 
-    def ordered(alerts: Alerts) -> None:
-        for key, applied in told:
+    def post(alerts: Alerts) -> None:
+        for key, applied in sent:
             alerts.ordered(key, applied.decisions)
 
-    _pass_on(opened, ordered)
+    _post_alerts(opened, post)
     if problems:
         if style == "json":
             raise click.exceptions.Exit(1)
         raise click.ClickException("\n".join(map(printable, problems)))
 
 
-def _unless_over(applied: ledger.Applied) -> ledger.Applied:
-    """A pin whose time was over ended before the order to take it off was looked at. What was asked for holds, and that
-    there is no pin any more is no refusal."""
+def _accept_expired_pin(applied: ledger.Applied) -> ledger.Applied:
+    """Drop the refusal of an unpin whose pin expired just before it: the requested state holds."""
     if not any(isinstance(each, PinEnded) for each in applied.decisions):
         return applied
     left = (each for each in applied.decisions if not (isinstance(each, Refused) and isinstance(each.event, Unpin)))
     return replace(applied, decisions=tuple(left))
 
 
-def _pass_on(opened: Opened, tell: Callable[[Alerts], None]) -> None:
-    """Posts what others should know, where the configuration of the store names a webhook. It is done and said by then:
-    a webhook that is away costs some seconds, and the exit code says nothing of it."""
+def _post_alerts(opened: OpenStore, tell: Callable[[Alerts], None]) -> None:
+    """Post alerts to the webhook of the configuration, if any, after the change is made and printed.
+
+    An unreachable webhook costs some seconds and does not change the exit code.
+    """
     if opened.migration.webhook is None or not opened.is_configured:
         return
     try:
         alerts = Alerts(opened.migration.webhook)
     except ConfigError as problem:
-        click.echo(f"warning: nobody else is told: {printable(str(problem))}", err=True)
+        click.echo(f"warning: no alert was posted: {printable(str(problem))}", err=True)
         return
     tell(alerts)
-    alerts.close(_PATIENCE)
+    alerts.close(_WEBHOOK_SECONDS)
 
 
-def _said(decisions: tuple[Decision, ...]) -> list[str]:
+def _decision_lines(decisions: tuple[Decision, ...]) -> list[str]:
     found = []
     for each in decisions:
         match each:
             case Changed(before, after, attempt=attempt, seen=seen):
-                afresh = f"; evidence begins afresh, attempt {attempt}" if attempt != seen.attempt else ""
-                found.append(f"{before.value} → {after.value}{afresh}")
+                restart = f"; evidence restarts, attempt {attempt}" if attempt != seen.attempt else ""
+                found.append(f"{before.value} → {after.value}{restart}")
             case PinSet(pin):
                 found.append(f"pinned to {pin.mode.value} until {time_text(pin.until_us)}")
             case PinEnded(pin, who):
-                until = f"the pin was over already: it was to {pin.mode.value} until {time_text(pin.until_us)}"
-                found.append(until if who == CONTROLLER else f"the pin to {pin.mode.value} is off")
+                expired = f"the pin had expired already: it was to {pin.mode.value} until {time_text(pin.until_us)}"
+                found.append(expired if who == CONTROLLER else f"the pin to {pin.mode.value} is removed")
             case Latched(latch):
                 found.append(f"latched: {latch.reason.value}")
             case Released(latches):
@@ -411,12 +409,12 @@ def _said(decisions: tuple[Decision, ...]) -> list[str]:
     return found
 
 
-def _unchanged(state: NodeState) -> str:
-    """Nothing was decided: what was asked for held before."""
+def _unchanged_text(state: NodeState) -> str:
+    """Describe a node that already had the requested state."""
     held = ", ".join(
         f"{latch.reason.value} by {printable(latch.who)} at {time_text(latch.at_us)}" for latch in state.latches
     )
-    return f"nothing changes: it is in {state.mode.value}" + (f", latched: {held}" if held else "")
+    return f"no change: it is in {state.mode.value}" + (f", latched: {held}" if held else "")
 
 
 def _json(key: NodeKey, applied: ledger.Applied | None, problem: str | None = None) -> dict[str, Any]:
@@ -431,8 +429,8 @@ def _json(key: NodeKey, applied: ledger.Applied | None, problem: str | None = No
     }
 
 
-def _say_all(style: str, done: str, text: str) -> None:
+def _print_all(style: str, done: str, text: str) -> None:
     click.echo(document({"all": done}) if style == "json" else text)
 
 
-ORDERS = (promote_command, demote_command, pin_command, unpin_command, kill_command, resume_command)
+CONTROLLER_COMMANDS = (promote_command, demote_command, pin_command, unpin_command, kill_command, resume_command)

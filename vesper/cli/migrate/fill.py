@@ -1,4 +1,4 @@
-"""`vesper migrate fill`: generated inputs for the paths of a node that traffic seldom takes."""
+"""`vesper migrate fill`: evidence for rare paths, from generated inputs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesper.cli.exits import OUR_BUG
-from vesper.cli.journal.open_journal import style_option
 from vesper.cli.journal.text import document, number
-from vesper.cli.load_node import compile_or_exit, find_node, nodes_option
-from vesper.cli.migrate.open_store import Opened, now_us, store_options, the_store
+from vesper.cli.load_node import compile_or_exit, find_node
+from vesper.cli.migrate.open_store import OpenStore, now_us, open_configured_store
 from vesper.cli.number_ranges import FiniteRange
-from vesper.cli.status.text import path_lack
+from vesper.cli.options import nodes_option, store_options, style_option
+from vesper.cli.status.text import path_need
 from vesper.journal.errors import JournalError
 from vesper.journal.owner import this_owner
 from vesper.migration.compare.transcript import Transcript
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     default=10.0,
     show_default=True,
     metavar="S",
-    help="End after so long, with what was found until then.",
+    help="Time limit; evidence found until then counts.",
 )
 @click.option(
     "--max-examples",
@@ -50,9 +50,11 @@ if TYPE_CHECKING:
     default=100_000,
     show_default=True,
     metavar="N",
-    help="End after so many inputs.",
+    help="Limit on generated inputs.",
 )
-@click.option("--seed", type=click.IntRange(0, 10**12), default=0, show_default=True, help="Another one draws others.")
+@click.option(
+    "--seed", type=click.IntRange(0, 10**12), default=0, show_default=True, help="Seed of the generated inputs."
+)
 @store_options
 @nodes_option
 @style_option
@@ -66,52 +68,55 @@ def fill_command(
     root: Path,
     style: str,
 ) -> None:
-    """Run generated inputs on both engines, as evidence for the paths of NODE that traffic took and that lack it.
+    """Generate evidence for rare paths of NODE.
 
-    Such a path is compared before its answer leaves, in whatever mode the node is. Generated inputs count for their
-    path and never for the node, and only for paths that traffic has taken. A node with effects has none: what these
-    answer is nobody's to make up. Exit code 3: the engines disagree, and the divergence is in the store.
+    Generated inputs run on both engines, for paths that traffic took and that still need evidence. A path without
+    enough evidence is compared before it answers, in every mode. Generated inputs count for their path, never for the
+    node, and only for paths that traffic has taken. A node with effects cannot be filled, because answers of effects
+    are not generated. Exit code 3: the engines disagree, and the divergence is in the store.
     """
     from vesper.migration.compare.comparator import Comparator
-    from vesper.migration.workers.rerun import Pair  # engines and generators: the other commands are there at once
+    from vesper.migration.workers.rerun import Pair  # imported late, for a fast start of the other commands
 
     compiled = compile_or_exit(find_node(node, root))
     if not compiled.node.is_pure():
-        raise click.ClickException(f"{compiled.node.node_id} asks for effects, and what they answer is not made up")
-    with the_store(config, dsn) as opened:
+        raise click.ClickException(f"{compiled.node.node_id} has effects, whose answers are not generated")
+    with open_configured_store(config, dsn) as opened:
         comparator = Comparator(compiled, opened.migration.of(compiled.node.node_id).tolerances)
-        key = _the_key(opened.store, compiled, comparator.version)
-        lacking = _lacking(_paths(opened, key))
-        filled, fingerprint = _filled(opened, key, Pair(compiled, comparator), seed, max_examples, seconds)
-        after = _paths(opened, key) if fingerprint is None else []
+        key = _find_key(opened.store, compiled, comparator.version)
+        lacking = _needed_runs(_read_evidence(opened, key))
+        filled, fingerprint = _fill(opened, key, Pair(compiled, comparator), seed, max_examples, seconds)
+        after = _read_evidence(opened, key) if fingerprint is None else []
     shown = [each for each in after if each.name in lacking]
     if style == "json":
         click.echo(document(_json(key, filled, shown, fingerprint)))
     elif fingerprint is not None:
         click.echo(f"THE ENGINES DISAGREE: `vesper divergences show {fingerprint}`", err=True)
     else:
-        _say(key, filled, shown)
+        _print_text(key, filled, shown)
     sys.exit(0 if fingerprint is None else OUR_BUG)
 
 
-def _filled(
-    opened: Opened, key: NodeKey, pair: Pair, seed: int, most: int, seconds: float
+def _fill(
+    opened: OpenStore, key: NodeKey, pair: Pair, seed: int, most: int, seconds: float
 ) -> tuple[Filled, str | None]:
-    """What was found and told, and the fingerprint of a divergence. Some of what is found traffic had brought before:
-    what is lacking then is drawn again."""
+    """Generate evidence and report it; also return the fingerprint of a divergence.
+
+    Inputs that traffic already had do not count, so the rest is generated again.
+    """
     from vesper.migration.workers.path_filling import Filled, Filler
 
     until = time.monotonic() + seconds
     filler: Filler | None = None
     total = Filled()
-    while lacking := _lacking(_paths(opened, key)):
+    while lacking := _needed_runs(_read_evidence(opened, key)):
         if filler is None:
-            filler = Filler(pair, opened.store.secret(), seed, _examples(opened.store, key, lacking))
+            filler = Filler(pair, opened.store.secret(), seed, _kept_inputs(opened.store, key, lacking))
         part = filler.fill(lacking, most - total.tried, lambda: time.monotonic() >= until)
         total.tried += part.tried
         for path, found in part.found.items():
             total.found.setdefault(path, set()).update(found)
-        fingerprint = _tell(opened, key, pair, part)
+        fingerprint = _report(opened, key, pair, part)
         if fingerprint is not None:
             return total, fingerprint
         if total.tried >= most or time.monotonic() >= until:
@@ -119,45 +124,45 @@ def _filled(
     return total, None
 
 
-def _lacking(paths: Sequence[PathOverview]) -> dict[str, int]:
-    """How many runs each path lacks. One with an open divergence lacks that it is closed."""
+def _needed_runs(paths: Sequence[PathOverview]) -> dict[str, int]:
+    """Return the runs that each path still needs, without paths that have an open divergence."""
     return {each.name: each.lacks for each in paths if each.lacks and not each.seen.open}
 
 
-def _the_key(store: Store, compiled: Compiled, compares: str) -> NodeKey:
-    """The node as its source is. Evidence of another definition would be of no use."""
+def _find_key(store: Store, compiled: Compiled, compares: str) -> NodeKey:
+    """Return the node in the epoch of its source; evidence of another definition does not count."""
     from vesper.migration.router.epoch import epoch_of
 
     key = NodeKey(compiled.node.node_id, epoch_of(compiled, compares))
     if key not in keys_of(store):
         raise click.ClickException(
-            f"{key.node} was never routed as it is here: its text, its tolerances or the engine differ from what runs, "
-            "or a function leads. Traffic comes first: which paths there are, it says"
+            f"{key.node} was not routed with this definition: its text, its tolerances or the engine differ from what "
+            "runs, or a function leads. Route traffic first, which determines the paths"
         )
     return key
 
 
-def _paths(opened: Opened, key: NodeKey) -> list[PathOverview]:
+def _read_evidence(opened: OpenStore, key: NodeKey) -> list[PathOverview]:
     state = ledger.load(opened.store, key, opened.settings)
     if state.mode is Mode.PYTHON_ONLY:
-        raise click.ClickException(f"{printable(key.node)} is in python_only, where nothing counts as evidence")
+        raise click.ClickException(f"{printable(key.node)} is in python_only, where no run counts as evidence")
     return read_paths(opened.store, state)
 
 
-def _examples(store: Store, key: NodeKey, lacking: dict[str, int]) -> Sequence[dict[str, object]]:
-    """Inputs that took the paths, as far as the store has kept any: what is like them often takes the same."""
+def _kept_inputs(store: Store, key: NodeKey, lacking: dict[str, int]) -> Sequence[dict[str, object]]:
+    """Return kept inputs of these paths; similar inputs often take the same path."""
     found = []
     for path, kept in transcripts(store, key).items():
         for text in kept.values() if path in lacking else ():
             try:
                 found.append(dict(Transcript.from_text(text).inputs))
             except (JournalError, ValueError, KeyError, TypeError):
-                continue  # of another version of Vesper, which may have written it in other words
+                continue  # written by another version of Vesper
     return found
 
 
-def _tell(opened: Opened, key: NodeKey, pair: Pair, filled: Filled) -> str | None:
-    """Tells the store; the fingerprint of the divergence, where there is one."""
+def _report(opened: OpenStore, key: NodeKey, pair: Pair, filled: Filled) -> str | None:
+    """Report to the store; return the fingerprint of the divergence, if any."""
     from vesper.host.plans import plans_of
     from vesper.migration.compare.divergence_record import divergence_of
     from vesper.migration.router.routes import happened_of
@@ -174,18 +179,18 @@ def _tell(opened: Opened, key: NodeKey, pair: Pair, filled: Filled) -> str | Non
     return None if not happened or happened[0].divergence is None else happened[0].divergence.fingerprint
 
 
-def _say(key: NodeKey, filled: Filled, shown: Sequence[PathOverview]) -> None:
+def _print_text(key: NodeKey, filled: Filled, shown: Sequence[PathOverview]) -> None:
     if not shown:
-        click.echo(f"{printable(key.node)}: no path that traffic took lacks evidence that could be generated")
+        click.echo(f"{printable(key.node)}: no path of traffic needs evidence that can be generated")
         return
     found = sum(map(len, filled.found.values()))
     click.echo(
         f"{printable(key.node)}: {number(filled.tried, 'input')} tried, {found:,} of them on the "
-        f"{number(len(shown), 'path')} that lacked evidence"
+        f"{number(len(shown), 'path')} that needed evidence"
     )
     for each in shown:
         click.echo(
-            f"  {each.letter}  {each.seen.clean:,} of traffic and {each.seen.generated:,} generated: {path_lack(each)}"
+            f"  {each.letter}  {each.seen.clean:,} of traffic and {each.seen.generated:,} generated: {path_need(each)}"
         )
 
 

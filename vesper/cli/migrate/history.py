@@ -1,4 +1,4 @@
-"""`vesper migrate history`: every decision about a node, with the evidence at that moment, and a check of them all."""
+"""`vesper migrate history`: the decisions about nodes with their evidence, and a check of the hash chain."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from vesper.cli.journal.open_journal import since_option, style_option
 from vesper.cli.journal.text import document, number, time_text
-from vesper.cli.migrate.open_store import epoch_option, short_epoch, store_options, the_key, the_keys, the_store
+from vesper.cli.migrate.open_store import find_key, find_keys, open_configured_store, short_epoch
+from vesper.cli.options import epoch_option, since_option, store_options, style_option
 from vesper.migration.stores.ledger import verify_history
 from vesper.migration.stores.store import WHOLE, Line, NodeKey, Store, keys_of
 from vesper.values.model import printable
@@ -23,7 +23,7 @@ from vesper.values.model import printable
 @store_options
 @epoch_option
 @since_option
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the newest N of each node; all are checked.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show the newest N of each node; all are checked.")
 @style_option
 def history_command(
     node: str | None,
@@ -34,19 +34,20 @@ def history_command(
     limit: int | None,
     style: str,
 ) -> None:
-    """Show every decision about NODE, or about all nodes, and check that each is what was written.
+    """Show and check the decisions about nodes.
 
-    Every line is chained to the one before by its hash. Exit code 1 names the first that is not what was written.
+    By default all nodes are shown. Each line has the hash of the previous one. With a changed line the exit code is 1,
+    and the message names it.
     """
     if epoch is not None and node is None:
-        raise click.UsageError("--epoch is of one node: name the NODE")
-    with the_store(config, dsn) as opened:
+        raise click.UsageError("--epoch selects an epoch of one node: name the NODE")
+    with open_configured_store(config, dsn) as opened:
         store = opened.store
         if node is None:
             keys = [WHOLE, *keys_of(store)]
         else:
-            keys = the_keys(store, node) if epoch is None else [the_key(opened, node, epoch)]
-        found = _histories(store, keys)
+            keys = find_keys(store, node) if epoch is None else [find_key(opened, node, epoch)]
+        found = _read_histories(store, keys)
     shown = {
         key: [each for each in lines if _is_since(each, since_us)][-limit if limit is not None else 0 :]
         for key, lines in found.items()
@@ -60,14 +61,14 @@ def history_command(
                 click.echo("\n".join([_title(key), *(line for each in lines for line in _lines(each)), ""]))
         total = sum(map(len, found.values()))
         if not problems:
-            click.echo(f"{number(total, 'line')}: each is what was written" if total else "no decision was taken yet")
+            click.echo(f"{number(total, 'line')}: no line was changed" if total else "no decisions yet")
     if problems:
         key, problem = next(iter(problems.items()))
         more = f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
-        raise click.ClickException(f"the history of {_title(key)} is broken: {problem}{more}")
+        raise click.ClickException(f"the history of {_title(key)} is damaged: {problem}{more}")
 
 
-def _histories(store: Store, keys: Sequence[NodeKey]) -> dict[NodeKey, Sequence[Line]]:
+def _read_histories(store: Store, keys: Sequence[NodeKey]) -> dict[NodeKey, Sequence[Line]]:
     found = {key: store.history(key) for key in keys}
     return {key: lines for key, lines in found.items() if lines or key != WHOLE}
 
@@ -76,8 +77,8 @@ def _title(key: NodeKey) -> str:
     return "all nodes" if key == WHOLE else f"{printable(key.node)}, epoch {short_epoch(key.epoch)}"
 
 
-def _record(line: Line) -> dict[str, Any]:
-    """What a line says; nothing where it says nothing that this version reads."""
+def _parse_record(line: Line) -> dict[str, Any]:
+    """Return the record of a line; empty for a line that this version cannot read."""
     try:
         found = json.loads(line.text)
     except (ValueError, RecursionError):
@@ -86,7 +87,7 @@ def _record(line: Line) -> dict[str, Any]:
 
 
 def _is_since(line: Line, since_us: int | None) -> bool:
-    at_us = _record(line).get("at_us")
+    at_us = _parse_record(line).get("at_us")
     return since_us is None or type(at_us) is not int or at_us >= since_us
 
 
@@ -96,29 +97,29 @@ def _json(key: NodeKey, lines: Sequence[Line], problem: str | None) -> dict[str,
         "epoch": key.epoch,
         "problem": problem,
         "lines": [
-            {"number": each.number, "hash": each.hash, **(_record(each) or {"text": each.text})} for each in lines
+            {"number": each.number, "hash": each.hash, **(_parse_record(each) or {"text": each.text})} for each in lines
         ],
     }
 
 
 def _lines(line: Line) -> list[str]:
-    record = _record(line)
+    record = _parse_record(line)
     at_us = record.get("at_us")
     when = time_text(at_us) if type(at_us) is int else "?"
-    head, *rest = _words(record) or [printable(line.text[:200])]
+    head, *rest = _record_lines(record) or [printable(line.text[:200])]
     gap = " " * (len(f"{line.number:>5}  {when}") + 2)
     return [f"{line.number:>5}  {when}  {head}", *(gap + each for each in rest)]
 
 
-def _words(record: dict[str, Any]) -> list[str]:
-    """What a record says, in a line or several; nothing for one that this version does not know."""
+def _record_lines(record: dict[str, Any]) -> list[str]:
+    """Describe a record in one line or more; nothing for an unknown kind."""
     try:
-        return [printable(each) for each in _known(record)]
+        return [printable(each) for each in _describe(record)]
     except (KeyError, TypeError, ValueError):
         return []
 
 
-def _known(record: dict[str, Any]) -> list[str]:
+def _describe(record: dict[str, Any]) -> list[str]:
     match record.get("kind"):
         case "changed":
             return [
@@ -127,10 +128,10 @@ def _known(record: dict[str, Any]) -> list[str]:
             ]
         case "path_proven":
             generated = f" and {record['generated']:,} generated" if record["generated"] else ""
-            return [f"path {record['path']} has its evidence: {record['clean']:,}{generated}"]
+            return [f"path {record['path']} has enough evidence: {record['clean']:,}{generated}"]
         case "path_demoted":
-            what = f"path {record['path']}" if record["path"] else "whatever goes that way"
-            return [f"divergence {record['fingerprint']}: {what} is compared from now on"]
+            what = f"path {record['path']}" if record["path"] else "every path at this place"
+            return [f"divergence {record['fingerprint']}: {what} is compared before it answers"]
         case "noise_found":
             return [f"noise {record['fingerprint']}: an engine differs from itself at {record['where']}"]
         case "latched":
@@ -143,17 +144,17 @@ def _known(record: dict[str, Any]) -> list[str]:
             pin = record["pin"]
             return [f"pinned to {pin['mode']} until {time_text(pin['until_us'])}, by {pin['who']}: {pin['why']}"]
         case "pin_ended":
-            return [f"the pin to {record['pin']['mode']} is off, by {record['who']}: {record['why']}"]
+            return [f"the pin to {record['pin']['mode']} is removed, by {record['who']}: {record['why']}"]
         case "closed":
             return [f"divergence {record['fingerprint']} closed, by {record['who']}: {record['why']}"]
         case "forgotten":
             seen = record["seen"]
             what = f"{number(seen['clean'], 'distinct run')} in {number(seen['compared'], 'comparison')}"
-            return [f"the evidence is gone ({what}), by {record['who']}: {record['why']}"]
+            return [f"the evidence was removed ({what}), by {record['who']}: {record['why']}"]
         case "killed_all":
             return [f"all nodes stopped, by {record['who']}: {record['why']}"]
         case "resumed_all":
-            return [f"all nodes go on, by {record['who']}: {record['why']}"]
+            return [f"all nodes resumed, by {record['who']}: {record['why']}"]
         case _:
             return []
 
@@ -161,12 +162,12 @@ def _known(record: dict[str, Any]) -> list[str]:
 def _evidence(record: dict[str, Any]) -> str:
     log_e = record["seen_log_e"]
     bound = math.floor(record["seen_lower_bound"] * 10**5) / 10**5
-    afresh = f"; afresh as attempt {record['attempt']}" if record["attempt"] != record["seen_attempt"] else ""
+    restart = f"; restarts as attempt {record['attempt']}" if record["attempt"] != record["seen_attempt"] else ""
     return (
         f"{number(record['seen_clean'], 'distinct run')} agreed, {number(record['seen_divergences'], 'divergence')} in "
-        f"{number(record['seen_compared'], 'comparison')}, {record['seen_unknown']:,} came to nothing; "
+        f"{number(record['seen_compared'], 'comparison')}, {record['seen_unknown']:,} without a result; "
         + ("complete; " if record["seen_is_complete"] else "")
         + f"lower bound {bound:.5f}"
         + ("" if log_e is None else f", e-process e^{log_e:.2f}")
-        + f"; attempt {record['seen_attempt']}{afresh}"
+        + f"; attempt {record['seen_attempt']}{restart}"
     )

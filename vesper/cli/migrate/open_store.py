@@ -1,20 +1,19 @@
-"""What the commands about migration share: which store, which node, who says so; and every problem with one of them as
-a message and exit code 1."""
+"""Opens the store of a command, and finds nodes and epochs in it. Problems end the command with code 1."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
-from vesper.cli.journal.open_journal import is_of_node, read_words, seconds_of
+from vesper.cli.journal.open_journal import is_of_node
+from vesper.cli.options import parse_duration
+from vesper.cli.settings import printable_lines, read_settings, settings_folder
 from vesper.config.migration import MigrationSettings
-from vesper.config.settings import Config, default_config, find_config, read_config
 from vesper.effects.settings import ConfigError, close_to
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.migration.control.modes import THRESHOLDS, Mode
@@ -26,49 +25,21 @@ from vesper.migration.stores.store import WHOLE, NodeKey, Store, StoreError, key
 from vesper.values.model import printable
 from vesper.values.node_id import split_node_id
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 _SHORT = 12
-"""Signs of an epoch that are shown."""
+"""Characters of an epoch that are shown."""
 NOTHING_YET = (
-    "nothing has been routed yet: {}. A node is routed where it is loaded with "
-    '`vesper.load(NAME, engine="auto")` and called'
+    'no node has been routed yet: {}. Load a node with `vesper.load(NAME, engine="auto")` and call it to route it'
 )
-
-
-def store_options(command: _Command) -> _Command:
-    """`--config` and `--store`."""
-    for option in (
-        click.option("--store", "dsn", metavar="DSN", help="Another store than that of the settings: `sqlite:PATH`, …"),
-        click.option(
-            "--config",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="The vesper.toml; the nearest upwards, unless said.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-epoch_option = click.option(
-    "--epoch", metavar="HASH", help="Another epoch than the newest: as much of its beginning as is unique."
-)
-
-
-def why_option(is_required: bool) -> Callable[[_Command], _Command]:
-    needed = "; needed" if is_required else ""
-    return click.option(
-        "--why", required=is_required, metavar="TEXT", callback=read_words, help=f"Kept in the history{needed}."
-    )
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A store, and how the configuration wants nodes moved."""
+class OpenStore:
+    """An open store, with the migration settings."""
 
     store: Store
     migration: MigrationSettings
     is_configured: bool
-    """Whether it is the store of the configuration. Of any other, nobody here knows what it asks for."""
+    """Whether it is the store of the configuration. The settings of any other store are unknown."""
 
     @property
     def settings(self) -> Settings:
@@ -76,92 +47,83 @@ class Opened:
 
     @property
     def rules(self) -> Settings:
-        """By what an order is decided. A node may rise when it is told something; where it is not known for which modes
-        a person is asked, only those who run it raise it, for they know."""
+        """Settings that decide a command. For another store every promotion needs approval, because its settings
+        are unknown here; the processes that run the node promote it."""
         return self.settings if self.is_configured else Settings(frozenset(THRESHOLDS))
 
     def highest(self, node: str) -> Mode | None:
-        """The highest mode that the configuration allows; None where it says nothing, or is of another store."""
+        """Return the highest mode that the configuration allows; None without a limit, or for another store."""
         named = self.migration.of(node).max_mode if self.is_configured else None
         return None if named is None else Mode(named)
 
     def unknown_names(self) -> list[str]:
-        """What the configuration says of nodes that nobody has routed: often a name that was misspelt, and a limit on a
-        node that is none."""
+        """Return warnings about configured nodes that were never routed, often misspelt names."""
         ids = sorted({each.node for each in keys_of(self.store) if each != WHOLE})
         names = {split[0] for split in map(split_node_id, ids) if split is not None}
         return [
-            f"[migration.nodes.{name}]: no node of this name was ever routed here{close_to(name, ids)}"
+            f"[migration.nodes.{name}]: no node of this name was routed here{close_to(name, ids)}"
             for name in self.migration.nodes
             if name not in ids and name not in names
         ]
 
 
-class StoreTrouble(click.ClickException):
-    """The store cannot be used, or not now."""
+class StoreUnavailable(click.ClickException):
+    """The store cannot be used now."""
 
 
 @contextmanager
-def clean_errors() -> Iterator[None]:
-    """Whatever is wrong with the store or the settings ends the command with its message."""
+def report_store_errors() -> Iterator[None]:
+    """End the command with the message of a problem of the store or the settings."""
     try:
         yield
     except StoreError as problem:
-        raise StoreTrouble(printable_lines(str(problem))) from None
+        raise StoreUnavailable(printable_lines(str(problem))) from None
     except ConfigError as problem:
         raise click.ClickException(printable_lines(str(problem))) from None
     except BadState as problem:
-        raise click.ClickException(f"the store holds a state that cannot be read: {printable(str(problem))}") from None
-
-
-def printable_lines(text: str) -> str:
-    return "\n".join(map(printable, text.splitlines()))
+        raise click.ClickException(f"the store has an unreadable state: {printable(str(problem))}") from None
 
 
 def store_dsn(config: Path | None, dsn: str | None) -> tuple[str, MigrationSettings]:
-    """The DSN of the store, with a path from here where it was named on the command line; and the settings."""
-    found = config or find_config()
-    with clean_errors():
-        settings: Config = default_config(Path.cwd()) if found is None else read_config(found)
+    """Return the DSN of the store and the migration settings; a relative `--store` is relative to here."""
+    settings = read_settings(config)
     if dsn is None:
         return settings.migrating().store, settings.migrating()
     if not dsn.isprintable():
-        raise click.UsageError("--store: the DSN holds signs that are no text")
+        raise click.UsageError("--store: the DSN has unprintable characters")
     path = dsn.removeprefix("sqlite:")
     if path != dsn and not path.startswith(("/", ":")):
         dsn = f"sqlite:{Path.cwd() / path}"
     return dsn, settings.migrating()
 
 
-def found_and_untold(config: Path | None, dsn: str | None) -> list[str]:
-    """What processes of this project left behind without telling the store; of a store that is named instead, nobody
-    here knows which those are."""
+def find_unreported(config: Path | None, dsn: str | None) -> list[str]:
+    """Return findings that processes of this project did not report to the store; none for a named store."""
     if dsn is not None:
         return []
-    found = config or find_config()
-    return describe_unsent((Path.cwd() if found is None else found.parent) / ".vesper" / "migration")
+    return describe_unsent(settings_folder(config) / ".vesper" / "migration")
 
 
 def missing_file(dsn: str) -> Path | None:
-    """The file of the store, where it does not exist: looking must not create it."""
+    """Return the path of the SQLite store if it does not exist. Reading commands must not create it."""
     path = Path(dsn.removeprefix("sqlite:"))
     return path if dsn.startswith("sqlite:") and not path.exists() else None
 
 
 @contextmanager
-def the_store(config: Path | None, dsn: str | None) -> Iterator[Opened]:
-    """The store to look into. It must be there."""
+def open_configured_store(config: Path | None, dsn: str | None) -> Iterator[OpenStore]:
+    """Open an existing store."""
     where, migration = store_dsn(config, dsn)
     absent = missing_file(where)
     if absent is not None:
         raise click.ClickException(
             NOTHING_YET.format(f"there is no store at {printable(str(absent))}")
-            + "; --config or --store names another store"
+            + "; name another store with --config or --store"
         )
-    with clean_errors():
+    with report_store_errors():
         store = open_store(where)
         try:
-            yield Opened(store, migration, where == migration.store)
+            yield OpenStore(store, migration, where == migration.store)
         finally:
             store.close()
 
@@ -169,25 +131,27 @@ def the_store(config: Path | None, dsn: str | None) -> Iterator[Opened]:
 # -- which node -----------------------------------------------------------------------------------
 
 
-def the_keys(store: Store, wanted: str) -> list[NodeKey]:
-    """Every epoch of a node that is named by its id, by its file, or by its name where there is one version of it."""
+def find_keys(store: Store, wanted: str) -> list[NodeKey]:
+    """Return every epoch of a node, named by id, by file, or by a name with one version."""
     keys = keys_of(store)
-    wanted = _id_in_file(wanted)
+    wanted = _resolve_id(wanted)
     known = sorted({key.node for key in keys})
     found = [each for each in known if each == wanted] or [each for each in known if is_of_node(each, wanted)]
     if len(found) > 1:
-        raise click.ClickException(f"`{printable(wanted)}` has several versions here: name one of {', '.join(found)}")
+        raise click.ClickException(
+            f"`{printable(wanted)}` has several versions in the store: name one of {', '.join(found)}"
+        )
     if not found:
         names = {parts[0] for each in known if (parts := split_node_id(each)) is not None}
         hint = did_you_mean(wanted, [*known, *sorted(names)])
         if hint is None:
-            hint = "`vesper status` lists those there are" if known else NOTHING_YET.format("the store is empty")
-        raise click.ClickException(f"the store knows no node `{printable(wanted[:80])}`; {hint}")
+            hint = "`vesper status` lists the nodes" if known else NOTHING_YET.format("the store is empty")
+        raise click.ClickException(f"the store has no node `{printable(wanted[:80])}`; {hint}")
     return [key for key in keys if key.node == found[0]]
 
 
-def _id_in_file(wanted: str) -> str:
-    """The id that a file declares, where a node is named by its file; anything else as it is. A store knows ids."""
+def _resolve_id(wanted: str) -> str:
+    """Return the id that a named file declares; any other name unchanged."""
     from vesper.repository.locate import SUFFIX, NodeNotFound, id_of, locate
 
     if not wanted.endswith(SUFFIX) and "/" not in wanted:
@@ -198,17 +162,17 @@ def _id_in_file(wanted: str) -> str:
         raise click.ClickException(printable(str(problem))) from None
 
 
-def the_key(opened: Opened, wanted: str, epoch: str | None) -> NodeKey:
-    """The node in the epoch that starts so; in the one that was written last, where none is named."""
-    keys = the_keys(opened.store, wanted)
+def find_key(opened: OpenStore, wanted: str, epoch: str | None) -> NodeKey:
+    """Return the node in the epoch with this prefix; without one, in the epoch written last."""
+    keys = find_keys(opened.store, wanted)
     if epoch is None:
         return newest(read_node(opened.store, key, opened.settings) for key in keys)[0].key
     matching = [key for key in keys if key.epoch.startswith(epoch)]
     if len(matching) != 1:
-        said = "no epoch" if not matching else "several epochs"
+        count = "no epoch" if not matching else "several epochs"
         listed = ", ".join(short_epoch(key.epoch) for key in keys)
         raise click.ClickException(
-            f"{said} of {printable(keys[0].node)} {'starts' if not matching else 'start'} with "
+            f"{count} of {printable(keys[0].node)} {'starts' if not matching else 'start'} with "
             f"`{printable(epoch[:80])}`; it has {listed}"
         )
     return matching[0]
@@ -225,11 +189,11 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
-def read_length(_context: click.Context, _parameter: click.Parameter, text: str) -> int:
-    """`--for`, in microseconds."""
-    seconds = seconds_of(text)
+def read_pin_duration(_context: click.Context, _parameter: click.Parameter, text: str) -> int:
+    """Read `--for` as microseconds."""
+    seconds = parse_duration(text)
     if seconds is None or not 0 < seconds * 1_000_000 <= MAX_PIN_US:
         raise click.BadParameter(
-            f"`{printable(text[:40])}` is no length of time up to 366 days: write `90m`, `12h` or `7d`"
+            f"`{printable(text[:40])}` is not a duration up to 366 days: write `90m`, `12h` or `7d`"
         )
     return int(seconds * 1_000_000)

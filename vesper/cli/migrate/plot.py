@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.journal.open_journal import style_option
 from vesper.cli.journal.text import document, number
-from vesper.cli.migrate.open_store import epoch_option, now_us, store_options, the_key, the_store
+from vesper.cli.migrate.open_store import find_key, now_us, open_configured_store
+from vesper.cli.options import epoch_option, store_options, style_option
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.series import read_series
 from vesper.values.model import printable
@@ -23,36 +23,39 @@ from vesper.values.model import printable
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
     metavar="FILE",
-    help="The picture: FILE.svg, or FILE.png where matplotlib is installed.",
+    help="Output file: FILE.svg, or FILE.png with matplotlib installed.",
 )
 @store_options
 @epoch_option
 @style_option
 def plot_command(node: str, path: Path, config: Path | None, dsn: str | None, epoch: str | None, style: str) -> None:
-    """Draw the confidence of NODE over time, with its modes as bands and its divergences as marks."""
+    """Draw the confidence of NODE over time.
+
+    Modes are bands, divergences are marks.
+    """
     if path.suffix not in (".svg", ".png"):
-        raise click.UsageError(f"-o: a picture ends with .svg or .png, and {printable(path.name)} does not")
-    with the_store(config, dsn) as opened:
-        key = the_key(opened, node, epoch)
+        raise click.UsageError(f"-o {printable(path.name)}: the file name must end with .svg or .png")
+    with open_configured_store(config, dsn) as opened:
+        key = find_key(opened, node, epoch)
         try:
             series = read_series(opened.store, key, now_us())
         except BadState:
-            raise  # it says what it is
+            raise  # reported with its own message
         except (ValueError, KeyError, TypeError):
             raise click.ClickException(
-                f"the history of {printable(key.node)} says something that this Vesper does not know: "
+                f"the history of {printable(key.node)} has a record that this Vesper does not know: "
                 "`vesper migrate history` shows it"
             ) from None
     if series is None:
-        raise click.ClickException(f"nothing was written of {printable(key.node)} yet: there is nothing to draw")
+        raise click.ClickException(f"{printable(key.node)} has no history yet: nothing to draw")
     if path.suffix == ".svg":
-        from vesper.cli.migrate.plot_svg import svg
+        from vesper.cli.migrate.plot_svg import draw_svg
 
-        picture = svg(series).encode()
+        picture = draw_svg(series).encode()
     else:
-        from vesper.cli.migrate.plot_png import png
+        from vesper.cli.migrate.plot_png import draw_png
 
-        picture = png(series)
+        picture = draw_png(series)
     try:
         path.write_bytes(picture)
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""`vesper migrate prune`: takes the evidence of old definitions out of the store."""
+"""`vesper migrate prune`: removes evidence of old definitions."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.journal.open_journal import by_option, seconds_of, style_option, this_user
+from vesper.cli.journal.open_journal import current_user
 from vesper.cli.journal.text import document, number, time_text, took_text
-from vesper.cli.migrate.open_store import now_us, short_epoch, store_options, the_keys, the_store, why_option
+from vesper.cli.migrate.open_store import find_keys, now_us, open_configured_store, short_epoch
+from vesper.cli.options import by_option, parse_duration, store_options, style_option, why_option
 from vesper.migration.control.state import Forget
 from vesper.migration.stores.pruning import DAY_US, KEPT_EPOCHS, OldEpoch, old_epochs, prune
 from vesper.values.model import printable
 
-_MOST_DAYS = 3660
-"""As `retention` may be."""
+_MAX_DAYS = 3660
+"""The limit of `retention`."""
 
 
 def _read_age(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
-    """`--older-than`, in microseconds."""
+    """Read `--older-than` as microseconds."""
     if text is None:
         return None
-    seconds = seconds_of(text)
-    if seconds is None or seconds > _MOST_DAYS * 86_400:
+    seconds = parse_duration(text)
+    if seconds is None or seconds > _MAX_DAYS * 86_400:
         raise click.BadParameter(
-            f"`{printable(text[:40])}` is no length of time up to {_MOST_DAYS} days: write `0s`, `12h` or `30d`"
+            f"`{printable(text[:40])}` is not a duration up to {_MAX_DAYS} days: write `0s`, `12h` or `30d`"
         )
     return round(seconds * 1_000_000)
 
@@ -36,9 +37,9 @@ def _read_age(_context: click.Context, _parameter: click.Parameter, text: str | 
     "length_us",
     metavar="TIME",
     callback=_read_age,
-    help="What was not used for so long, such as 30d; `retention` of the settings, unless said.",
+    help="Definitions unused for so long, such as 30d; by default `retention` of the settings.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be removed.")
 @store_options
 @why_option(is_required=False)
 @by_option
@@ -55,12 +56,12 @@ def prune_command(
 ) -> None:
     """Remove the evidence of old definitions of NODE, or of all nodes.
 
-    Processes that route a node do it by themselves when they start. The two definitions that were used last stay,
-    however old; so do the history and the divergences of all. A definition that comes back begins in shadow_direct.
+    Processes that route a node prune automatically when they start. The two definitions that were used last stay, and
+    so do all histories and divergences. A definition that is used again starts in shadow_direct.
     """
-    event = Forget(by or this_user(), why or "pruned")
-    with the_store(config, dsn) as opened:
-        wanted = None if node is None else the_keys(opened.store, node)[0].node
+    event = Forget(by or current_user(), why or "pruned")
+    with open_configured_store(config, dsn) as opened:
+        wanted = None if node is None else find_keys(opened.store, node)[0].node
         kept_us = round(opened.migration.retention * 1_000_000) if length_us is None else length_us
         if dry_run:
             found = old_epochs(opened.store, opened.settings, now_us() - kept_us, wanted)
@@ -71,11 +72,11 @@ def prune_command(
         return
     for each in found:
         click.echo(_text(each))
-    what = "would go" if dry_run else "gone"
+    verb = "would be removed" if dry_run else "removed"
     days, left = divmod(kept_us, DAY_US)
     age = took_text(kept_us) if left else number(days, "day")
-    stay = f"not used for {age}, the {KEPT_EPOCHS} newest of each node aside"
-    click.echo(f"the evidence of {number(len(found), 'old definition')} {what}: those {stay}")
+    rule = f"unused for {age}, except the {KEPT_EPOCHS} newest of each node"
+    click.echo(f"evidence of {number(len(found), 'old definition')} {verb}: {rule}")
 
 
 def _text(old: OldEpoch) -> str:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.load_node import nodes_option
+from vesper.cli.options import nodes_option
 from vesper.cli.write_file import create_text
 from vesper.repository.locate import SUFFIX, node_files, versions
-from vesper.repository.starter import STARTERS, starter, under_id
+from vesper.repository.starter import STARTERS, replace_id, starter
 from vesper.values.node_id import MAX_NAME, NODE_ID_HELP, split_node_id
 
 
@@ -20,12 +20,12 @@ from vesper.values.node_id import MAX_NAME, NODE_ID_HELP, split_node_id
     "--in",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where to write it. Without it, in the folder of nodes; with --next, beside the version that is copied.",
+    help="Folder of the new file; by default the folder of nodes, with --next the folder of the copied version.",
 )
 @click.option("--type", "type_", type=click.Choice(list(STARTERS)), default="function", show_default=True)
-@click.option("--next", "is_next", is_flag=True, help="Copy the newest version of NAME under the next number.")
+@click.option("--next", "is_next", is_flag=True, help="Copy the newest version of NAME as the next one.")
 def command(name: str, root: Path, folder: Path | None, type_: str, is_next: bool) -> None:
-    """Write a small node to start from, or the next version of one.
+    """Create a node from a template, or the next version of a node.
 
     NAME is the name of the node without its version: `vesper new fee` writes fee_v1.vsp. No file is overwritten.
     """
@@ -36,27 +36,27 @@ def command(name: str, root: Path, folder: Path | None, type_: str, is_next: boo
     if newest and not is_next:
         path, follows = known[newest][0].as_posix(), f"{name}_v{newest + 1}"
         raise click.UsageError(
-            f"{name}_v{newest} is there already: {path}\n`vesper new {name} --next` copies it as {follows}"
+            f"{name}_v{newest} already exists: {path}\n`vesper new {name} --next` copies it as {follows}"
         )
     if is_next and not newest:
-        raise click.UsageError(f"there is no version of `{name}` to copy; leave out --next")
+        raise click.UsageError(f"there is no version of `{name}` to copy: omit --next")
     node_id = f"{name}_v{newest + 1}"
     if newest:
-        copied = _the_one(name, newest, known[newest])
-        text = _copy(copied, node_id)
+        copied = _only_file(name, newest, known[newest])
+        text = _copy_text(copied, node_id)
         target = (folder or copied.parent) / f"{node_id}{SUFFIX}"
-        said = f"wrote {target.as_posix()}, a copy of {copied.as_posix()}"
+        message = f"wrote {target.as_posix()}, a copy of {copied.as_posix()}"
     else:
         text = starter(node_id, type_)
         target = (folder or root) / f"{node_id}{SUFFIX}"
-        said = f"wrote {target.as_posix()}"
+        message = f"wrote {target.as_posix()}"
     try:
         create_text(target, text)
     except FileExistsError as error:
-        raise click.UsageError(f"{error.filename} is there already; it is left as it is") from None
+        raise click.UsageError(f"{error.filename} already exists and is not overwritten") from None
     except OSError as error:
         raise click.UsageError(f"cannot write {target.as_posix()}: {error.strerror}") from None
-    click.echo(said)
+    click.echo(message)
     click.echo(_next_steps(node_id, target, root, has_starter=not newest))
 
 
@@ -71,29 +71,31 @@ def _check_name(name: str) -> None:
         )
 
 
-def _the_one(name: str, version: int, paths: list[Path]) -> Path:
+def _only_file(name: str, version: int, paths: list[Path]) -> Path:
     if len(paths) > 1:
         listed = " and in ".join(f"`{path.as_posix()}`" for path in paths)
-        raise click.UsageError(f"`{name}_v{version}` is in {listed}; there must be one before it can be copied")
+        raise click.UsageError(f"`{name}_v{version}` is in {listed}; remove all but one before copying it")
     return paths[0]
 
 
-def _copy(path: Path, node_id: str) -> str:
+def _copy_text(path: Path, node_id: str) -> str:
     from vesper.compiler.reading import NotText, read_bytes, text_of
 
     try:
-        text = under_id(text_of(read_bytes(path)), node_id)
+        text = replace_id(text_of(read_bytes(path)), node_id)
     except OSError as error:
         raise click.UsageError(f"cannot read {path.as_posix()}: {error.strerror}") from None
     except NotText as reason:
         raise click.UsageError(f"cannot copy {path.as_posix()}: {reason}") from None
     if text is None:
-        raise click.UsageError(f"cannot copy {path.as_posix()}: it declares no node_id; `vesper check` says more")
+        raise click.UsageError(
+            f"cannot copy {path.as_posix()}: it declares no node_id; `vesper check` shows its errors"
+        )
     return text
 
 
 def _next_steps(node_id: str, path: Path, root: Path, has_starter: bool) -> str:
-    """Commands to paste. Outside the folder of nodes a node is named by its path."""
+    """Suggest commands to paste. A node outside the folder of nodes is named by its path."""
     node = node_id if path.resolve().is_relative_to(root.resolve()) else path.as_posix()
     steps = [f"vesper check {node}"]
     steps += [f"vesper run {node} --input amount=50.00"] if has_starter else []

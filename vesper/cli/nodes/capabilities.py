@@ -1,5 +1,4 @@
-"""`vesper nodes capabilities`: who may do what here, and why. It asks what the Host asks, so that the two never say
-different things."""
+"""`vesper nodes capabilities`: the capabilities of nodes, judged by the same code as in the Host."""
 
 from __future__ import annotations
 
@@ -10,8 +9,9 @@ from typing import Any
 
 import click
 
+from vesper.cli.settings import read_settings
 from vesper.config.grants import Grant, Judgement
-from vesper.config.settings import Config, find_config, read_config
+from vesper.config.settings import Config
 from vesper.effects.settings import ConfigError
 from vesper.host.performers import Performers
 from vesper.host.permissions import judged, needed
@@ -21,52 +21,47 @@ from vesper.language.ir.nodes import Node
 from vesper.values.model import printable
 from vesper.values.node_id import split_node_id
 
-_CREDENTIALS = "no step: the credentials of a provider"
+_CREDENTIALS = "credentials of a provider"
 
 
 @dataclass(frozen=True, slots=True)
-class _Whole:
-    """A node with those that it calls."""
+class _CallTree:
+    """A node with the nodes that it calls."""
 
     node: Node
-    callees: tuple[_Whole, ...]
+    callees: tuple[_CallTree, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _May:
-    """What a node needs, and what it is granted."""
+class _NodeGrants:
+    """The capabilities that a node needs, and whether they are granted."""
 
     node: Node
     needed: Mapping[str, Sequence[str]]
     judged: Mapping[str, Judgement]
     missing: str | None
-    """What is granted and cannot be asked all the same, because nothing says where it is."""
+    """A granted target that is not configured, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What there is to say of some nodes."""
+    """Capabilities of several nodes."""
 
-    nodes: Mapping[str, _May | str]
-    """Or why nothing can be said of it."""
+    nodes: Mapping[str, _NodeGrants | str]
+    """Grants by node id, or why the node cannot be judged."""
     grants: tuple[Grant, ...]
     settings: Path | None
     known: tuple[str, ...]
-    """Every id that there is, also of nodes that nobody asked about."""
+    """All ids of the repository, also of nodes outside the report."""
 
 
-def report(nodes: Mapping[str, Node | None], wanted: Sequence[str], config: Path | None) -> Report:
-    """Judges the nodes that are wanted, all where none is named."""
-    settings = config or find_config()
-    try:
-        read = None if settings is None else read_config(settings)
-    except ConfigError as problem:
-        raise click.ClickException(str(problem)) from None
-    grants = () if read is None else read.grants
-    found: dict[str, _May | str] = {}
-    for name in _chosen(nodes, wanted):
+def judge_nodes(nodes: Mapping[str, Node | None], wanted: Sequence[str], config: Path | None) -> Report:
+    """Judge the named nodes; all without names."""
+    settings = read_settings(config)
+    found: dict[str, _NodeGrants | str] = {}
+    for name in _choose_ids(nodes, wanted):
         node = nodes[name]
-        whole = None if node is None else _whole(node, nodes)
+        whole = None if node is None else _call_tree(node, nodes)
         if whole is None:
             found[name] = "has errors"
             continue
@@ -75,14 +70,14 @@ def report(nodes: Mapping[str, Node | None], wanted: Sequence[str], config: Path
         except MachineConflict as problem:
             found[name] = f"cannot run: {problem}"
             continue
-        said = judged(whole.node, plans, grants)
-        is_granted = read is not None and all(each.is_allowed for each in said.values())
-        missing = _missing(read, plans, name) if read is not None and is_granted else None
-        found[name] = _May(whole.node, needed(whole.node, plans), said, missing)
-    return Report(found, grants, settings, tuple(nodes))
+        judgements = judged(whole.node, plans, settings.grants)
+        is_granted = settings.path is not None and all(each.is_allowed for each in judgements.values())
+        missing = _find_unconfigured(settings, plans, name) if is_granted else None
+        found[name] = _NodeGrants(whole.node, needed(whole.node, plans), judgements, missing)
+    return Report(found, settings.grants, settings.path, tuple(nodes))
 
 
-def _missing(settings: Config, plans: Plans, node_id: str) -> str | None:
+def _find_unconfigured(settings: Config, plans: Plans, node_id: str) -> str | None:
     try:
         Performers(replace(settings, path=None, modules=()), {}).check_targets(plans.targets, node_id)
     except ConfigError as problem:
@@ -90,19 +85,19 @@ def _missing(settings: Config, plans: Plans, node_id: str) -> str | None:
     return None
 
 
-def _whole(node: Node, nodes: Mapping[str, Node | None]) -> _Whole | None:
+def _call_tree(node: Node, nodes: Mapping[str, Node | None]) -> _CallTree | None:
     callees = []
     for each in node.calls:
         called = nodes.get(each.node)
-        whole = None if called is None else _whole(called, nodes)
+        whole = None if called is None else _call_tree(called, nodes)
         if whole is None:
             return None
         callees.append(whole)
-    return _Whole(node, tuple(callees))
+    return _CallTree(node, tuple(callees))
 
 
-def _chosen(nodes: Mapping[str, Node | None], wanted: Sequence[str]) -> list[str]:
-    """The ids that are meant: an id, or all versions of a name."""
+def _choose_ids(nodes: Mapping[str, Node | None], wanted: Sequence[str]) -> list[str]:
+    """Return the ids that the names select: an id, or all versions of a name."""
     if not wanted:
         return list(nodes)
     chosen: dict[str, None] = {}
@@ -120,56 +115,56 @@ def _names(node_id: str) -> tuple[str, ...]:
     return (node_id,) if parts is None else (node_id, parts[0])
 
 
-def as_json(said: Report) -> dict[str, Any]:
+def report_json(report: Report) -> dict[str, Any]:
     return {
         name: None
         if isinstance(may, str)
         else {
-            "required": {capability: list(map(_step, steps)) for capability, steps in may.needed.items()},
+            "required": {capability: list(map(_step_name, steps)) for capability, steps in may.needed.items()},
             "declared": list(may.node.grants.required),
             "denied": list(may.node.grants.denied),
             "granted": {each: {"allowed": one.is_allowed, "why": one.why} for each, one in may.judged.items()},
             "missing": may.missing,
         }
-        for name, may in said.nodes.items()
+        for name, may in report.nodes.items()
     }
 
 
-def lines(said: Report) -> Iterator[str]:
-    for name, may in said.nodes.items():
+def report_lines(report: Report) -> Iterator[str]:
+    for name, may in report.nodes.items():
         state = may if isinstance(may, str) else "" if may.needed else "none"
         yield f"{printable(name)}  {state}".rstrip()
         if isinstance(may, str):
             continue
         for capability, steps in may.needed.items():
-            yield f"  {capability}  {', '.join(map(_step, steps)) or _CREDENTIALS}"
-            if said.settings is not None:
+            yield f"  {capability}  {', '.join(map(_step_name, steps)) or _CREDENTIALS}"
+            if report.settings is not None:
                 one = may.judged[capability]
                 yield f"    {'' if one.is_allowed else 'no: '}{one.why}"
         if may.missing is not None:
             yield f"  not configured: {may.missing}"
         wider = [word for word in may.node.grants.required if word not in may.needed]
         if wider:
-            yield f"  asks for: {', '.join(wider)}"
+            yield f"  also declares: {', '.join(wider)}"
         if may.node.grants.denied:
-            yield f"  never: {', '.join(may.node.grants.denied)}"
-    if said.settings is None:
+            yield f"  denies: {', '.join(may.node.grants.denied)}"
+    if report.settings is None:
         yield "there is no vesper.toml from here upwards: nothing is granted"
         return
-    yield f"grants of {said.settings}"
-    for grant in said.grants:
-        if not any(map(grant.is_for, said.known)):
-            yield _idle(grant, said.known)
+    yield f"grants of {report.settings}"
+    for grant in report.grants:
+        if not any(map(grant.is_for, report.known)):
+            yield _unused_note(grant, report.known)
 
 
-def _idle(grant: Grant, known: Sequence[str]) -> str:
-    """A grant that is for nobody is a name that was misspelt, or a node that is elsewhere."""
-    names = ", ".join(f"`{printable(each)}`" for each in grant.nodes) or "nobody"
+def _unused_note(grant: Grant, known: Sequence[str]) -> str:
+    """Describe a grant for an unknown node, often a misspelt name."""
+    names = ", ".join(f"`{printable(each)}`" for each in grant.nodes) or "no node"
     every = sorted({name for each in known for name in _names(each)})
     hints = [hint for each in grant.nodes if (hint := did_you_mean(each, every))]
-    return f"note: {grant.where} is for {names}, and there is no such node here" + (f"; {hints[0]}" if hints else "")
+    return f"note: {grant.where} is for {names}, which does not exist here" + (f"; {hints[0]}" if hints else "")
 
 
-def _step(path: str) -> str:
-    """A path as people know it: a step without a name of its own begins with an underscore."""
+def _step_name(path: str) -> str:
+    """Return a path without the underscores of unnamed steps."""
     return "/".join(each.lstrip("_") for each in path.split("/"))

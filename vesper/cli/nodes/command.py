@@ -1,4 +1,4 @@
-"""`vesper nodes`: what is in the repository. Reads and prints; writes nothing but the cache of checked nodes."""
+"""`vesper nodes`: the nodes of a repository. Writes only the cache of checked nodes, and vesper.lock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vesper.cli.load_node import compile_or_exit, find_node, find_nodes, no_cache_option, nodes_option
+from vesper.cli.load_node import compile_or_exit, find_node, find_nodes
+from vesper.cli.options import config_option, format_option, no_cache_option, nodes_option, style_option
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
     from vesper.compiler.node_cache import NodeCache
     from vesper.language.check.cases import Case
     from vesper.language.ir.nodes import Node
-    from vesper.repository.lock import Pinned
+    from vesper.repository.lock import PinnedNode
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
-    """A file of the repository, and what there is to say of its node if that has no errors."""
+class _ListedNode:
+    """A file of the repository, with facts about its node if it has no errors."""
 
     node_id: str
     path: str
@@ -34,11 +35,11 @@ class _Listed:
 
 @click.group("nodes")
 def command() -> None:
-    """List nodes and show what is in them."""
+    """List nodes and show their contents."""
 
 
-def _checked(root: Path, no_cache: bool) -> Iterator[tuple[Path, Checked, NodeCache | None]]:
-    """Every file under the root, and the cache as long as there is one."""
+def _check_nodes(root: Path, no_cache: bool) -> Iterator[tuple[Path, Checked, NodeCache | None]]:
+    """Check every file under the root; yield each with the cache that is in use."""
     from vesper.compiler.check_files import check_files
     from vesper.compiler.node_cache import NodeCache, cache_path
 
@@ -49,36 +50,36 @@ def _checked(root: Path, no_cache: bool) -> Iterator[tuple[Path, Checked, NodeCa
             yield path, each, cache
 
 
-def _all(root: Path, no_cache: bool) -> list[_Listed]:
-    """Every file under the root, in the order of ids."""
+def _list_nodes(root: Path, no_cache: bool) -> list[_ListedNode]:
+    """Return every file under the root, ordered by id."""
     from vesper.compiler.reading import shown_path
 
     found = []
-    for path, checked, _ in _checked(root, no_cache):
+    for path, checked, _ in _check_nodes(root, no_cache):
         errors = len(checked.diagnostics) - checked.warning_count
-        found.append(_Listed(_id(path, checked), shown_path(path.as_posix()), checked.about, errors))
+        found.append(_ListedNode(_node_id(path, checked), shown_path(path.as_posix()), checked.about, errors))
     return sorted(found, key=lambda each: (each.node_id, each.path))
 
 
-def _id(path: Path, checked: Checked) -> str:
+def _node_id(path: Path, checked: Checked) -> str:
     from vesper.compiler.reading import shown_path
 
     return shown_path(path.stem) if checked.node_id is None else checked.node_id[0]
 
 
-def _nodes(root: Path, no_cache: bool) -> dict[str, Node | None]:
-    """Every node by its id, in the order of ids; None for one with errors."""
+def _decode_nodes(root: Path, no_cache: bool) -> dict[str, Node | None]:
+    """Return every node by id, ordered by id; None for a node with errors."""
     from vesper.compiler import compile_file
     from vesper.language.ir.decode import decode
 
     found: dict[str, Node | None] = {}
-    for path, checked, cache in _checked(root, no_cache):
+    for path, checked, cache in _check_nodes(root, no_cache):
         ir = checked.ir or (None if cache is None or checked.is_wrong else cache.ir(path))
         node = None if ir is None else decode(ir)
-        if node is None and not checked.is_wrong:  # the cache holds so much IR and no more
+        if node is None and not checked.is_wrong:  # the cache of IR is limited
             compiled, _ = compile_file(path)
             node = None if compiled is None else compiled.node
-        found[_id(path, checked)] = node
+        found[_node_id(path, checked)] = node
     return dict(sorted(found.items()))
 
 
@@ -88,23 +89,20 @@ def _nodes(root: Path, no_cache: bool) -> dict[str, Node | None]:
 @command.command("list")
 @nodes_option
 @no_cache_option
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@style_option
 def list_command(root: Path, no_cache: bool, style: str) -> None:
-    """List every node: what it is for, what goes in, what comes out."""
-    listed = _all(root, no_cache)
+    """List every node with its intent, inputs and outputs."""
+    listed = _list_nodes(root, no_cache)
     if style == "json":
         _print_json([_listed_json(each) for each in listed])
         return
     for each in listed:
         click.echo("\n".join(_listed_lines(each)))
     wrong = sum(each.about is None for each in listed)
-    click.echo(
-        _number(len(listed), "node")
-        + (f", {wrong} with errors; `vesper check` says what is wrong with them" if wrong else "")
-    )
+    click.echo(_number(len(listed), "node") + (f", {wrong} with errors; `vesper check` shows them" if wrong else ""))
 
 
-def _listed_lines(each: _Listed) -> list[str]:
+def _listed_lines(each: _ListedNode) -> list[str]:
     from vesper.repository.describe import signature
     from vesper.values.model import printable
 
@@ -116,7 +114,7 @@ def _listed_lines(each: _Listed) -> list[str]:
     return ["  ".join(facts), f"  {printable(about['intent'])}", f"  {signature(inputs, outputs)}", ""]
 
 
-def _listed_json(each: _Listed) -> dict[str, Any]:
+def _listed_json(each: _ListedNode) -> dict[str, Any]:
     return {"id": each.node_id, "path": each.path, "errors": each.errors, **(each.about or {})}
 
 
@@ -126,20 +124,20 @@ def _listed_json(each: _Listed) -> dict[str, Any]:
 @command.command("show")
 @click.argument("node")
 @nodes_option
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@style_option
 def show_command(node: str, root: Path, style: str) -> None:
-    """Show a node in full: its interface, contracts, steps and cases, its hashes and what it is made of."""
+    """Show a node: interface, contracts, steps and cases."""
     path = find_node(node, root)
     compiled = compile_or_exit(path)
     if style == "json":
-        from vesper.cli.nodes.show_node import shown_json
+        from vesper.cli.nodes.show_node import show_json
 
-        _print_json(shown_json(path, compiled))
+        _print_json(show_json(path, compiled))
         return
-    click.echo("\n".join(_shown(path, compiled)))
+    click.echo("\n".join(_show_lines(path, compiled)))
 
 
-def _shown(path: Path, compiled: Compiled) -> list[str]:
+def _show_lines(path: Path, compiled: Compiled) -> list[str]:
     from vesper.repository.describe import operations, record_types
     from vesper.values.model import printable, show
 
@@ -166,7 +164,7 @@ def _shown(path: Path, compiled: Compiled) -> list[str]:
         *_section("cases", [_case(node, each) for each in compiled.cases]),
         *_section("hashes", [("semantic", compiled.semantic_hash), ("source", node.source.sha256)]),
         *_section("IR", [(size,)]),
-        *_section("operations", [(op, f"at {_number(n, 'place')}") for op, n in operations(node).items()]),
+        *_section("operations", [(op, f"used {_number(n, 'time')}") for op, n in operations(node).items()]),
     ]
 
 
@@ -175,9 +173,9 @@ def _inputs(node: Node) -> Sequence[tuple[str, ...]]:
 
     rows = []
     for each in node.inputs:
-        said = [printable(clause.text) for clause in node.constraints if clause.input == each.name]
-        said += [] if each.default is None else [f"default {show(each.default)}"]
-        rows.append((each.name, str(each.type), "; ".join(said)))
+        notes = [printable(clause.text) for clause in node.constraints if clause.input == each.name]
+        notes += [] if each.default is None else [f"default {show(each.default)}"]
+        rows.append((each.name, str(each.type), "; ".join(notes)))
     return rows
 
 
@@ -205,7 +203,7 @@ def _case(node: Node, case: Case) -> tuple[str, ...]:
 
 
 def _section(title: str, rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """A heading and its rows in columns; nothing for no rows."""
+    """Render a heading and aligned rows; nothing without rows."""
     if not rows:
         return []
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
@@ -219,15 +217,15 @@ def _section(title: str, rows: Sequence[tuple[str, ...]]) -> list[str]:
 @command.command("graph")
 @nodes_option
 @no_cache_option
-@click.option("--format", "style", type=click.Choice(["text", "dot", "json"]), default="text", show_default=True)
+@format_option("text", "dot", "json")
 def graph_command(root: Path, no_cache: bool, style: str) -> None:
-    """Show which nodes depend on which."""
+    """Show which nodes call which."""
     from vesper.repository.describe import dependencies
     from vesper.values.model import printable
 
     needs = {
-        name: None if node is None else dependencies(node) for name, node in _nodes(root, no_cache).items()
-    }  # None: it has errors, so nobody knows
+        name: None if node is None else dependencies(node) for name, node in _decode_nodes(root, no_cache).items()
+    }  # None: the node has errors
     edges = [(name, other) for name, others in needs.items() for other in others or ()]
     if style == "json":
         _print_json({"nodes": list(needs), "edges": [{"from": name, "to": other} for name, other in edges]})
@@ -238,8 +236,8 @@ def graph_command(root: Path, no_cache: bool, style: str) -> None:
         click.echo("\n".join(["digraph nodes {", *lines, "}"]))
         return
     for name, others in needs.items():
-        said = "has errors" if others is None else ", ".join(others) or "depends on none"
-        click.echo(f"{printable(name)}  {said}")
+        listed = "has errors" if others is None else ", ".join(others) or "calls no other node"
+        click.echo(f"{printable(name)}  {listed}")
     if not edges:
         click.echo("\nno node calls another")
 
@@ -247,39 +245,36 @@ def graph_command(root: Path, no_cache: bool, style: str) -> None:
 @command.command("capabilities")
 @nodes_option
 @no_cache_option
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The vesper.toml that grants; the nearest upwards, unless said.",
-)
+@style_option
+@config_option("with the grants")
 @click.argument("names", nargs=-1, metavar="[NODE]...")
 def capabilities_command(root: Path, no_cache: bool, style: str, config: Path | None, names: tuple[str, ...]) -> None:
-    """Show what each NODE must be granted to run, which of its steps need it, and whether it is granted here.
+    """Show needed capabilities, and whether they are granted.
 
-    Without NODE, of all of them. `pay/charge` is the step `charge` of the node that the step `pay` calls.
+    Lists the steps that need them. By default all nodes are shown. `pay/charge` is the step `charge` of the node that
+    the step `pay` calls.
     """
-    from vesper.cli.nodes.capabilities import as_json, lines, report
+    from vesper.cli.nodes.capabilities import judge_nodes, report_json, report_lines
 
-    said = report(_nodes(root, no_cache), names, config)
+    found = judge_nodes(_decode_nodes(root, no_cache), names, config)
     if style == "json":
-        _print_json(as_json(said))
+        _print_json(report_json(found))
         return
-    for line in lines(said):
+    for line in report_lines(found):
         click.echo(line)
 
 
 @command.command("lock")
 @nodes_option
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 where the file is not what it would be.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if the file is not up to date.")
 def lock_command(root: Path, check: bool) -> None:
-    """Pin the nodes that others call: their versions and their meaning, in vesper.lock."""
+    """Pin called nodes by semantic hash, in vesper.lock."""
     from vesper.compiler.callees import Collection, Neighbours
     from vesper.compiler.pipeline import compile_file
-    from vesper.repository.lock import LOCK_NAME, Pinned, lock_text
+    from vesper.repository.lock import LOCK_NAME, PinnedNode, lock_text
 
-    found: dict[str, Pinned] = {}
-    # Without the lock that is there: what is pinned now is what the nodes are now.
+    found: dict[str, PinnedNode] = {}
+    # Ignores the present lock file, because it pins the present nodes.
     collection = Collection(root, follows_lock=False)
     wrong = []
     for path in find_nodes((), root):
@@ -290,11 +285,13 @@ def lock_command(root: Path, check: bool) -> None:
         waiting = list(compiled.callees)
         while waiting:
             callee = waiting.pop()
-            found[callee.node.node_id] = Pinned(callee.node.node_id, callee.semantic_hash)
+            found[callee.node.node_id] = PinnedNode(callee.node.node_id, callee.semantic_hash)
             waiting += callee.callees
     if wrong:
-        raise click.ClickException(f"{_number(len(wrong), 'node')} with errors: {', '.join(wrong[:3])}")
-    path, text = root / LOCK_NAME, lock_text(_newest(found.values()))
+        raise click.ClickException(
+            f"{_number(len(wrong), 'node')} with errors: {', '.join(wrong[:3])}; `vesper check` shows them"
+        )
+    path, text = root / LOCK_NAME, lock_text(_newest_versions(found.values()))
     current = path.read_text(encoding="utf-8") if path.is_file() else None
     if check:
         if current != text and (found or current is not None):
@@ -302,7 +299,7 @@ def lock_command(root: Path, check: bool) -> None:
         click.echo(f"{path.as_posix()} is up to date")
         return
     if current is None and not found:
-        click.echo("no node calls another: there is nothing to pin")
+        click.echo("no node calls another: nothing to pin")
         return
     if current == text:
         click.echo(f"{path.as_posix()} is up to date, {_number(len(found), 'node')}")
@@ -311,11 +308,11 @@ def lock_command(root: Path, check: bool) -> None:
     click.echo(f"wrote {path.as_posix()}, {_number(len(found), 'node')}")
 
 
-def _newest(pinned: Iterable[Pinned]) -> list[Pinned]:
-    """Of several versions of a name the newest: that is what the name without version means."""
+def _newest_versions(pinned: Iterable[PinnedNode]) -> list[PinnedNode]:
+    """Return the newest version of each name, which the name without a version refers to."""
     from vesper.values.node_id import split_node_id
 
-    found: dict[str, tuple[int, Pinned]] = {}
+    found: dict[str, tuple[int, PinnedNode]] = {}
     for each in pinned:
         parts = split_node_id(each.node_id)
         if parts is not None and found.get(parts[0], (0, each))[0] < parts[1]:

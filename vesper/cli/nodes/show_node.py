@@ -1,4 +1,4 @@
-"""`vesper nodes show --format json`: a node in full, for programs."""
+"""`vesper nodes show --format json`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from vesper.language.ir.statements import all_statements, value_type
 from vesper.repository.describe import capabilities, dependencies, operations, record_types
 
 
-def shown_json(path: Path, compiled: Compiled) -> dict[str, Any]:
-    """What `vesper nodes show` says, as JSON values. Types are text, values are in their JSON form."""
+def show_json(path: Path, compiled: Compiled) -> dict[str, Any]:
+    """Return a node as JSON values; types are text."""
     node = compiled.node
     return {
         "id": node.node_id,
@@ -50,8 +50,8 @@ def shown_json(path: Path, compiled: Compiled) -> dict[str, Any]:
 
 
 def _input(node: Node, each: Input) -> dict[str, Any]:
-    said = [_clause(clause) for clause in node.constraints if clause.input == each.name]
-    shown: dict[str, Any] = {"name": each.name, "type": str(each.type), "constraints": said}
+    constraints = [_clause(clause) for clause in node.constraints if clause.input == each.name]
+    shown: dict[str, Any] = {"name": each.name, "type": str(each.type), "constraints": constraints}
     return shown if each.default is None else shown | {"default": json_value(each.default)}
 
 

@@ -1,4 +1,4 @@
-"""Outcomes and values as people and as tools read them."""
+"""Outcomes and values as text and as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
-from vesper.api.problems import described
+from vesper.api.problems import describe_problems
 from vesper.cli.output.value_lines import value_lines
 from vesper.compiler import Compiled
 from vesper.engines.outcome import (
@@ -36,13 +36,13 @@ def span_of(source: SourceFile, place: Place) -> Span:
 
 
 def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, object], why: Sequence[str] = ()) -> str:
-    """An outcome for a person, several lines. `why` is what the Host knows of a failed or a denied one."""
+    """Render an outcome on several lines; `why` has details of the Host about a failure or a refusal."""
     node, source = compiled.node, compiled.source
     match outcome:
         case Returned(value):
             return "\n".join(value_lines(value))
         case DeclaredError(value):
-            return "\n".join([f"error: {node.node_id} ended with an error that it declares", *value_lines(value)])
+            return "\n".join([f"error: {node.node_id} ended with a declared error", *value_lines(value)])
         case ContractBroken(phase, index, values):
             clause = dict(node.phases())[phase][index]
             footer = [f"{name} is {show(value)}" for name, value in values.items()]
@@ -50,11 +50,11 @@ def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, obj
             return render_excerpt(source, f"error: {phase} broken: `{clause.text}`", label, (), footer)
         case Failed(code, None, problems):
             lines = [f"error: {code}: the inputs do not fit {node.node_id}"]
-            return "\n".join([*lines, *(f"  {line}" for line in described(node, problems, inputs))])
+            return "\n".join([*lines, *(f"  {line}" for line in describe_problems(node, problems, inputs))])
         case Failed(code, at, _):
             assert at is not None
             place = node.expressions()[at].place
-            # A code of an effect or of a called node has no meaning but its own name.
+            # Codes of effects and of called nodes have no registered meaning.
             footer = [*([meaning] if (meaning := ERROR_MEANINGS.get(code)) else []), *map(printable, why)]
             return render_excerpt(source, f"error: {code}", Label(span_of(source, place), "fails here"), (), footer)
         case Denied(capability):
@@ -62,27 +62,27 @@ def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, obj
                 [f"error: denied: `{capability}` is not granted", *(f"  {printable(each)}" for each in why)]
             )
         case LimitHit(limit):
-            return f"error: limit hit: {limit}{_limit_told(node, limit)}"
+            return f"error: limit hit: {limit}{_limit_origin(node, limit)}"
         case EngineFault(message):
             return f"engine fault: {message}"
 
 
-def _limit_told(node: Node, limit: str) -> str:
-    """Who set a limit, and where; nothing of one that the caller has set."""
+def _limit_origin(node: Node, limit: str) -> str:
+    """Return the origin of a limit; nothing for one that the caller set."""
     policy = node.grants.policy
     match limit, policy.get("total_timeout_us"), policy.get("memory_limit_mb"):
         case "timeout_seconds", int(microseconds), _:
-            return f"; {node.node_id} may take {microseconds / 1_000_000:g} s, says its `performance`"
+            return f"; `performance` of {node.node_id} allows {microseconds / 1_000_000:g} s"
         case "memory_limit_mb", _, int(mebibytes):
-            return f"; inputs and answers of {node.node_id} may take {mebibytes} MiB, says its `performance`"
+            return f"; `performance` of {node.node_id} allows {mebibytes} MiB of inputs and answers"
         case "max_body", _, _:
-            return "; what it gives is larger than the journal takes: `max_body` under [journal]"
+            return "; its outputs exceed `max_body` under [journal]"
         case _:
             return ""
 
 
 def one_line(node: Node, outcome: Outcome) -> str:
-    """An outcome on one line, for two answers side by side."""
+    """Render an outcome on one line."""
     match outcome:
         case Returned(value) | DeclaredError(value):
             return f"{outcome.kind} " + ", ".join(f"{name}={_plain(each)}" for name, each in value.items())
@@ -100,8 +100,8 @@ def one_line(node: Node, outcome: Outcome) -> str:
             return f"engine fault: {message}"
 
 
-def _mentioned(node: Node, name: str) -> Type | None:
-    """The type of a value that a broken clause shows; an output goes before an input of the same name."""
+def _type_of_name(node: Node, name: str) -> Type | None:
+    """Return the type of a name in a broken clause; outputs take precedence over inputs."""
     types: dict[str, Type] = {}
     for listed in (node.inputs, node.constants, node.outputs):
         types |= {each.name: each.type for each in listed}
@@ -113,7 +113,7 @@ def _plain(value: object) -> str:
 
 
 def json_value(value: object, type_: Type | None = None) -> Any:
-    """A value in its JSON form; what is none (a wrong input) as text. In a json, numbers are numbers."""
+    """Return a value in its JSON form; a value without one (a wrong input) as text."""
     match type_, value:
         case _, None:
             return None
@@ -128,17 +128,17 @@ def json_value(value: object, type_: Type | None = None) -> Any:
         case _ if type_ == JSON:
             return value
         case _:
-            return _untyped(value)
+            return _untyped_json(value)
 
 
 def _json_map(entries: dict[Any, Any]) -> Any:
     """Entries whose values are in their JSON form: an object where the keys are texts, otherwise pairs."""
     if all(isinstance(key, str) for key in entries):
         return entries
-    return [[_untyped(key), found] for key, found in entries.items()]
+    return [[_untyped_json(key), found] for key, found in entries.items()]
 
 
-def _untyped(value: object) -> Any:
+def _untyped_json(value: object) -> Any:
     match value:
         case Decimal() if value.is_finite():
             return decimal_text(value)
@@ -149,17 +149,17 @@ def _untyped(value: object) -> Any:
         case None | bool() | int() | str():
             return value
         case list():
-            return [_untyped(item) for item in value]
+            return [_untyped_json(item) for item in value]
         case frozenset() | set():
-            return sorted((_untyped(item) for item in value), key=repr)
+            return sorted((_untyped_json(item) for item in value), key=repr)
         case dict():
-            return _json_map({key: _untyped(found) for key, found in value.items()})
+            return _json_map({key: _untyped_json(found) for key, found in value.items()})
         case _:
             return repr(value)
 
 
 def json_text(value: Any, indent: str = "", is_ascii: bool = True) -> str:
-    """A JSON document, two spaces a level; a decimal in it is a number with all its digits."""
+    """Return JSON text with an indent of two; a decimal is a number with all its digits."""
     inner = indent + "  "
     match value:
         case Decimal():
@@ -191,7 +191,7 @@ def outcome_json(node: Node, outcome: Outcome) -> dict[str, Any]:
                 "index": index,
                 "clause": clause.text,
                 "line": clause.holds.place.line,
-                "values": {name: json_value(each, _mentioned(node, name)) for name, each in values.items()},
+                "values": {name: json_value(each, _type_of_name(node, name)) for name, each in values.items()},
             }
         case Failed(code, at, problems):
             line = None if at is None else node.expressions()[at].place.line

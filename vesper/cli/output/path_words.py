@@ -1,4 +1,4 @@
-"""A path of a node in words: the conditions as its source spells them, what came of its requests, how it ended."""
+"""A path of a node in words: its conditions in source text, its requests and its ending."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from vesper.language.ir.nodes import Call, children
 from vesper.migration.compare.paths import PathNote
 from vesper.values.model import printable
 
-_LONGEST = 60
+_MAX_TEXT = 60
 _FAILED = re.compile(r"failed (.*) at ([0-9]+)")
 _OUTCOMES = {"true": "yes", "false": "no", "none": "no round", "one": "one round", "many": "many rounds"}
-_SPELT_AS_ITS_OPPOSITE = {"true": "false", "false": "true"}
+_OPPOSITES = {"true": "false", "false": "true"}
 
 
 def path_words(note: PathNote, compiled: Compiled | None, points: Sequence[Point]) -> list[str]:
-    """What makes the path, in order: `amount > 100: yes`, `charge: ok`, `returned`. Without the source of the node the
-    conditions are left out: their numbers say nothing to anybody."""
+    """Describe a path in order: `amount > 100: yes`, `charge: ok`, `returned`.
+
+    Without the source of the node the conditions are omitted.
+    """
     words: list[str] = []
     if compiled is not None:
         words = [point_words(each, compiled) for each in points_of(note.points, points)]
@@ -30,13 +32,12 @@ def path_words(note: PathNote, compiled: Compiled | None, points: Sequence[Point
 def point_words(point: Point, compiled: Compiled) -> str:
     if point.kind == "handler":
         return f"handler {point.expression + 1}: ran"
-    outcome = _SPELT_AS_ITS_OPPOSITE[point.outcome] if _is_requirement(compiled, point) else point.outcome
+    outcome = _OPPOSITES[point.outcome] if _is_requirement(compiled, point) else point.outcome
     return f"{_source_text(compiled, point.expression)}: {_OUTCOMES.get(outcome, outcome)}"
 
 
 def _is_requirement(compiled: Compiled, point: Point) -> bool:
-    """Whether the condition is that a requirement of a validation does *not* hold, where the source spells what must:
-    the two have one place."""
+    """Whether the condition negates a requirement of a validation, which has the same place in the source."""
     condition = compiled.node.expressions()[point.expression]
     if point.kind != "condition" or not isinstance(condition, Call) or condition.op != "boolean.not":
         return False
@@ -44,7 +45,7 @@ def _is_requirement(compiled: Compiled, point: Point) -> bool:
 
 
 def _ending_words(ending: str, compiled: Compiled | None) -> str:
-    """How it ended; the place of a failure is a line, where there is a source to have lines."""
+    """Describe the ending; with the source, the place of a failure is its line."""
     found = _FAILED.fullmatch(ending)
     if found is None or compiled is None:
         return printable(ending)
@@ -54,4 +55,4 @@ def _ending_words(ending: str, compiled: Compiled | None) -> str:
 def _source_text(compiled: Compiled, expression: int) -> str:
     span = span_of(compiled.source, compiled.node.expressions()[expression].place)
     text = printable(" ".join(compiled.source.text[span.start : span.end].split()))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"

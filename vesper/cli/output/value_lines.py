@@ -1,4 +1,4 @@
-"""Values laid out for a person: on one line where they fit, otherwise as rows, tables and lists. Nothing is cut."""
+"""Values as text: on one line if they fit, otherwise as rows, tables and lists. Complete, never cut."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from vesper.language.diagnostics.excerpt import display_width
 from vesper.values.model import printable, show
 
 WIDTH = 100
-"""Columns of text, whatever the terminal has: what is printed does not depend on where."""
+"""Columns of text, independent of the terminal."""
 
 
 def value_lines(rows: Mapping[str, object], indent: str = "  ") -> list[str]:
-    """Names and their values, aligned; what does not fit on a line stands below its name."""
+    """Align names and values; a value that does not fit on the line follows below its name."""
     width = max((display_width(name) for name in rows), default=0)
     lines = []
     for name, value in rows.items():
         text = inline(value, is_top=True)
         if is_flat(value) or len(indent) + width + 2 + display_width(text) <= WIDTH:
-            lines.append(f"{indent}{padded(name, width)}  {text}".rstrip())
+            lines.append(f"{indent}{pad(name, width)}  {text}".rstrip())
         else:
-            lines += [f"{indent}{name}", *_nested(value, indent + "  ")]
+            lines += [f"{indent}{name}", *_nested_lines(value, indent + "  ")]
     return lines
 
 
 def inline(value: object, is_top: bool = False) -> str:
-    """A value on one line, all of it; a text that stands alone has no quotes."""
+    """Render a value on one line; a text at the top level has no quotes."""
     match value:
         case str() if is_top:
             return printable(value)
         case list() | tuple():
             return f"[{', '.join(inline(item) for item in value)}]"
         case set() | frozenset():
-            return f"{{{', '.join(inline(item) for item in _ordered(value))}}}"
+            return f"{{{', '.join(inline(item) for item in _sort(value))}}}"
         case dict():
             return f"{{{', '.join(f'{_key(key)}: {inline(item)}' for key, item in value.items())}}}"
         case _:
@@ -41,20 +41,20 @@ def inline(value: object, is_top: bool = False) -> str:
 
 
 def is_flat(value: object) -> bool:
-    """True for what can be broken up no further."""
+    """Whether a value has no parts."""
     return not isinstance(value, dict | list | tuple | set | frozenset) or not value
 
 
-def padded(text: str, width: int, is_number: bool = False) -> str:
+def pad(text: str, width: int, is_number: bool = False) -> str:
     gap = " " * (width - display_width(text))
     return gap + text if is_number else text + gap
 
 
-def _nested(value: object, indent: str) -> list[str]:
+def _nested_lines(value: object, indent: str) -> list[str]:
     if isinstance(value, dict):
         return value_lines({_key(key): item for key, item in value.items()}, indent)
     assert isinstance(value, list | tuple | set | frozenset)
-    items: Sequence[object] = _ordered(value) if isinstance(value, set | frozenset) else value
+    items: Sequence[object] = _sort(value) if isinstance(value, set | frozenset) else value
     return _table(items, indent) or [line for item in items for line in _item(item, indent)]
 
 
@@ -62,12 +62,12 @@ def _item(item: object, indent: str) -> list[str]:
     text = inline(item)
     if is_flat(item) or len(indent) + 2 + display_width(text) <= WIDTH:
         return [f"{indent}- {text}"]
-    first, *rest = _nested(item, indent + "  ")
+    first, *rest = _nested_lines(item, indent + "  ")
     return [f"{indent}- {first.lstrip()}", *rest]
 
 
 def _table(items: Sequence[object], indent: str) -> list[str] | None:
-    """Records with the same flat fields as a table; None where they are none, or it would be too wide."""
+    """Render records with the same flat fields as a table; None for other values, or if it is too wide."""
     records = [item for item in items if isinstance(item, dict) and all(is_flat(each) for each in item.values())]
     if len(records) < 2 or len(records) < len(items) or any(list(each) != list(records[0]) for each in records):
         return None
@@ -79,7 +79,7 @@ def _table(items: Sequence[object], indent: str) -> list[str] | None:
         return None
     numeric = [all(_is_number(record[name]) for record in records) for name in names]
     rows = [
-        "  ".join(padded(text, width, right) for text, width, right in zip(row, widths, numeric, strict=True))
+        "  ".join(pad(text, width, right) for text, width, right in zip(row, widths, numeric, strict=True))
         for row in [titles, *cells]
     ]
     return [f"{indent}{row}".rstrip() for row in rows]
@@ -93,6 +93,6 @@ def _key(key: object) -> str:
     return printable(key) if isinstance(key, str) else show(key)
 
 
-def _ordered(members: set[object] | frozenset[object]) -> list[object]:
-    """Members of one set are of one type, and Python orders those as the language does."""
+def _sort(members: set[object] | frozenset[object]) -> list[object]:
+    """Sort the members of a set. They have one type, which Python orders as the language does."""
     return sorted(members)  # type: ignore[type-var]

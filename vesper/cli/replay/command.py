@@ -12,20 +12,20 @@ from typing import TextIO
 
 import click
 
+from vesper.cli.engine_names import EngineChoice
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
-from vesper.cli.journal.open_journal import journal_options, settings_of, style_option
+from vesper.cli.journal.open_journal import read_journal_settings
 from vesper.cli.journal.text import document
-from vesper.cli.load_node import nodes_option
-from vesper.cli.traces.open_traces import clean_trace_errors, traces_of
+from vesper.cli.options import journal_options, nodes_option, reveal_option, style_option, yes_option
+from vesper.cli.traces.open_traces import report_trace_errors, traces_of
 from vesper.cli.traces.text import show_json
 from vesper.cli.write_file import replace_text
-from vesper.engines.registry import ENGINES
 from vesper.replay.changes import NotChanged, SourceChange, read_setting, the_step
 from vesper.replay.fixing import NotApplied
 from vesper.replay.live import LiveHost
 from vesper.replay.rerun import Unrecorded
 from vesper.replay.session import Interrupted, Session, read_answers
-from vesper.replay.shell import Shell
+from vesper.replay.shell import Shell, ShellOptions
 from vesper.repository.locate import NodeNotFound, locate
 from vesper.trace.model import Trace
 from vesper.values.json_forms import forms_of_json
@@ -36,25 +36,29 @@ from vesper.values.json_mistake import JsonMistake, place_at
 @click.argument("trace")
 @journal_options
 @nodes_option
-@click.option("--engine", type=click.Choice([*ENGINES]), help="Where to replay it; as it was recorded, unless said.")
-@click.option("--from", "from_step", metavar="STEP", help="Run again from this step, and ask nothing.")
+@click.option("--engine", type=EngineChoice(), help="Engine to replay on; by default the recorded one.")
+@click.option("--from", "from_step", metavar="STEP", help="Rerun from this step, without a prompt.")
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="STEP.PARAM=VALUE",
-    help="Change it and run again: `3.timeout=60s`, `charge.response={…}`, `charge.fails=timeout`, `input.amount=5`.",
+    help="Change and rerun: `3.timeout=60s`, `charge.response={…}`, `charge.fails=timeout`, `input.amount=5`.",
 )
 @click.option(
     "--responses",
     type=click.File(encoding="utf-8"),
-    help='A JSON object: what steps are answered, {"charge": {"returns": …}} or {"fails": CODE}.',
+    help='JSON object of answers by step: {"charge": {"returns": …}} or {"fails": CODE}.',
 )
-@click.option("--live", is_flag=True, help="Perform what the trace has no answer for. Asks first; new keys.")
-@click.option("--apply", "applies", is_flag=True, help="Write what --set changed into the node, after the corpus.")
-@click.option("--save", is_flag=True, help="Keep what was run again as a trace.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--reveal", is_flag=True, help="Show what a sensitive trace holds.")
+@click.option(
+    "--live", is_flag=True, help="Perform requests without a recorded answer, with new keys, after confirmation."
+)
+@click.option(
+    "--apply", "applies", is_flag=True, help="Write the changes of --set to the node, after its cases and traces pass."
+)
+@click.option("--save", is_flag=True, help="Keep the rerun as a trace.")
+@yes_option
+@reveal_option
 @style_option
 def command(
     trace: str,
@@ -72,42 +76,42 @@ def command(
     reveal: bool,
     style: str,
 ) -> None:
-    """Replay an execution from its trace; look into it, change it, run on from any step, and make a fix of it.
+    """Replay an execution from its trace, inspect and change it, rerun it from any step, and derive a fix.
 
-    Nothing is performed: the node is told what it was told then, and a request that was not recorded is an error. Then
-    commands are read (`help` lists them), from a terminal or from any other standard input, until it ends. With --from
-    or --set it is run again as they say, and nothing is read.
+    No effect is performed: requests get the recorded answers, and an unrecorded request is an error. After the replay
+    the command reads commands from standard input until it ends (`help` lists them). With --from or --set it reruns the
+    execution once and reads no commands.
 
-    Exit codes: 0 it replayed as recorded (or what was run again returned), 1 what was run again did not return, or
-    something is wrong, 2 usage, 3 it did not replay as recorded.
+    Exit codes: 0 the replay matched the record (or the rerun returned), 1 the rerun did not return, or an error, 2
+    usage, 3 the replay did not match the record.
     """
     is_batch = from_step is not None or bool(settings)
     if (applies or save) and not is_batch:
-        raise click.UsageError("--apply and --save go with --set or --from; at the prompt, type `apply` or `save`")
+        raise click.UsageError("--apply and --save require --set or --from; at the prompt, type `apply` or `save`")
     if style == "json" and not is_batch and live:
-        raise click.UsageError("--live goes with --set or --from where JSON is printed")
+        raise click.UsageError("--live with --format json requires --set or --from")
     if live and style == "json" and not yes:
-        raise click.UsageError("--live asks first, and JSON leaves no room for it: add --yes")
+        raise click.UsageError("--live asks for confirmation, which --format json cannot: add --yes")
     if applies and style == "json" and not yes:
-        raise click.UsageError("--apply asks first, and JSON leaves no room for it: add --yes")
-    with _clean_errors(), traces_of(configured := settings_of(config, dsn)) as traces:
+        raise click.UsageError("--apply asks for confirmation, which --format json cannot: add --yes")
+    with _report_errors(), traces_of(configured := read_journal_settings(config, dsn)) as traces:
         found = traces.find(trace)
         session = Session.open(found, engine, traces=traces)
         if responses is not None:
-            session.answers = read_answers(session.compiled, _responses(responses), _json_text)
+            session.answers = read_answers(session.compiled, _read_responses(responses), _json_text)
         if live:
             session.open_host = lambda: LiveHost(configured)
 
         def node_file() -> Path:
-            return _node_file(found, root)
+            return _find_node_file(found, root)
 
         shell = Shell(
-            session, _read, click.echo if style == "text" else _nothing, node_file, replace_text,
-            reveals=reveal, is_live=live, asks_first=not yes,
+            session, _read, click.echo if style == "text" else _ignore, node_file, replace_text,
+            ShellOptions(reveals=reveal, is_live=live, asks_first=not yes),
         )  # fmt: skip
         shell.opening()
         if is_batch:
-            code = _batch(session, shell, from_step, settings, applies=applies, saves=save, yes=yes)
+            code = _rerun(session, shell, from_step, settings, applies=applies, saves=save, yes=yes)
         else:
             code = FINE if session.replayed.difference is None else OUR_BUG
             if style == "text":
@@ -117,7 +121,7 @@ def command(
     sys.exit(code)
 
 
-def _batch(
+def _rerun(
     session: Session,
     shell: Shell,
     from_step: str | None,
@@ -127,7 +131,7 @@ def _batch(
     saves: bool,
     yes: bool,
 ) -> int:
-    """`--from` and `--set`: runs it again once, and says what came of it."""
+    """Rerun once as `--from` and `--set` say, print the result, and return the exit code."""
     steps = []
     for text in settings:
         change, step = read_setting(session.trace, session.compiled, text)
@@ -137,8 +141,8 @@ def _batch(
     if start is None and steps and all(each is not None for each in steps):
         start = min((each for each in steps if each is not None), key=lambda each: each.number)
     if applies and not any(isinstance(each, SourceChange) for each in session.changes):
-        # Said before it is run: with --live that would be for real, and for nothing.
-        raise NotApplied("nothing in the node's text is changed: --apply goes with a parameter, `--set 3.timeout=60s`")
+        # Checked before the rerun, which performs effects with --live.
+        raise NotApplied("the text of the node does not change: --apply requires a parameter, `--set 3.timeout=60s`")
     if not shell.rerun(start, session.engine):
         return WRONG_INPUT
     if saves:
@@ -170,22 +174,22 @@ def _json(session: Session, shell: Shell, reveal: bool) -> dict[str, object]:
 
 
 @contextlib.contextmanager
-def _clean_errors() -> Iterator[None]:
+def _report_errors() -> Iterator[None]:
     try:
-        with clean_trace_errors():
+        with report_trace_errors():
             yield
     except (NotChanged, NotApplied, Unrecorded, Interrupted) as problem:
         raise click.ClickException(str(problem)) from None
 
 
 def _read(prompt: str) -> str | None:
-    """A line of standard input; one that no terminal echoes is printed, so that a transcript has it."""
-    if sys.stdin is None:  # cron and services have none
+    """Read a line of standard input; print it where no terminal echoes it, for a complete transcript."""
+    if sys.stdin is None:  # cron and services have no standard input
         click.echo(prompt.rstrip())
         return None
     if sys.stdin.isatty():
         with contextlib.suppress(ImportError):
-            import readline  # noqa: F401  # lines can be edited, and come again
+            import readline  # noqa: F401  # line editing and history
         try:
             return input(prompt)
         except EOFError:
@@ -202,34 +206,34 @@ def _read(prompt: str) -> str | None:
     return line.rstrip("\r\n")
 
 
-def _node_file(trace: Trace, root: Path) -> Path:
-    """Where the node of a trace stands: where it stood, or where its id is found now."""
-    stood = Path(trace.definition.path)
-    if stood.is_file():
-        return stood
+def _find_node_file(trace: Trace, root: Path) -> Path:
+    """Return the file of the node: its recorded path, or the file with its id now."""
+    recorded = Path(trace.definition.path)
+    if recorded.is_file():
+        return recorded
     try:
         return locate(trace.node_id, root)
     except NodeNotFound:
-        return stood
+        return recorded
 
 
-def _responses(file: TextIO) -> dict[str, object]:
+def _read_responses(file: TextIO) -> dict[str, object]:
     try:
         text = file.read()
     except UnicodeDecodeError:
-        raise click.UsageError(f"--responses {file.name}: JSON text is written in UTF-8, and this is none") from None
+        raise click.UsageError(f"--responses {file.name}: the file is not UTF-8 text") from None
     try:
         found = forms_of_json(text)
     except JsonMistake as mistake:
         place = place_at(text, mistake.offset)
         raise click.UsageError(f"--responses {file.name}:{place.line}:{place.column}: {mistake.what}") from None
     if not isinstance(found, dict):
-        raise click.UsageError(f"--responses {file.name}: a JSON object is expected: step to answer")
+        raise click.UsageError(f"--responses {file.name}: expected a JSON object of answers by step")
     return found
 
 
 def _json_text(value: object) -> str:
-    """A value of a JSON file as JSON again; numbers keep their places."""
+    """Return JSON text of a value; decimals keep their digits."""
     match value:
         case Decimal():
             return str(value)
@@ -241,5 +245,5 @@ def _json_text(value: object) -> str:
             return json.dumps(value)
 
 
-def _nothing(_: str) -> None:
-    """Where JSON is printed, nothing else is."""
+def _ignore(_: str) -> None:
+    """Discard text beside JSON output."""

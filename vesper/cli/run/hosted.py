@@ -1,18 +1,25 @@
-"""`vesper run` of a node with effects: its Host performs them, once."""
+"""`vesper run` of a node with effects. The Host performs them once, also with two engines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 import click
 
-from vesper.cli.journal.open_journal import clean_errors, settings_of
+from vesper.cli.engine_names import engine_label
+from vesper.cli.exits import OUR_BUG, WRONG_INPUT
+from vesper.cli.journal.open_journal import read_journal_settings, report_journal_errors
+from vesper.cli.load_node import load_programs
+from vesper.cli.output.outcomes import json_text
+from vesper.cli.run.options import RunRequest
+from vesper.cli.run.output import exit_code, outcome_text, outcomes_document
 from vesper.compiler import Compiled
 from vesper.effects.settings import ConfigError
 from vesper.engines.engine import Limits, Program
-from vesper.engines.outcome import Denied, Failed, Outcome
+from vesper.engines.outcome import Denied, Failed, Outcome, Returned
 from vesper.host.host import Host, Prepared
 from vesper.host.plans import MachineConflict
 from vesper.host.running import InDoubt, Running
@@ -22,34 +29,81 @@ from vesper.migration.shadow.journal_replay import ReplayResult, follow
 from vesper.testing.recorder import NotRecorded, Recorder
 
 
-class Hosted:
-    """One run for the command line: what it came to, under which name, and whether the second engine agrees."""
+@dataclass(frozen=True, slots=True)
+class HostedRun:
+    """A finished run on a Host, with the comparison of the other engines."""
 
-    def __init__(
-        self,
-        outcome: Outcome,
-        execution: str,
-        followed: Mapping[str, ReplayResult],
-        not_recorded: str | None = None,
-        is_known: bool = True,
-        why: tuple[str, ...] = (),
-    ) -> None:
-        self.outcome = outcome
-        self.execution = execution
-        self.trace_id = execution if is_known else None
-        """A journalled execution is its own trace; None where it never began."""
-        self.followed = followed
-        self.not_recorded = not_recorded
-        """Why no case was written, where one was asked for."""
-        self.why = why
-        """What an outcome does not say of itself: what the other side said of a request that failed, and all that is
-        not granted, with the reasons."""
+    outcome: Outcome
+    execution: str
+    followed: Mapping[str, ReplayResult]
+    not_recorded: str | None
+    """Why `--record` wrote no case, if so."""
+    trace_id: str | None
+    """A journalled execution is its own trace; None where the node never began."""
+    why: tuple[str, ...]
+    """Details that the outcome lacks: the message of a failed request, or the reasons of missing grants."""
+
+    @property
+    def difference(self) -> str | None:
+        return next((each.difference for each in self.followed.values() if each.difference), None)
+
+
+def run_with_effects(request: RunRequest) -> int:
+    """Run the node on its Host, print the outcome, and return the exit code."""
+    options = request.options
+    programs = load_programs(request.compiled, options.engines)
+    ran = run_hosted(
+        request.compiled, programs, request.inputs, request.now, options.limits, options.config, options.record
+    )
+    leader = options.engines[0]
+    if options.style == "json":
+        _print_json(request, ran, leader)
+    else:
+        _print_text(request, ran, leader)
+    if options.record is not None and ran.not_recorded is not None:
+        click.echo(f"error: not recorded: {ran.not_recorded}", err=True)
+    elif options.record is not None and options.style == "text":
+        click.echo(f"recorded in {options.record}", err=not isinstance(ran.outcome, Returned))
+    if ran.difference:
+        return OUR_BUG
+    return WRONG_INPUT if ran.not_recorded is not None else exit_code({leader: ran.outcome})
+
+
+def _print_json(request: RunRequest, ran: HostedRun, leader: str) -> None:
+    document = outcomes_document(request.compiled, {leader: ran.outcome}, ran.why)
+    document["execution"] = ran.execution
+    if request.options.is_traced:
+        document["trace_id"] = ran.trace_id
+    if ran.followed:
+        document["agree"] = ran.difference is None
+    if request.options.record is not None:
+        document["recorded"] = ran.not_recorded is None
+    click.echo(json_text(document))
+
+
+def _print_text(request: RunRequest, ran: HostedRun, leader: str) -> None:
+    is_error = not isinstance(ran.outcome, Returned)
+    text = outcome_text(request.compiled, ran.outcome, request.inputs, request.options.limits, ran.why)
+    click.echo(text, err=is_error)
+    click.echo(f"\nexecution {ran.execution}", err=is_error)
+    if ran.trace_id is not None and not isinstance(ran.outcome, Returned | Denied):
+        click.echo(f"`vesper journal show {ran.execution[:18]}` shows its requests and their answers", err=True)
+    if request.options.is_traced and ran.trace_id is not None:
+        click.echo(f"trace {ran.trace_id}")
+    elif request.options.is_traced:
+        click.echo("the node never began, so there is no trace", err=True)
+    for name, followed in ran.followed.items():
+        label = engine_label(name)
+        if followed.difference is None:
+            click.echo(f"{label} agrees with {engine_label(leader)}, on the records")
+        else:
+            click.echo(f"THE ENGINES DISAGREE: {label}: {followed.difference}")
 
 
 def host_or_exit(config: Path | None) -> Host:
-    """The Host of the file that was named, or of the nearest one."""
-    settings = settings_of(config, None)
-    with clean_errors():
+    """Open the Host of the settings; a problem with them ends the command."""
+    settings = read_journal_settings(config, None)
+    with report_journal_errors():
         return Host(settings)
 
 
@@ -61,9 +115,11 @@ def run_hosted(
     limits: Limits,
     config: Path | None,
     record: Path | None = None,
-) -> Hosted:
-    """Runs it on the first engine. A second one is fed the records of the first, and performs nothing. `record` is the
-    file that the run is written into as a case."""
+) -> HostedRun:
+    """Run the node on the first engine; the others receive its records and perform nothing.
+
+    `record` is the file for the run as a test case.
+    """
     leader, *followers = programs
     not_recorded = None
     begun: list[Running] = []
@@ -71,7 +127,7 @@ def run_hosted(
         try:
             host = real if record is None else Recorder(real, record)
             prepared = host.prepare(compiled, programs[leader], leader)
-            if not prepared.refused:  # otherwise it does nothing anyway
+            if not prepared.refused:  # a refused run performs nothing
                 real.check_equipped(compiled.node, prepared.plans)
             try:
                 ran = host.run(prepared, inputs, now, limits, begun.append)
@@ -85,35 +141,35 @@ def run_hosted(
             if followers and is_known:
                 entries = [each.entry for each in stored]
                 followed = {name: follow(programs[name], entries, limits) for name in followers}
-            why = tuple(_why(ran.outcome, prepared, stored, real))
+            why = tuple(_explain(ran.outcome, prepared, stored, real))
         except InDoubt as doubt:
             raise click.ClickException(f"{doubt}; `vesper journal list --status in_doubt` lists such runs") from None
         except (JournalError, ConfigError, NotRecorded, MachineConflict) as problem:
-            # The Host notes what is to be known of a run that has begun.
+            # The Host adds notes about a run that has begun.
             raise click.ClickException("\n".join([str(problem), *getattr(problem, "__notes__", ())])) from None
         except KeyboardInterrupt:
-            raise click.ClickException(_interrupted(begun)) from None
-    return Hosted(ran.outcome, ran.execution, followed, not_recorded, is_known, why)
+            raise click.ClickException(_interruption_text(begun)) from None
+    return HostedRun(ran.outcome, ran.execution, followed, not_recorded, ran.execution if is_known else None, why)
 
 
-def _interrupted(begun: Sequence[Running]) -> str:
-    """What is left of a run that somebody stopped. Before its first commit nothing was changed, and nobody knows it."""
+def _interruption_text(begun: Sequence[Running]) -> str:
+    """Describe the state of an interrupted run. Before its first commit nothing was changed or journalled."""
     left = next((each.execution for each in begun if each.has_committed), None)
     if left is None:
         return "interrupted before anything was changed"
     return (
-        f"interrupted: execution {left} has begun, and may have changed something. Do not begin it anew: "
-        f"`vesper journal recover` finishes it, `vesper journal show {left[:18]}` shows how far it is"
+        f"interrupted: execution {left} has begun and may have performed effects. Do not start it again: "
+        f"`vesper journal recover` finishes it, `vesper journal show {left[:18]}` shows its progress"
     )
 
 
-def _why(outcome: Outcome, prepared: Prepared, stored: Sequence[Stored], host: Host) -> Iterator[str]:
-    """Engines know the code of a failure and the first capability that is missing; the Host knows more."""
+def _explain(outcome: Outcome, prepared: Prepared, stored: Sequence[Stored], host: Host) -> Iterator[str]:
+    """Yield details that engines do not have: the message of a failed request, the reasons of each refusal."""
     match outcome:
         case Failed(code, at, _) if at is not None:
             failed = (each.entry.body for each in reversed(stored) if each.entry.kind is Kind.FAILED)
             last = next(failed, None)
-            # A failure of the node's own may come after one that it dealt with.
+            # The node may fail on its own after it handled a failed request.
             if last is not None and last.get("code") == code and last.get("message"):
                 yield str(last["message"])
         case Denied():

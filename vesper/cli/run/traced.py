@@ -1,4 +1,4 @@
-"""`vesper run --trace` of a node without effects: it is run traced on each engine, and the trace is kept."""
+"""`vesper run --trace` of a node without effects: runs it on each engine and keeps one trace."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from vesper.cli.journal.open_journal import settings_of
-from vesper.cli.traces.open_traces import clean_trace_errors
+from vesper.cli.journal.open_journal import read_journal_settings
+from vesper.cli.traces.open_traces import report_trace_errors
 from vesper.compiler import Compiled
 from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import Outcome
@@ -28,18 +28,18 @@ def run_traced(
     limits: Limits,
     config: Path | None,
 ) -> tuple[dict[str, Outcome], str]:
-    """The outcome on each engine, and the id of the one trace of them; where they part, the trace says so."""
+    """Return the outcome on each engine and the id of their trace, which records where the engines differ."""
     name = trace_id(time.time_ns())
-    with clean_trace_errors():
-        # Before anything runs: a trace that cannot be kept would be found out too late.
-        settings = settings_of(config, None)
+    with report_trace_errors():
+        # The store opens before the run, so that a run whose trace cannot be kept does not start.
+        settings = read_journal_settings(config, None)
         store = TraceStore(settings.tracing(), Performers(replace(settings, modules=()), {}).key_ring())
         traces = {
             engine: traced_run(compiled, program, engine, name, inputs, now, limits=limits)
             for engine, program in programs.items()
         }
         leader, *followers = traces.values()
-        where = next((told for each in followers if (told := parted(leader, each))), None)
-        store.add(replace(leader, engines=tuple(traces), divergence=where))
+        divergence = next((found for each in followers if (found := parted(leader, each))), None)
+        store.add(replace(leader, engines=tuple(traces), divergence=divergence))
     outcomes = {engine: each.outcome for engine, each in traces.items()}
     return {engine: outcome for engine, outcome in outcomes.items() if outcome is not None}, name

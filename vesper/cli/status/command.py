@@ -1,4 +1,4 @@
-"""`vesper status`: in which mode each node is, what it lacks until the next one, and who answers the traffic."""
+"""`vesper status`: modes, evidence and traffic of nodes, and what they still need for promotion."""
 
 from __future__ import annotations
 
@@ -12,22 +12,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vesper.cli.journal.open_journal import style_option
 from vesper.cli.journal.text import document
-from vesper.cli.load_node import nodes_option
 from vesper.cli.migrate.open_store import (
     NOTHING_YET,
-    Opened,
-    epoch_option,
-    found_and_untold,
+    OpenStore,
+    find_key,
+    find_keys,
+    find_unreported,
     missing_file,
     now_us,
+    open_configured_store,
     store_dsn,
-    store_options,
-    the_key,
-    the_keys,
-    the_store,
 )
+from vesper.cli.options import epoch_option, nodes_option, store_options, style_option
 from vesper.cli.status.text import Detail, detail_json, detail_lines, head_lines, overview_json, overview_lines
 from vesper.config.migration import MigrationSettings, Tolerance
 from vesper.migration.stores.overview import Overview, open_divergences, read_node, read_overview, read_paths
@@ -38,9 +35,9 @@ if TYPE_CHECKING:
     from vesper.compiler import Compiled
     from vesper.engines.path import Point
 
-_WIDTH = 120
-"""Columns where nobody says how many there are: in a file, a log, a pipe."""
-_SECONDS = 1.0
+_DEFAULT_COLUMNS = 120
+"""Columns without a terminal: in a file, a log, a pipe."""
+_REFRESH_SECONDS = 1.0
 _CLEAR = "\x1b[H\x1b[2J"
 
 
@@ -48,9 +45,9 @@ _CLEAR = "\x1b[H\x1b[2J"
 @click.argument("node", required=False)
 @store_options
 @epoch_option
-@click.option("--all-epochs", is_flag=True, help="Every epoch of each node, or of NODE, not only the one in use.")
+@click.option("--all-epochs", is_flag=True, help="Show every epoch, not only the one in use.")
 @nodes_option
-@click.option("--watch", is_flag=True, help="Paint it again every second, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Refresh every second, until Ctrl-C.")
 @style_option
 def command(
     node: str | None,
@@ -62,25 +59,25 @@ def command(
     watch: bool,
     style: str,
 ) -> None:
-    """Say in which mode every node is, and what it lacks until the next one; of one NODE, say everything.
+    """Show the mode of every node and what it still needs for promotion; with NODE, all its details.
 
-    Confidence is the lower bound of the share of runs that agree, n the number of distinct runs that do.
-    See docs/how-to/move-a-node-over.md.
+    Confidence is the lower bound of the share of runs that agree; n is the number of distinct agreeing runs. See
+    docs/how-to/roll-out-a-node.md.
     """
     if watch and style == "json":
-        raise click.UsageError("--watch paints for people: leave it away, or --format json")
+        raise click.UsageError("--watch cannot be combined with --format json")
     if watch and not sys.stdout.isatty():
-        raise click.UsageError("--watch paints on a terminal, and this is none; without it, it is printed once")
+        raise click.UsageError("--watch needs a terminal: omit it to print once")
     if epoch is not None and node is None:
-        raise click.UsageError("--epoch is of one node: name the NODE")
+        raise click.UsageError("--epoch selects an epoch of one node: name the NODE")
     if epoch is not None and all_epochs:
-        raise click.UsageError("--epoch is one of them, and --all-epochs shows all: leave one of the two away")
+        raise click.UsageError("--epoch and --all-epochs exclude each other: omit one")
 
     def paint() -> str:
-        return _painted(node, config, dsn, epoch, all_epochs, root, style)
+        return _render(node, config, dsn, epoch, all_epochs, root, style)
 
     if watch:
-        _watch(paint, lambda: time.sleep(_SECONDS))
+        _watch(paint, lambda: time.sleep(_REFRESH_SECONDS))
         return
     where, migration = store_dsn(config, dsn)
     absent = missing_file(where)
@@ -96,7 +93,7 @@ def command(
 
 
 def _watch(paint: Callable[[], str], wait: Callable[[], None]) -> None:
-    """Paints until somebody interrupts it. A store that is away for a while is said, and looked for again."""
+    """Refresh until Ctrl-C. An unreachable store is reported and polled again."""
     try:
         while True:
             try:
@@ -109,36 +106,35 @@ def _watch(paint: Callable[[], str], wait: Callable[[], None]) -> None:
         click.echo()
 
 
-def _painted(
+def _render(
     node: str | None, config: Path | None, dsn: str | None, epoch: str | None, all_epochs: bool, root: Path, style: str
 ) -> str:
-    width = shutil.get_terminal_size((_WIDTH, 0)).columns
-    with the_store(config, dsn) as opened:
-        waiting = [*found_and_untold(config, dsn), *_bad_tolerances(opened.migration, root)]
+    width = shutil.get_terminal_size((_DEFAULT_COLUMNS, 0)).columns
+    with open_configured_store(config, dsn) as opened:
+        notices = [*find_unreported(config, dsn), *_bad_tolerances(opened.migration, root)]
         if node is not None and not all_epochs:
-            key = the_key(opened, node, epoch)
+            key = find_key(opened, node, epoch)
             overview = read_overview(opened.store, opened.settings, node=key.node)
-            overview = replace(overview, warnings=(*overview.warnings, *waiting))
-            detail = _detail(opened, key, root)
+            overview = replace(overview, warnings=(*overview.warnings, *notices))
+            detail = _read_detail(opened, key, root)
             if style == "json":
                 return document(detail_json(overview, detail, now_us()))
             return "\n".join(detail_lines(overview, detail, now_us(), width))
-        wanted = None if node is None else the_keys(opened.store, node)[0].node
+        wanted = None if node is None else find_keys(opened.store, node)[0].node
         overview = read_overview(opened.store, opened.settings, all_epochs, wanted)
-        overview = replace(overview, warnings=(*overview.warnings, *waiting))
+        overview = replace(overview, warnings=(*overview.warnings, *notices))
         if overview.nodes and node is None:
             overview = replace(overview, warnings=(*overview.warnings, *opened.unknown_names()))
         highest = {each.key.node: opened.highest(each.key.node) for each in overview.nodes}
         if style == "json":
             return document(overview_json(overview, highest, now_us()))
         if not overview.nodes:
-            return _empty(overview, width)
+            return _empty_text(overview, width)
         return "\n".join(overview_lines(overview, highest, now_us(), width))
 
 
 def _bad_tolerances(migration: MigrationSettings, root: Path) -> list[str]:
-    """What is said of tolerances that mean nothing for their node: it cannot be loaded with them. Nodes that are not
-    found here, or have errors, are left alone."""
+    """Return problems of tolerances that do not fit their node. Skips nodes that are missing here or have errors."""
     names = [name for name, each in migration.nodes.items() if each.tolerances]
     if not names:
         return []
@@ -159,11 +155,11 @@ def _bad_tolerances(migration: MigrationSettings, root: Path) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _empty(overview: Overview, width: int) -> str:
+def _empty_text(overview: Overview, width: int) -> str:
     return "\n".join([*head_lines(overview, now_us(), width), NOTHING_YET.format("the store is empty")])
 
 
-def _detail(opened: Opened, key: NodeKey, root: Path) -> Detail:
+def _read_detail(opened: OpenStore, key: NodeKey, root: Path) -> Detail:
     node = read_node(opened.store, key, opened.settings)
     if node.state is None:
         raise click.ClickException(f"{printable(key.node)}: {printable(node.problem or '')}")
@@ -173,7 +169,7 @@ def _detail(opened: Opened, key: NodeKey, root: Path) -> Detail:
     if paths:
         from vesper.cli.output.path_words import path_words
 
-        compiled, points, why_not = _source(key, root, opened.migration.of(key.node).tolerances)
+        compiled, points, why_not = _read_source(key, root, opened.migration.of(key.node).tolerances)
         words = {each.name: path_words(each.note, compiled, points) for each in paths if each.note is not None}
     return Detail(
         node,
@@ -187,11 +183,13 @@ def _detail(opened: Opened, key: NodeKey, root: Path) -> Detail:
     )
 
 
-def _source(
+def _read_source(
     key: NodeKey, root: Path, tolerances: Sequence[Tolerance]
 ) -> tuple[Compiled | None, Sequence[Point], str | None]:
-    """The node as its source has it, and its points; without them, why conditions are not in words. Points are
-    numbered by the epoch: another source would put the wrong words to them."""
+    """Return the node and its points, or why conditions have no source text.
+
+    Points are numbered by epoch, so the source of another epoch does not fit.
+    """
     from vesper.compiler import compile_file
     from vesper.engines.direct_engine import DirectProgram
     from vesper.engines.engine import EngineUnavailable
@@ -207,8 +205,8 @@ def _source(
         if compiled is None:
             return None, (), f"conditions are not shown: {path.as_posix()} has errors"
         if epoch_of(compiled, Comparator(compiled, tolerances).version) != key.epoch:
-            differs = "its text, its tolerances, the engine that is installed here, or a function that leads"
-            return None, (), f"conditions are not shown: {path.as_posix()} is of another epoch than this ({differs})"
+            differs = "its text, its tolerances, the installed engine, or a leading function differs"
+            return None, (), f"conditions are not shown: {path.as_posix()} is of another epoch ({differs})"
         program = ENGINES["interp"].load(compiled)
     except (NodeNotFound, EngineUnavailable, BadTolerance) as problem:
         return None, (), f"conditions are not shown: {problem}"

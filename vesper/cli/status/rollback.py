@@ -1,4 +1,4 @@
-"""What `vesper status NODE` says of the way back to Python."""
+"""The cost of a rollback to Python in `vesper status NODE`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from vesper.migration.stores.rollback import Rollback
 def rollback_text(back: Rollback) -> str:
     answered = f"{number(back.requests, 'request')} that the direct engine answered in the busiest hour"
     if back.python_ns is None or back.processors is None:
-        return f"{answered}; how long Python takes for them is not known, as too few were timed lately"
-    return f"Python takes {back.processors:.2g} processors for the {answered}, {_each(back.python_ns)} each"
+        return f"{answered}; the time of Python is unknown, because too few calls were timed recently"
+    return f"Python takes {back.processors:.2g} processors for the {answered}, {_time_text(back.python_ns)} each"
 
 
-def _each(ns: float) -> str:
+def _time_text(ns: float) -> str:
     if ns < 1_000:
         return f"{ns:.0f} ns"
     return f"{ns / 1_000:.3g} µs" if ns < 1_000_000 else took_text(round(ns / 1_000))

@@ -1,4 +1,4 @@
-"""What `vesper status` prints, for people and for programs."""
+"""Text and JSON of `vesper status`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from vesper.cli.journal.text import moment_json, number, time_text, took_text
 from vesper.cli.migrate.open_store import short_epoch
-from vesper.cli.output.value_lines import padded
+from vesper.cli.output.value_lines import pad
 from vesper.cli.status.rollback import rollback_json, rollback_text
 from vesper.language.diagnostics.excerpt import display_width
 from vesper.migration.compare.divergence import Divergence
@@ -34,26 +34,26 @@ from vesper.migration.stores.rollback import rollback_of
 from vesper.migration.stores.store import Line
 from vesper.values.model import printable
 
-_LEAST = 30
-"""Columns that the last cell of a table needs; where there are fewer, each node has lines of its own."""
-_LAST_CHANGES = 5
-_MOST_PATHS = 20
-_MOST_DIVERGENCES = 10
-_HEADING = ("node", "mode", "confidence", "n", "open", "held", "until the next mode")
+_MIN_LAST_COLUMN = 30
+"""Columns that the last cell needs; with fewer, each node is a block of lines."""
+_MAX_CHANGES = 5
+_MAX_PATHS = 20
+_MAX_DIVERGENCES = 10
+_HEADING = ("node", "mode", "confidence", "n", "open", "held", "needed for promotion")
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """All that is shown of one node."""
+    """Details of one node."""
 
     node: NodeOverview
     state: NodeState
     highest: Mode | None
     paths: Sequence[PathOverview]
     path_words: Mapping[str, Sequence[str]]
-    """What is known of each path, by its name."""
+    """Descriptions of the paths, by name."""
     source_note: str | None
-    """Why paths have no conditions in words, if so."""
+    """Why paths have no conditions, if so."""
     divergences: Sequence[Divergence]
     history: Sequence[Line]
 
@@ -63,16 +63,16 @@ class Detail:
 
 def overview_lines(overview: Overview, highest: Mapping[str, Mode | None], now_us: int, width: int) -> list[str]:
     table, below = _table(overview, highest, now_us, width), _totals(overview, highest, now_us)
-    return [*head_lines(overview, now_us, width), "", *table, "", *_wrapped(below, width)]
+    return [*head_lines(overview, now_us, width), "", *table, "", *_wrap(below, width)]
 
 
-def _wrapped(lines: Sequence[str], width: int) -> list[str]:
+def _wrap(lines: Sequence[str], width: int) -> list[str]:
     return [part for line in lines for part in textwrap.wrap(line, max(30, width), subsequent_indent="  ")]
 
 
 def head_lines(overview: Overview, now_us: int, width: int) -> list[str]:
-    """Which store it is, and what is wrong with all of it."""
-    return _wrapped(_store_lines(overview, now_us), width)
+    """Describe the store, with warnings that concern all nodes."""
+    return _wrap(_store_lines(overview, now_us), width)
 
 
 def _store_lines(overview: Overview, now_us: int) -> list[str]:
@@ -82,10 +82,10 @@ def _store_lines(overview: Overview, now_us: int) -> list[str]:
     switch = overview.killed
     if switch is not None:
         lines.append(
-            f"STOPPED: every node runs on Python alone, since {time_text(switch.at_us)}, by {printable(switch.who)}: "
+            f"STOPPED: every node runs on Python only, since {time_text(switch.at_us)}, by {printable(switch.who)}: "
             f"{printable(switch.why)}"
         )
-        lines.append("  `vesper migrate resume --all --why TEXT` lets them go on in the modes below")
+        lines.append("  `vesper migrate resume --all --why TEXT` returns them to the modes below")
     return lines
 
 
@@ -98,11 +98,11 @@ def _table(overview: Overview, highest: Mapping[str, Mode | None], now_us: int, 
     columns: list[Sequence[str]] = [_HEADING, *rows]
     widths = [max(display_width(row[at]) for row in columns) for at in range(len(_HEADING))]
     left = sum(widths[:-1]) + 2 * (len(_HEADING) - 1)
-    if width - left < min(_LEAST, widths[-1]):
+    if width - left < min(_MIN_LAST_COLUMN, widths[-1]):
         return [line for row in rows for line in _block(row, width)]
     lines = []
     for cells in columns:
-        shown = [padded(cell, widths[at], is_number=at in (3, 4)) for at, cell in enumerate(cells[:-1])]
+        shown = [pad(cell, widths[at], is_number=at in (3, 4)) for at, cell in enumerate(cells[:-1])]
         parts = textwrap.wrap(cells[-1], width - left) or [""]
         lines.append("  ".join([*shown, parts[0]]).rstrip())
         lines += [" " * left + part for part in parts[1:]]
@@ -119,17 +119,17 @@ def _row(each: NodeOverview, highest: Mode | None, now_us: int) -> list[str]:
         confidence_text(state),
         f"{state.clean:,}",
         f"{len(state.open):,}",
-        _held(state, highest, now_us),
-        "; ".join(lacking(state, highest)) or _nothing_missing(state),
+        _holds(state, highest, now_us),
+        "; ".join(lacking(state, highest)) or _promotion_text(state),
     ]
 
 
-def _nothing_missing(state: NodeState) -> str:
-    return "it is in the highest mode" if state.mode is LADDER[-1] else "nothing: it rises with the next request"
+def _promotion_text(state: NodeState) -> str:
+    return "nothing: highest mode" if state.mode is LADDER[-1] else "nothing: promoted with the next request"
 
 
 def _block(row: Sequence[str], width: int) -> list[str]:
-    """A node on lines of its own, for a narrow terminal."""
+    """Render a node as a block of lines, for a narrow terminal."""
     facts = [f"{name} {text}" for name, text in zip(_HEADING[2:6], row[2:6], strict=True) if text]
     lines = [f"{row[0]}  {row[1]}"]
     for text in ("  ".join(facts), row[6]):
@@ -137,19 +137,19 @@ def _block(row: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-def _held(state: NodeState, highest: Mode | None, now_us: int) -> str:
-    """Latches, the pin and the configuration, in short."""
+def _holds(state: NodeState, highest: Mode | None, now_us: int) -> str:
+    """Summarise latches, the pin and `max_mode`."""
     found = [f"latched: {each.reason.value}" for each in state.latches]
     if running_mode(state, highest) is not state.mode:
         found.append("max_mode")
     if state.pin is not None:
         left = state.pin.until_us - now_us
-        found.append(f"pinned for {took_text(left)}" if left > 0 else "its pin is over")
+        found.append(f"pinned for {took_text(left)}" if left > 0 else "pin expired")
     return ", ".join(found)
 
 
 def confidence_text(state: NodeState) -> str:
-    """The lower bound, never rounded up: what is shown as 0.99990 has reached it."""
+    """Format the lower bound, rounded down: 0.99990 is shown only once it is reached."""
     if state.is_complete:
         return "complete"
     return _digits(lower_bound(state.clean + state.divergences, state.divergences))
@@ -162,13 +162,13 @@ def _digits(bound: float) -> str:
 def _totals(overview: Overview, highest: Mapping[str, Mode | None], now_us: int) -> list[str]:
     found = fleet(overview, highest, now_us)
     listed = [f"{found.nodes[mode]:,} {mode.value}" for mode in LADDER if found.nodes[mode]]
-    listed += [f"{found.unreadable:,} that cannot be read"] if found.unreadable else []
+    listed += [f"{found.unreadable:,} unreadable"] if found.unreadable else []
     nodes = {each.key.node for each in overview.nodes}
     epochs = f" in {len(overview.nodes):,} epochs" if len(overview.nodes) > len(nodes) else ""
     lines = [f"{number(len(nodes), 'node')}{epochs}: {', '.join(listed)}"]
     lines.append(f"traffic of the last {DAY_HOURS} hours: {_shares(found.requests, found.engines)}")
     if overview.others:
-        lines.append(f"{number(len(overview.others), 'older epoch')} left out; --all-epochs shows them")
+        lines.append(f"{number(len(overview.others), 'older epoch')} not shown; --all-epochs shows them")
     return lines
 
 
@@ -183,7 +183,7 @@ def _shares(requests: Counter[Mode], engines: Counter[Engine]) -> str:
 
 def _ago(at_us: int, now_us: int) -> str:
     if at_us > now_us:
-        return f"{time_text(at_us)}, which is in the future: the clocks differ"
+        return f"{time_text(at_us)}, in the future: the clocks differ"
     seconds = (now_us - at_us) // 10**6
     if seconds < 60:
         return f"{seconds} s ago" if seconds else "just now"
@@ -203,7 +203,7 @@ def detail_lines(overview: Overview, detail: Detail, now_us: int, width: int) ->
     left = max(display_width(name) for name, _ in rows) + 4
     for name, text in rows:
         parts = textwrap.wrap(text, max(20, width - left)) or [""]
-        lines.append(f"  {padded(name, left - 4)}  {parts[0]}")
+        lines.append(f"  {pad(name, left - 4)}  {parts[0]}")
         lines += [" " * left + part for part in parts[1:]]
     return [*lines, *_path_lines(detail, width), *_divergence_lines(detail), *_change_lines(detail, width)]
 
@@ -214,19 +214,19 @@ def _facts(detail: Detail, now_us: int) -> list[tuple[str, str]]:
     rows = [("mode", state.mode.value + ("" if since is None else f", since {time_text(since)}"))]
     running = running_mode(state, detail.highest)
     if running is not state.mode:
-        carried = f"its evidence carries {state.mode.value}"
-        rows = [("mode", f"{running.value}, which is `max_mode` of the configuration; {carried}")]
-    rows.append(("confidence", f"{confidence_text(state)}, the lower bound of the share that agrees"))
+        allowed = f"its evidence allows {state.mode.value}"
+        rows = [("mode", f"{running.value}, limited by `max_mode` of the configuration; {allowed}")]
+    rows.append(("confidence", f"{confidence_text(state)}, the lower bound of the share of runs that agree"))
     if state.is_complete:
-        rows[-1] = ("confidence", "complete: every input that exists was run, and all agreed")
+        rows[-1] = ("confidence", "complete: every possible input was run, and all runs agreed")
     agree = f"{number(state.clean, 'distinct run')} that agree{'s' if state.clean == 1 else ''}"
-    compared = f"{number(state.compared, 'comparison')}, besides {state.unknown:,} that came to nothing"
+    compared = f"{number(state.compared, 'comparison')}, besides {state.unknown:,} without a result"
     diverged = number(state.divergences, "divergence")
     rows.append(("evidence", f"{agree}, {diverged}, of {compared}; attempt {state.attempt}"))
     found = statistics(state)
     if found is not None:
         rows += _statistics(found)
-    rows.append(("missing", "; ".join(lacking(state, detail.highest)) or _nothing_missing(state)))
+    rows.append(("needed", "; ".join(lacking(state, detail.highest)) or _promotion_text(state)))
     if state.pin is not None:
         rows.append(("pin", _pin_text(state.pin, now_us)))
     rows += [("latch", _latch_text(each)) for each in state.latches]
@@ -246,7 +246,7 @@ def _facts(detail: Detail, now_us: int) -> list[tuple[str, str]]:
     rows.append((f"last {DAY_HOURS} hours", _shares(requests, engines)))
     back = rollback_of(state, detail.node.traffic, now_us, DAY_HOURS)
     if back is not None:
-        rows.append(("to go back", rollback_text(back)))
+        rows.append(("rollback", rollback_text(back)))
     written = detail.node.traffic.written_us
     rows.append(("written", "never" if written is None else f"{time_text(written)}, {_ago(written, now_us)}"))
     return rows
@@ -265,7 +265,7 @@ def _statistics(found: Statistics) -> list[tuple[str, str]]:
 def _pin_text(pin: Pin, now_us: int) -> str:
     until = f"until {time_text(pin.until_us)}"
     if now_us >= pin.until_us:
-        until = f"was over at {time_text(pin.until_us)}, and goes with the next request"
+        until = f"expired at {time_text(pin.until_us)}, removed with the next request"
     return f"{pin.mode.value}, {until}, by {printable(pin.who)}: {printable(pin.why)}"
 
 
@@ -276,34 +276,32 @@ def _latch_text(latch: Latch) -> str:
 def _path_lines(detail: Detail, width: int) -> list[str]:
     if not detail.paths:
         return ["", "no path has evidence yet"]
-    lines = ["", f"{number(len(detail.paths), 'path')}, those with the most evidence first"]
+    lines = ["", f"{number(len(detail.paths), 'path')}, most evidence first"]
     if detail.source_note is not None:
         lines.append(f"  {detail.source_note}")
-    for each in detail.paths[:_MOST_PATHS]:
+    for each in detail.paths[:_MAX_PATHS]:
         generated = f" and {each.seen.generated:,} generated" if each.seen.generated else ""
-        lines.append(f"  {each.letter}  {each.seen.clean:,}{generated}: {path_lack(each)}")
-        words = "; ".join(detail.path_words.get(each.name, ())) or _unnamed(each.name)
+        lines.append(f"  {each.letter}  {each.seen.clean:,}{generated}: {path_need(each)}")
+        words = "; ".join(detail.path_words.get(each.name, ())) or _path_name(each.name)
         lines += textwrap.wrap(words, max(30, width), initial_indent="     ", subsequent_indent="     ")
-    if len(detail.paths) > _MOST_PATHS:
-        lines.append(f"  and {len(detail.paths) - _MOST_PATHS:,} more; --format json shows all")
+    if len(detail.paths) > _MAX_PATHS:
+        lines.append(f"  and {len(detail.paths) - _MAX_PATHS:,} more; --format json shows all")
     return lines
 
 
-def _unnamed(path: str) -> str:
-    """A path of which nothing else is known; a run that was left on its way has none."""
-    return (
-        f"path {printable(path)}" if path else "runs that were left on their way, where the two asked for other things"
-    )
+def _path_name(path: str) -> str:
+    """Name a path without a description; a run that was abandoned on its way has no path."""
+    return f"path {printable(path)}" if path else "runs that were abandoned because the engines made different requests"
 
 
-def path_lack(each: PathOverview) -> str:
+def path_need(each: PathOverview) -> str:
     """`194 more on path B`."""
     if each.is_proven:
-        return "it has its evidence"
+        return "enough evidence"
     lacks = [f"{each.lacks:,} more on path {each.letter}"] if each.lacks else []
     if each.seen.open:
-        lacks.append(f"{number(each.seen.open, 'open divergence')} to be closed")
-    return "; ".join(lacks) or "an open divergence of the node to be closed"
+        lacks.append(f"{number(each.seen.open, 'open divergence')} to close")
+    return "; ".join(lacks) or "an open divergence of the node to close"
 
 
 def _divergence_lines(detail: Detail) -> list[str]:
@@ -311,14 +309,14 @@ def _divergence_lines(detail: Detail) -> list[str]:
         return []
     lines = ["", f"{number(len(detail.state.open), 'open divergence')}"]
     by_name = {each.name: each.letter for each in detail.paths}
-    for each in detail.divergences[:_MOST_DIVERGENCES]:
+    for each in detail.divergences[:_MAX_DIVERGENCES]:
         times = "once" if each.count == 1 else f"{each.count:,} times"
         path = f", on path {by_name[each.path]}" if each.path in by_name else ""
         lines.append(
             f"  {printable(each.fingerprint)}  {printable(each.where)} ({each.kind}), {times}, "
             f"last {time_text(each.last_us)}{path}"
         )
-    left = len(detail.state.open) - min(len(detail.divergences), _MOST_DIVERGENCES)
+    left = len(detail.state.open) - min(len(detail.divergences), _MAX_DIVERGENCES)
     lines += [f"  and {left:,} more"] if left else []
     return [*lines, "  `vesper divergences show FINGERPRINT` shows one"]
 
@@ -326,9 +324,9 @@ def _divergence_lines(detail: Detail) -> list[str]:
 def _change_lines(detail: Detail, width: int) -> list[str]:
     found = [each for each in records(detail.history) if each["kind"] == "changed"]
     if not found:
-        return ["", "it never changed its mode"]
+        return ["", "no change of mode yet"]
     lines = ["", "last changes (`vesper migrate history` shows all)"]
-    for each in reversed(found[-_LAST_CHANGES:]):
+    for each in reversed(found[-_MAX_CHANGES:]):
         text = f"{each['before']} → {each['after']}, by {each['who']}: {each['why']}"
         wrapped = textwrap.wrap(printable(text), max(30, width - 24)) or [""]
         lines.append(f"  {time_text(each['at_us'])}  {wrapped[0]}")
@@ -337,7 +335,7 @@ def _change_lines(detail: Detail, width: int) -> list[str]:
 
 
 def records(history: Sequence[Line]) -> list[dict[str, Any]]:
-    """What the lines of a history say; one that says nothing is left out here, and named by `migrate history`."""
+    """Return the records of a history; skip unreadable lines, which `migrate history` reports."""
     found = []
     for line in history:
         try:
@@ -349,7 +347,7 @@ def records(history: Sequence[Line]) -> list[dict[str, Any]]:
     return found
 
 
-# -- for programs ---------------------------------------------------------------------------------
+# -- JSON ---------------------------------------------------------------------------------
 
 
 def overview_json(overview: Overview, highest: Mapping[str, Mode | None], now_us: int) -> dict[str, Any]:

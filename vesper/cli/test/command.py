@@ -11,25 +11,27 @@ from typing import Any, Self
 
 import click
 
+from vesper.cli.engine_names import EngineChoice, engine_label
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
-from vesper.cli.load_node import find_nodes, nodes_option, print_diagnostics
+from vesper.cli.load_node import find_nodes, print_diagnostics
+from vesper.cli.options import format_option, nodes_option
 from vesper.cli.output.outcomes import json_text, json_value, outcome_json
 from vesper.cli.test.failure_text import case_failure_text, expected_text, notes, property_failure_text
 from vesper.compiler import Compiled, compile_file
 from vesper.compiler.reading import shown_path
 from vesper.engines.engine import Engine, EngineUnavailable
-from vesper.engines.registry import ENGINES, PAIR, REFERENCE
+from vesper.engines.registry import ENGINES, NAMES, PAIR, REFERENCE
 from vesper.language.check.cases import Case
 from vesper.values.model import printable
 from vesper.verify.node_tests import CaseResult, NodeResult, NodeTester, PropertyFailure, PropertyReport
 
 PROPERTIES = "properties"
-"""What the test of a node's properties is called, beside its cases."""
+"""Name of the property test of a node, beside its cases."""
 
 
 @dataclass(slots=True)
-class _Run:
-    """What one `vesper test` found."""
+class _Results:
+    """Results of one `vesper test`."""
 
     engines: tuple[str, ...]
     seed: int
@@ -38,7 +40,7 @@ class _Run:
     """Files with errors."""
     without_cases: list[str] = field(default_factory=list)
     is_cut: bool = False
-    """True when `--fail-fast` ended it."""
+    """Whether `--fail-fast` ended the run early."""
 
 
 @click.command("test")
@@ -46,23 +48,23 @@ class _Run:
 @nodes_option
 @click.option(
     "--engine",
-    type=click.Choice([*ENGINES, "both"]),
+    type=EngineChoice(NAMES, "both"),
     default=REFERENCE,
     show_default=True,
-    help="Where to run them; on `both` the engines must agree, too.",
+    help="Engine of the tests; `both` also requires that the engines agree.",
 )
-@click.option("-k", "wanted", metavar="NAME", help="Only tests with NAME in `node_id::name of the case`.")
+@click.option("-k", "wanted", metavar="NAME", help="Only tests whose `node_id::case` contains NAME.")
 @click.option(
     "--max-examples",
     type=click.IntRange(0, 10**7),
     default=100,
     show_default=True,
-    help="Generated inputs for each node; 0 runs cases only.",
+    help="Generated inputs of each node; 0 runs only cases.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same inputs.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the generated inputs.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first test that fails.")
-@click.option("--require-cases", is_flag=True, help="A node without cases fails.")
-@click.option("--format", "style", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True)
+@click.option("--require-cases", is_flag=True, help="Fail nodes without cases.")
+@format_option("text", "json", "junit")
 def command(
     paths: tuple[str, ...],
     root: Path,
@@ -74,28 +76,28 @@ def command(
     require_cases: bool,
     style: str,
 ) -> None:
-    """Run the cases of nodes, and hold the nodes to their contracts on generated inputs.
+    """Run the cases of nodes, and check contracts on generated inputs.
 
-    PATHS are files, folders or node names; without any, every node under --nodes is tested. A postcondition or an
-    invariant that breaks on inputs which meet the constraints and preconditions fails the node; the smallest such input
-    is shown as a case to paste. docs/how-to/test-nodes.md says more, also on testing nodes by plain pytest.
+    PATHS are files, folders or node names; by default every node under --nodes is tested. A node fails if a
+    postcondition or an invariant breaks on inputs that meet its constraints and preconditions; the smallest such input
+    is printed as a case to paste. See docs/how-to/test-nodes.md, also for plain pytest.
 
     Exit codes: 0 all passed, 1 a test failed or a node has errors, 2 usage, 3 a bug in Vesper (an engine is at fault,
     or two engines disagree).
     """
     files = find_nodes(paths, root)
     if not files:
-        raise click.UsageError("there are no .vsp files here")
+        raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
     names = list(PAIR) if engine == "both" else [engine]
-    run = _Run(tuple(names), seed)
+    run = _Results(tuple(names), seed)
     with _Progress(len(files), is_shown=style == "text") as progress:
-        for result in _results(run, files, wanted, max_examples, fail_fast, progress):
+        for result in _run_tests(run, files, wanted, max_examples, fail_fast, progress):
             run.results.append(result)
             if style == "text":
                 progress.clear()
                 _print_node(result, seed)
     if wanted is not None and not run.results and not run.refused:
-        raise click.UsageError(f"-k {wanted}: no case and no node has that in its name")
+        raise click.UsageError(f"-k {wanted}: no name of a node or case contains it")
     if style == "text":
         click.echo(_summary(run, require_cases))
     else:
@@ -105,8 +107,8 @@ def command(
     sys.exit(_exit_code(run, require_cases))
 
 
-def _results(
-    run: _Run, files: list[Path], wanted: str | None, max_examples: int, fail_fast: bool, progress: _Progress
+def _run_tests(
+    run: _Results, files: list[Path], wanted: str | None, max_examples: int, fail_fast: bool, progress: _Progress
 ) -> Iterator[NodeResult]:
     engines: dict[str, Engine] = {name: ENGINES[name] for name in run.engines}
     for path in files:
@@ -127,14 +129,14 @@ def _results(
             run.without_cases.append(compiled.node.node_id)
         if wanted is not None and not cases and not has_properties:
             continue
-        result = _tested(compiled, engines, cases, max_examples if has_properties else 0, run.seed, fail_fast)
+        result = _test_node(compiled, engines, cases, max_examples if has_properties else 0, run.seed, fail_fast)
         yield result
         if fail_fast and not result.passed:
             run.is_cut = path != files[-1]
             return
 
 
-def _tested(
+def _test_node(
     compiled: Compiled, engines: dict[str, Engine], cases: list[Case], max_examples: int, seed: int, fail_fast: bool
 ) -> NodeResult:
     tester = NodeTester(compiled, engines)
@@ -159,7 +161,7 @@ def is_wanted(wanted: str | None, name: str) -> bool:
     return wanted is None or wanted.casefold() in name.casefold()
 
 
-def _exit_code(run: _Run, require_cases: bool) -> int:
+def _exit_code(run: _Results, require_cases: bool) -> int:
     if any(result.is_our_bug for result in run.results):
         return OUR_BUG
     is_wrong = run.refused or (require_cases and run.without_cases)
@@ -170,7 +172,7 @@ def _exit_code(run: _Run, require_cases: bool) -> int:
 
 
 class _Progress:
-    """A bar on a terminal, over all files; nothing where standard error is no terminal."""
+    """A progress bar over all files; only if standard error is a terminal."""
 
     _WIDTH = 24
 
@@ -200,10 +202,10 @@ class _Progress:
 def _print_node(result: NodeResult, seed: int) -> None:
     compiled = result.compiled
     for failed in result.failed_cases:
-        click.echo(_coloured(case_failure_text(compiled, failed)) + "\n", err=True)
+        click.echo(_colour(case_failure_text(compiled, failed)) + "\n", err=True)
     report = result.properties
     for failure in () if report is None else report.failures:
-        click.echo(_coloured(property_failure_text(compiled, failure, seed)) + "\n", err=True)
+        click.echo(_colour(property_failure_text(compiled, failure, seed)) + "\n", err=True)
     verdict = click.style("ok    ", fg="green") if result.passed else click.style("FAILED", fg="red", bold=True)
     parts = [f"{sum(each.passed for each in result.cases)}/{len(result.cases)} cases"]
     if report is not None:
@@ -215,21 +217,21 @@ def _print_node(result: NodeResult, seed: int) -> None:
         click.echo(f"        note: {note}")
 
 
-def _coloured(text: str) -> str:
+def _colour(text: str) -> str:
     headline, newline, rest = text.partition("\n")
     return click.style(headline, fg="red", bold=True) + newline + rest
 
 
-def _summary(run: _Run, require_cases: bool) -> str:
+def _summary(run: _Results, require_cases: bool) -> str:
     cases = [each for result in run.results for each in result.cases]
     examples = sum(result.properties.examples for result in run.results if result.properties is not None)
     failed = sum(not result.passed for result in run.results)
-    parts = [f"{_number(len(run.results), 'node')} tested", f"{failed} failed"]
-    parts.append(f"{sum(each.passed for each in cases)} of {_number(len(cases), 'case')} passed")
-    parts.append(f"{_number(examples, 'example')}")
-    lines = [f"{', '.join(parts)}; engine {' = '.join(run.engines)}, seed {run.seed}"]
+    parts = [f"{_count(len(run.results), 'node')} tested", f"{failed} failed"]
+    parts.append(f"{sum(each.passed for each in cases)} of {_count(len(cases), 'case')} passed")
+    parts.append(f"{_count(examples, 'example')}")
+    lines = [f"{', '.join(parts)}; engine {' = '.join(map(engine_label, run.engines))}, seed {run.seed}"]
     if run.refused:
-        lines.append(f"error: {_number(len(run.refused), 'file')} with errors not tested: {', '.join(run.refused)}")
+        lines.append(f"error: {_count(len(run.refused), 'file')} with errors not tested: {', '.join(run.refused)}")
     if run.without_cases:
         kind, more = ("error", "") if require_cases else ("note", " (--require-cases makes this an error)")
         lines.append(f"{kind}: without cases: {', '.join(run.without_cases)}{more}")
@@ -238,14 +240,14 @@ def _summary(run: _Run, require_cases: bool) -> str:
     return "\n".join(lines)
 
 
-def _number(count: int, one: str) -> str:
+def _count(count: int, one: str) -> str:
     return f"{count} {one if count == 1 else one + 's'}"
 
 
 # -- JSON -----------------------------------------------------------------------------------------
 
 
-def _json(run: _Run, require_cases: bool) -> dict[str, Any]:
+def _json(run: _Results, require_cases: bool) -> dict[str, Any]:
     return {
         "passed": _exit_code(run, require_cases) == FINE,
         "engines": list(run.engines),
@@ -311,8 +313,8 @@ def _failure_json(compiled: Compiled, failure: PropertyFailure) -> dict[str, Any
 # -- JUnit ----------------------------------------------------------------------------------------
 
 
-def _junit(run: _Run, require_cases: bool) -> str:
-    """The XML that build servers read: a suite for each node, its cases and its properties as tests."""
+def _junit(run: _Results, require_cases: bool) -> str:
+    """Return JUnit XML: a suite for each node, with its cases and its properties as tests."""
     from xml.etree import ElementTree as ET
 
     suites = ET.Element("testsuites", name="vesper test")
@@ -347,5 +349,5 @@ def _add_suite(suites: Any, name: str, path: str, tests: list[tuple[str, str | N
 
 
 def _xml_text(text: str) -> str:
-    """XML has no place for most control characters and surrogates, not even escaped."""
+    """Escape control characters and surrogates, which XML cannot represent."""
     return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)

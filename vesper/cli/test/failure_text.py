@@ -1,7 +1,8 @@
-"""What `vesper test` and the pytest plugin say of a test that fails, for people. No Python traceback is in it."""
+"""Failed tests as text, for `vesper test` and the pytest plugin. Contains no Python traceback."""
 
 from __future__ import annotations
 
+from vesper.cli.engine_names import engine_label
 from vesper.cli.output.outcomes import one_line, span_of
 from vesper.compiler import Compiled
 from vesper.engines.outcome import ContractBroken, DeclaredError, Outcome, Returned
@@ -15,7 +16,7 @@ _OUR_BUG = "this is a bug in Vesper, not in your node; please report it"
 
 
 def case_failure_text(compiled: Compiled, result: CaseResult) -> str:
-    """A case that is not met: where it stands, what it expects and what came, engine by engine."""
+    """Render a failed case: its place, its expected and its actual outcome, by engine."""
     case = result.case
     lines = [
         f"error: case `{printable(case.name)}` of {compiled.node.node_id} is not met",
@@ -25,7 +26,9 @@ def case_failure_text(compiled: Compiled, result: CaseResult) -> str:
     for answer in result.answers:
         if answer.is_met and not result.disagree:
             continue
-        lines += ([f"  on engine {answer.engine}:"] if several else []) + _compared(compiled, case, answer)
+        lines += ([f"  on engine {engine_label(answer.engine)}:"] if several else []) + _comparison_lines(
+            compiled, case, answer
+        )
     if result.disagree:
         lines.append(f"  = the engines differ: {_OUR_BUG} (`vesper verify {compiled.node.node_id}` shows where)")
     elif result.is_our_bug:
@@ -33,7 +36,7 @@ def case_failure_text(compiled: Compiled, result: CaseResult) -> str:
     return "\n".join(lines)
 
 
-def _compared(compiled: Compiled, case: Case, answer: CaseAnswer) -> list[str]:
+def _comparison_lines(compiled: Compiled, case: Case, answer: CaseAnswer) -> list[str]:
     outcome = answer.outcome
     if outcome is None:
         return [f"  expected  {expected_text(compiled, case)}", f"  actual    {answer.problem}"]
@@ -44,12 +47,12 @@ def _compared(compiled: Compiled, case: Case, answer: CaseAnswer) -> list[str]:
     for name, (wanted, found) in fields.items():
         rows.append((name, _plain(wanted), _plain(found), "" if same(wanted, found) else "<- differs"))
     widths = [max(display_width(row[column]) for row in rows) for column in range(3)]
-    padded = ([_padded(text, width) for text, width in zip(row, (*widths, 0), strict=True)] for row in rows)
+    padded = ([_pad(text, width) for text, width in zip(row, (*widths, 0), strict=True)] for row in rows)
     return ["  " + "  ".join(row).rstrip() for row in padded]
 
 
 def _fields(case: Case, outcome: Outcome) -> dict[str, tuple[Value, Value]] | None:
-    """What the case names beside what came, where the node ended in the way that was expected."""
+    """Return expected and actual values by name; None if the node ended in another way."""
     wanted: dict[str, Value]
     if case.expect and isinstance(outcome, Returned):
         wanted = case.expect
@@ -61,7 +64,7 @@ def _fields(case: Case, outcome: Outcome) -> dict[str, tuple[Value, Value]] | No
 
 
 def expected_text(compiled: Compiled, case: Case) -> str:
-    """What a case expects, on one line."""
+    """Render the expected outcome of a case on one line."""
     node = compiled.node
     if case.breaks is not None:
         phase, index = case.breaks
@@ -70,11 +73,11 @@ def expected_text(compiled: Compiled, case: Case) -> str:
         return f"failed {case.fails}"
     if case.error is not None:
         return one_line(node, DeclaredError(case.error))
-    return one_line(node, Returned(case.expect)) if case.expect else "returned, whatever the outputs"
+    return one_line(node, Returned(case.expect)) if case.expect else "returned, with any outputs"
 
 
 def property_failure_text(compiled: Compiled, failure: PropertyFailure, seed: int) -> str:
-    """What must never happen and does: the clause, the smallest input, and the case to paste."""
+    """Render a broken property: the clause, the smallest input, and a case to paste."""
     node = compiled.node
     inputs = ", ".join(f"{name}={show(value)}" for name, value in failure.inputs.items()) or "none"
     footer = [f"input:  {inputs}  (smallest; found after {failure.tried} inputs, seed {seed})"]
@@ -84,7 +87,7 @@ def property_failure_text(compiled: Compiled, failure: PropertyFailure, seed: in
         assert isinstance(outcome, ContractBroken)
         values = ", ".join(f"{name} = {show(value)}" for name, value in outcome.values.items())
         footer += [f"values: {values}"] if values else []
-        footer.append("help: repair the steps, or say in the preconditions who may call the node")
+        footer.append("help: fix the steps, or restrict the inputs with a precondition")
         label = Label(span_of(compiled.source, clause.holds.place), "false for this input")
         what = "a postcondition" if failure.kind == "postcondition" else "an invariant"
         text = render_excerpt(
@@ -92,7 +95,7 @@ def property_failure_text(compiled: Compiled, failure: PropertyFailure, seed: in
         )
     else:
         title = "an engine is at fault on" if failure.kind == "engine_fault" else "the engines disagree on"
-        answers = [f"{name}:  {one_line(node, outcome)}" for name, outcome in failure.outcomes.items()]
+        answers = [f"{engine_label(name)}:  {one_line(node, outcome)}" for name, outcome in failure.outcomes.items()]
         lines = [f"error: {title} {node.node_id}", f"  --> {compiled.source.path}:1", *footer, *answers, _OUR_BUG]
         text = "\n".join([*lines[:2], *(f"  = {line}" for line in lines[2:])])
     if failure.case is None:
@@ -101,26 +104,26 @@ def property_failure_text(compiled: Compiled, failure: PropertyFailure, seed: in
 
 
 def notes(compiled: Compiled, report: PropertyReport) -> list[str]:
-    """What is worth knowing of the properties and no failure."""
+    """Return notes about the property test that are not failures."""
     found = []
     node = compiled.node
     if report.is_starved:
         found.append(
             f"only {report.examples} of {report.drawn} drawn inputs meet the constraints and preconditions, "
-            "so the properties say little; cases reach further"
+            "so the property test covers little: add cases"
         )
     for (phase, index), count in report.broken_by_answers.items():
         clause = dict(node.phases())[phase][index]
         found.append(
             f"{phase} `{clause.text}` (line {clause.holds.place.line}) broke in {count} of {report.examples} examples, "
-            "with answers of effects that are drawn by their types alone"
+            "with answers of effects generated from their types only"
         )
     failed = {kind: count for kind, count in report.outcomes.items() if kind.startswith("failed ")}
     if failed and node.is_pure():
         listed = ", ".join(f"{kind.removeprefix('failed ')} {count}" for kind, count in sorted(failed.items()))
         found.append(f"{sum(failed.values())} of {report.examples} examples failed: {listed}")
     if report.given_up:
-        found.append(f"{report.given_up} executions were given up: they asked for more than 1,000 effects")
+        found.append(f"{report.given_up} executions were stopped: they requested more than 1,000 effects")
     return found
 
 
@@ -129,5 +132,5 @@ def _plain(value: object) -> str:
     return shown if len(shown) <= 100 else shown[:97] + "..."
 
 
-def _padded(text: str, width: int) -> str:
+def _pad(text: str, width: int) -> str:
     return text + " " * (width - display_width(text))

@@ -1,4 +1,4 @@
-"""What the commands about traces share: which traces there are, and every problem as a message and exit code 1."""
+"""Opens the traces of a command, and finds nodes in them. Problems end the command with exit code 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from vesper.cli.exits import WRONG_INPUT
-from vesper.cli.journal.open_journal import is_of_node, missing_file, settings_of
+from vesper.cli.journal.open_journal import is_of_node, missing_file, read_journal_settings
 from vesper.config.settings import Config
 from vesper.effects.settings import ConfigError
 from vesper.engines.engine import EngineUnavailable
@@ -27,27 +27,27 @@ from vesper.values.node_id import split_node_id
 
 
 @contextmanager
-def clean_trace_errors() -> Iterator[None]:
-    """Whatever is wrong with a trace, the journal or the settings ends the command with its message."""
+def report_trace_errors() -> Iterator[None]:
+    """End the command with the message of a problem of a trace, the journal or the settings."""
     try:
         yield
     except BadExpression as problem:
-        click.echo(str(problem), err=True)  # it has a caret: nothing may stand before it
+        click.echo(str(problem), err=True)  # the message has a caret, so it gets no prefix
         sys.exit(WRONG_INPUT)
     except (TraceError, JournalError, ConfigError, EngineUnavailable) as problem:
         raise click.ClickException(str(problem)) from None
 
 
 @contextmanager
-def the_traces(config: Path | None, dsn: str | None) -> Iterator[Traces]:
-    """The traces of the settings. Looking creates neither a store nor a journal."""
-    with clean_trace_errors(), traces_of(settings_of(config, dsn)) as traces:
+def open_configured_traces(config: Path | None, dsn: str | None) -> Iterator[Traces]:
+    """Open the traces of the settings for reading; create neither a store nor a journal."""
+    with report_trace_errors(), traces_of(read_journal_settings(config, dsn)) as traces:
         yield traces
 
 
 @contextmanager
 def traces_of(settings: Config) -> Iterator[Traces]:
-    """The application's own modules are not imported for it: nothing is performed."""
+    """Open the traces without importing the application's own modules."""
     performers = Performers(replace(settings, modules=()), {})
     journal = None if missing_file(settings) is not None else performers.open_journal()
     try:
@@ -57,8 +57,8 @@ def traces_of(settings: Config) -> Iterator[Traces]:
             journal.close()
 
 
-def the_nodes(traces: Traces, wanted: str | None) -> tuple[str, ...] | None:
-    """The nodes that `--node` means: an id, or every version of a name. None is all of them."""
+def find_node_ids(traces: Traces, wanted: str | None) -> tuple[str, ...] | None:
+    """Return the ids that `--node` selects: an id, or every version of a name. None selects all."""
     if wanted is None:
         return None
     known = traces.node_ids()
@@ -66,7 +66,5 @@ def the_nodes(traces: Traces, wanted: str | None) -> tuple[str, ...] | None:
     if not found:
         names = {parts[0] for each in known if (parts := split_node_id(each)) is not None}
         hint = did_you_mean(wanted, [*known, *sorted(names)])
-        raise click.ClickException(
-            f"there is no trace of a node `{printable(wanted[:80])}`" + (f"; {hint}" if hint else "")
-        )
+        raise click.ClickException(f"no trace of a node `{printable(wanted[:80])}`" + (f"; {hint}" if hint else ""))
     return found

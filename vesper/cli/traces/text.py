@@ -1,15 +1,15 @@
-"""Traces for people and for tools. What a person sees fits the terminal; `--format json` has all of it."""
+"""Traces as text that fits the terminal, and as complete JSON."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from vesper.cli.journal.text import SENSITIVE, moment_json, short_ids, table, time_text, took_text, typed, words
-from vesper.cli.output.value_lines import padded
+from vesper.cli.journal.text import SENSITIVE, moment_json, short_ids, table, time_text, took_text, typed_json, words
+from vesper.cli.output.value_lines import pad
 from vesper.host.outcomes import outcome_record
 from vesper.language.diagnostics.excerpt import display_width
 from vesper.trace.difference import Difference, outcome_text
@@ -19,16 +19,16 @@ from vesper.trace.timeline import TimelineStep, timeline
 from vesper.values.model import printable, show
 
 SIGNS = {"ok": "✓", "failed": "✗", "skipped": "–"}
-_LEAST, _USUAL, _MOST = 60, 100, 200
+_MIN_COLUMNS, _DEFAULT_COLUMNS, _MAX_COLUMNS = 60, 100, 200
 
 
 def width() -> int:
-    """Columns of the terminal; 100 where there is none."""
-    return max(_LEAST, min(_MOST, shutil.get_terminal_size((_USUAL, 24)).columns))
+    """Return the columns of the terminal; 100 without a terminal."""
+    return max(_MIN_COLUMNS, min(_MAX_COLUMNS, shutil.get_terminal_size((_DEFAULT_COLUMNS, 24)).columns))
 
 
 def cut(text: str, columns: int) -> str:
-    """A text in so many columns; an ellipsis says that there is more."""
+    """Shorten a text to the columns, with an ellipsis."""
     if display_width(text) <= columns:
         return text
     kept = text[: max(0, columns - 1)]
@@ -58,10 +58,10 @@ def list_lines(found: Sequence[TraceSummary]) -> list[str]:
         )
     lines = table(rows)
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
-        return lines  # for a file or a pipe: whoever reads it there wants all of it
+        return lines  # a file or a pipe gets complete lines
     columns = width()
     if max(map(display_width, lines)) > columns:
-        # The engine and the year are what one misses least; `vesper traces show` has them.
+        # A narrow terminal omits the engine and the year; `vesper traces show` has both.
         lines = table([[*row[:4], row[4] if number == 0 else row[4][5:-1]] for number, row in enumerate(rows)])
     return [cut(line, columns) for line in lines]
 
@@ -87,7 +87,7 @@ def summary_json(each: TraceSummary) -> dict[str, Any]:
 
 
 def show_lines(trace: Trace, reveals: bool) -> list[str]:
-    """A trace at a glance: what it was given, its steps, its contracts, how it ended."""
+    """Render a trace: inputs, steps, contracts and outcome."""
     hides = trace.is_sensitive and not reveals
     columns = width()
     lines = [f"trace {printable(trace.trace_id)}"]
@@ -107,7 +107,7 @@ def show_lines(trace: Trace, reveals: bool) -> list[str]:
     if trace.origin is not None:
         rows["made from"] = f"{trace.origin.trace_id}: {'; '.join(trace.origin.changes) or 'replayed'}"
     if hides:
-        rows["sensitive"] = "what it holds is hidden; --reveal shows it"
+        rows["sensitive"] = "its values are hidden; --reveal shows them"
     name_width = max(map(len, rows))
     lines += [cut(f"  {name:<{name_width}}  {printable(text)}", columns) for name, text in rows.items() if text]
     return [*lines, "", *step_lines(trace, hides, columns)]
@@ -123,9 +123,9 @@ def _outcome_words(trace: Trace) -> str:
 def _contracts(trace: Trace) -> str:
     broken = [each for each in trace.contracts if not each.holds]
     held = len(trace.contracts) - len(broken)
-    told = [f"{held} held"] if held or not broken else []
-    told += [f"{each.phase} {each.index + 1} broken: {each.text}" for each in broken]
-    return "; ".join(told) if trace.contracts else "none were evaluated"
+    parts = [f"{held} held"] if held or not broken else []
+    parts += [f"{each.phase} {each.index + 1} broken: {each.text}" for each in broken]
+    return "; ".join(parts) if trace.contracts else "none were evaluated"
 
 
 def step_lines(trace: Trace, hides: bool, columns: int) -> list[str]:
@@ -136,25 +136,25 @@ def step_lines(trace: Trace, hides: bool, columns: int) -> list[str]:
     names = min(names, columns // 3)
     lines = []
     for each in steps:
-        left = f"  {each.number:>{len(str(len(steps)))}} {SIGNS[each.status]} {padded(cut(each.path, names), names)}  "
-        lines.append(cut(left + printable(_said(trace, each, hides)), columns).rstrip())
+        left = f"  {each.number:>{len(str(len(steps)))}} {SIGNS[each.status]} {pad(cut(each.path, names), names)}  "
+        lines.append(cut(left + printable(_step_text(trace, each, hides)), columns).rstrip())
     return lines
 
 
-def _said(trace: Trace, step: TimelineStep, hides: bool) -> str:
-    """What a step did, and what came of it."""
+def _step_text(trace: Trace, step: TimelineStep, hides: bool) -> str:
+    """Render the request of a step and its result."""
     exchange = None if step.exchange is None else trace.exchanges[step.exchange]
-    told = "" if exchange is None else f"{_effect(exchange)}  "
+    prefix = "" if exchange is None else f"{_effect(exchange)}  "
     if exchange is not None and exchange.took_us is not None:
-        told += f"{took_text(exchange.took_us)}  "
+        prefix += f"{took_text(exchange.took_us)}  "
     match step.status:
         case "failed":
             tries = 1 if exchange is None else max((each.attempt for each in exchange.decisions), default=1)
-            return f"{told}{step.code}" + (f" after {tries} attempts" if tries > 1 else "")
+            return f"{prefix}{step.code}" + (f" after {tries} attempts" if tries > 1 else "")
         case "skipped":
-            return f"{told}skipped"
+            return f"{prefix}skipped"
         case _:
-            return told + (SENSITIVE if hides else show(step.value))
+            return prefix + (SENSITIVE if hides else show(step.value))
 
 
 def _effect(exchange: Exchange) -> str:
@@ -167,11 +167,11 @@ def _effect(exchange: Exchange) -> str:
 
 
 def show_json(trace: Trace, reveals: bool) -> dict[str, Any]:
-    """All of a trace but its node's text and IR; values in the spelling of the journal."""
+    """Return a trace as JSON values, without the text and IR of its node; values in typed JSON."""
     hides = trace.is_sensitive and not reveals
 
-    def held(value: object) -> Any:
-        return SENSITIVE if hides else typed(value)
+    def value_json(value: object) -> Any:
+        return SENSITIVE if hides else typed_json(value)
 
     outcome = None if trace.outcome is None else outcome_record(trace.outcome)
     if outcome is not None and hides:
@@ -183,50 +183,16 @@ def show_json(trace: Trace, reveals: bool) -> dict[str, Any]:
         "engines": list(trace.engines),
         "started": moment_json(trace.started_us),
         "took_us": trace.duration_us,
-        "now": None if trace.now is None else typed(trace.now),
-        "inputs": held(dict(trace.inputs)),
-        "outcome": typed(outcome),
+        "now": None if trace.now is None else typed_json(trace.now),
+        "inputs": value_json(dict(trace.inputs)),
+        "outcome": typed_json(outcome),
         "waits_at": trace.waits_at,
         "divergence": trace.divergence,
-        "origin": None
-        if trace.origin is None
-        else {
-            "trace_id": trace.origin.trace_id,
-            "from_step": trace.origin.from_step,
-            "changes": SENSITIVE if hides else list(trace.origin.changes),
-        },
+        "origin": _origin_json(trace, hides),
         "is_sensitive": trace.is_sensitive,
-        "steps": [
-            {
-                "number": each.number,
-                "path": each.path,
-                "title": each.title,
-                "status": each.status,
-                "code": each.code,
-                "value": held(each.value),
-                "exchange": each.exchange,
-            }
-            for each in timeline(trace)
-        ],
-        "exchanges": [
-            {
-                "path": each.path,
-                "effect": each.effect,
-                "class": each.effect_class,
-                "fixed": dict(each.fixed),
-                "arguments": held(dict(each.arguments)),
-                "key": SENSITIVE if hides and each.key is not None else each.key,
-                "value": held(each.value),
-                "failure": each.failure,
-                "message": SENSITIVE if hides and each.message else each.message,
-                "attempts": max((one.attempt for one in each.decisions), default=1),
-                "decisions": [typed(dict(one.said)) for one in each.decisions],
-                "took_us": each.took_us,
-                "origin": each.origin,
-            }
-            for each in trace.exchanges
-        ],
-        "marks": [[each.index, held(each.value), each.step, str(each.kind)] for each in trace.marks],
+        "steps": [_step_json(each, value_json) for each in timeline(trace)],
+        "exchanges": [_exchange_json(each, value_json, hides) for each in trace.exchanges],
+        "marks": [[each.index, value_json(each.value), each.step, str(each.kind)] for each in trace.marks],
         "contracts": [
             {"phase": each.phase, "index": each.index, "text": each.text, "holds": each.holds}
             for each in trace.contracts
@@ -235,7 +201,7 @@ def show_json(trace: Trace, reveals: bool) -> dict[str, Any]:
             {
                 "path": each.path,
                 "machine": each.machine,
-                "entity": held(each.entity),
+                "entity": value_json(each.entity),
                 "before": each.before,
                 "to": each.to,
             }
@@ -244,8 +210,48 @@ def show_json(trace: Trace, reveals: bool) -> dict[str, Any]:
     }
 
 
+def _origin_json(trace: Trace, hides: bool) -> dict[str, Any] | None:
+    if trace.origin is None:
+        return None
+    return {
+        "trace_id": trace.origin.trace_id,
+        "from_step": trace.origin.from_step,
+        "changes": SENSITIVE if hides else list(trace.origin.changes),
+    }
+
+
+def _step_json(step: TimelineStep, value_json: Callable[[object], Any]) -> dict[str, Any]:
+    return {
+        "number": step.number,
+        "path": step.path,
+        "title": step.title,
+        "status": step.status,
+        "code": step.code,
+        "value": value_json(step.value),
+        "exchange": step.exchange,
+    }
+
+
+def _exchange_json(exchange: Exchange, value_json: Callable[[object], Any], hides: bool) -> dict[str, Any]:
+    return {
+        "path": exchange.path,
+        "effect": exchange.effect,
+        "class": exchange.effect_class,
+        "fixed": dict(exchange.fixed),
+        "arguments": value_json(dict(exchange.arguments)),
+        "key": SENSITIVE if hides and exchange.key is not None else exchange.key,
+        "value": value_json(exchange.value),
+        "failure": exchange.failure,
+        "message": SENSITIVE if hides and exchange.message else exchange.message,
+        "attempts": max((each.attempt for each in exchange.decisions), default=1),
+        "decisions": [typed_json(dict(each.said)) for each in exchange.decisions],
+        "took_us": exchange.took_us,
+        "origin": exchange.origin,
+    }
+
+
 def difference_lines(found: Sequence[Difference], names: tuple[str, str]) -> list[str]:
-    """Each difference with both sides, one above the other."""
+    """Render each difference with both sides, one below the other."""
     label = max(map(len, names))
     lines: list[str] = []
     for each in found:

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import click
 
+from vesper.cli.engine_names import DIRECT
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
-from vesper.cli.load_node import find_nodes, nodes_option, print_diagnostics
+from vesper.cli.load_node import find_nodes, print_diagnostics
 from vesper.cli.number_ranges import FiniteRange
+from vesper.cli.options import format_option, nodes_option
 from vesper.cli.output.outcomes import json_text
-from vesper.cli.verify.reports import Found, Verified, verify_json, verify_junit, verify_sarif
+from vesper.cli.verify.reports import VerifiedNode, VerifyResults, verify_json, verify_junit, verify_sarif
 from vesper.cli.verify.text import (
     broken_text,
     case_text,
@@ -33,7 +35,7 @@ from vesper.verify.differential.regressions import FOLDER, save_program, save_re
 from vesper.verify.differential.verifier import Report, Verifier
 from vesper.verify.programs.campaign import INPUTS_EACH, ProgramsReport, verify_programs
 
-_MAX_EXAMPLES = 10_000
+_DEFAULT_EXAMPLES = 10_000
 
 
 @click.command("verify")
@@ -42,43 +44,42 @@ _MAX_EXAMPLES = 10_000
 @click.option(
     "--max-examples",
     type=click.IntRange(1, 10**9),
-    default=_MAX_EXAMPLES,
+    default=_DEFAULT_EXAMPLES,
     show_default=True,
-    help="Inputs for each node.",
+    help="Generated inputs of each node.",
 )
 @click.option(
     "--seconds",
     type=FiniteRange(0.1, 10**7),
     metavar="S",
-    help="End the whole command after about so long, the time shared by the nodes; --max-examples holds too.",
+    help="Time limit of the whole command, shared by the nodes; --max-examples applies too.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same inputs.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the generated inputs.")
 @click.option(
     "--programs",
     type=click.IntRange(0, 10**6),
     default=0,
     show_default=True,
-    help=f"Draw this many random programs and compare each on {INPUTS_EACH} inputs. Without PATHS, nothing else.",
+    help=f"Compare this many random programs on {INPUTS_EACH} inputs each. Without PATHS, verify nothing else.",
 )
 @click.option(
     "--engine",
     "chosen",
     multiple=True,
-    type=click.Choice(list(COMPARED)),
-    help=f"An engine to compare with {REFERENCE}; may be given several times. All, unless said.",
+    type=click.Choice([REFERENCE, DIRECT, *(name for name in COMPARED if name != REFERENCE)]),
+    help=f"Engine to compare with {REFERENCE}; repeat for more. All by default; {DIRECT} is all its tiers.",
 )
 @click.option(
     "--against",
     metavar="MODULE:FUNCTION",
-    help="Compare one pure node with a Python function of yours, called with the inputs as keyword arguments.",
+    help="Compare one pure node with a Python function, called with the inputs as keyword arguments.",
 )
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json", "junit", "sarif"]),
-    default="text",
-    show_default=True,
-    help="For people, for a program, for a CI server, or for a code host. All but the first go to standard output.",
+@format_option(
+    "text",
+    "json",
+    "junit",
+    "sarif",
+    help="Output format; all but text go to standard output.",
 )
 @click.option(
     "--save-to",
@@ -86,7 +87,7 @@ _MAX_EXAMPLES = 10_000
     type=click.Path(path_type=Path, file_okay=False),
     default=FOLDER,
     show_default=True,
-    help="Where a disagreement is kept as a conformance case.",
+    help="Folder for disagreements, as conformance cases.",
 )
 def command(
     paths: tuple[str, ...],
@@ -100,30 +101,30 @@ def command(
     style: str,
     save_to: Path,
 ) -> None:
-    """Show that the engines agree on nodes.
+    """Check that the engines agree on nodes.
 
-    Runs each node's own test cases, then inputs drawn from its types, constraints, literals and cases, on every engine,
-    and compares outcomes and intermediate values. A disagreement is shrunk to the smallest input and kept as a case. A
-    postcondition that breaks is a defect of the node. A node with errors is reported, and the others are verified.
-    PATHS are files, folders or node names; without any, every node under --nodes is verified. Random programs test
-    Vesper itself: see docs/how-to/verify-nodes.md.
+    Runs the cases of each node, then inputs generated from its types, constraints, literals and cases, on every engine,
+    and compares outcomes and intermediate values. A disagreement is shrunk to the smallest input and saved as a case. A
+    broken postcondition is a defect of the node. A node with errors is reported, and the others are verified. PATHS are
+    files, folders or node names; by default every node under --nodes is verified. Random programs test Vesper itself:
+    see docs/how-to/verify-nodes.md.
     """
     begun = time.monotonic()
-    engines = _engines(chosen, against)
+    engines = _choose_engines(chosen, against)
     only_programs = programs > 0 and not paths and against is None
     files = [] if only_programs else find_nodes(paths, root)
     if not files and not only_programs:
-        raise click.UsageError("there are no .vsp files here")
-    compiled_nodes, refused = _compiled(files)
-    function = None if against is None else _function(against, compiled_nodes, files)
-    found = Found([*engines], seed, against, [], refused, None, 0.0)
+        raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
+    compiled_nodes, refused = _compile_files(files)
+    function = None if against is None else _import_function(against, compiled_nodes, files)
+    found = VerifyResults([*engines], seed, against, [], refused, None, 0.0)
     waiting = len(compiled_nodes) + (programs > 0)
     for compiled in compiled_nodes:
         share = None if seconds is None else max(0.0, seconds - (time.monotonic() - begun)) / waiting
         verifier = Verifier(compiled, engines, seed, against=function)
         report = _verify(verifier, max_examples, share, shows_progress=style == "text")
         saved = [save_regression(save_to, compiled, difference, against) for difference in report.differences]
-        verified = Verified(compiled, report, saved)
+        verified = VerifiedNode(compiled, report, saved)
         found.nodes.append(verified)
         waiting -= 1
         if style == "text":
@@ -136,26 +137,28 @@ def command(
     sys.exit(FINE if found.passed else OUR_BUG if found.engines_disagree else WRONG_INPUT)
 
 
-def _engines(chosen: tuple[str, ...], against: str | None) -> dict[str, Engine]:
-    """The engines to run, the reference first; a function of the user's takes its place where it was not asked for."""
+def _choose_engines(chosen: tuple[str, ...], against: str | None) -> dict[str, Engine]:
+    """Return the engines to run, the reference first; with `--against` the reference is optional."""
     if not chosen:
         return COMPARED
+    tiers = tuple(name for name in COMPARED if name != REFERENCE)
+    chosen = tuple(name for each in chosen for name in (tiers if each == DIRECT else (each,)))
     if against is None:
         if set(chosen) == {REFERENCE}:
-            others = ", ".join(name for name in COMPARED if name != REFERENCE)
-            raise click.UsageError(f"--engine {REFERENCE} is what the others are compared with: name another, {others}")
+            others = ", ".join((DIRECT, *tiers))
+            raise click.UsageError(f"--engine {REFERENCE} is the reference of the comparison: name another, {others}")
         chosen = (REFERENCE, *chosen)
     return {name: engine for name, engine in COMPARED.items() if name in chosen}
 
 
-def _function(name: str, compiled_nodes: list[Compiled], files: list[Path]) -> Function:
+def _import_function(name: str, compiled_nodes: list[Compiled], files: list[Path]) -> Function:
     if len(files) != 1 or not compiled_nodes:
-        what = "has errors" if len(files) == 1 else f"and here are {len(files)}"
-        raise click.UsageError(f"--against compares one node, {what}; name one")
+        problem = "the node has errors" if len(files) == 1 else f"{len(files)} were given"
+        raise click.UsageError(f"--against compares one node without errors: {problem}")
     (compiled,) = compiled_nodes
     if not compiled.node.is_pure():
         raise click.UsageError(
-            f"--against: {compiled.node.node_id} asks for effects; only a pure node can be compared with a function"
+            f"--against: {compiled.node.node_id} has effects; only a pure node can be compared with a function"
         )
     try:
         return Function(name, import_function(name, Path.cwd()), compiled)
@@ -163,8 +166,8 @@ def _function(name: str, compiled_nodes: list[Compiled], files: list[Path]) -> F
         raise click.UsageError(f"--against {name}: {problem}") from None
 
 
-def _compiled(files: list[Path]) -> tuple[list[Compiled], list[str]]:
-    """The nodes to verify, and the files with errors, after saying which ones."""
+def _compile_files(files: list[Path]) -> tuple[list[Compiled], list[str]]:
+    """Compile the files and print diagnostics; return the nodes, and the files with errors."""
     compiled_nodes: list[Compiled] = []
     refused: list[str] = []
     for path in files:
@@ -206,7 +209,7 @@ def _verify_programs(
     return report
 
 
-def _print_node(verified: Verified) -> None:
+def _print_node(verified: VerifiedNode) -> None:
     compiled, report = verified.compiled, verified.report
     for failure in report.case_failures:
         click.echo(case_text(compiled, failure), err=True)
@@ -217,7 +220,7 @@ def _print_node(verified: Verified) -> None:
     click.echo(summary_line(report))
 
 
-def _print_end(found: Found, style: str, files: int) -> None:
+def _print_end(found: VerifyResults, style: str, files: int) -> None:
     if style == "json":
         click.echo(json_text(verify_json(found), is_ascii=False))
     elif style == "sarif":

@@ -1,4 +1,4 @@
-"""What `vesper verify` found, for programs: JSON, JUnit and SARIF 2.1.0."""
+"""Results of `vesper verify` as JSON, JUnit and SARIF 2.1.0."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from vesper.verify.programs.campaign import ProgramFailure, ProgramsReport
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
-    """One node."""
+class VerifiedNode:
+    """A verified node."""
 
     compiled: Compiled
     report: Report
     saved: list[Path]
-    """Where its disagreements are kept, in their order."""
+    """Files of its disagreements, in order."""
 
 
 @dataclass(slots=True)
-class Found:
-    """All that one command found."""
+class VerifyResults:
+    """Results of one command."""
 
     engines: list[str]
     seed: int
     against: str | None
-    nodes: list[Verified]
+    nodes: list[VerifiedNode]
     refused: list[str]
     """Files with errors."""
     drawn: ProgramsReport | None
@@ -53,7 +53,7 @@ class Found:
 # -- JSON -----------------------------------------------------------------------------------------
 
 
-def verify_json(found: Found) -> dict[str, Any]:
+def verify_json(found: VerifyResults) -> dict[str, Any]:
     reports = [each.report for each in found.nodes]
     drawn = found.drawn
     disagreeing = [] if drawn is None else [each for each in drawn.failures if each.difference is not None]
@@ -136,7 +136,7 @@ def _difference_json(compiled: Compiled, difference: Difference) -> dict[str, An
     }
 
 
-# -- problems: what the two formats below list ----------------------------------------------------
+# -- problems of JUnit and SARIF ----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class _Problem:
     path: str
     line: int
     case: str | None = None
-    """The test case that it belongs to."""
+    """The test case of the problem."""
 
 
 _RULES = {
@@ -160,7 +160,7 @@ _RULES = {
 }
 
 
-def _problems(each: Verified) -> list[_Problem]:
+def _problems(each: VerifiedNode) -> list[_Problem]:
     compiled, report = each.compiled, each.report
     path = compiled.source.path
     expressions = compiled.node.expressions()
@@ -181,8 +181,8 @@ def _problems(each: Verified) -> list[_Problem]:
 # -- JUnit ----------------------------------------------------------------------------------------
 
 
-def verify_junit(found: Found) -> str:
-    """A test suite for each node: its cases, the agreement of the engines, its postconditions."""
+def verify_junit(found: VerifyResults) -> str:
+    """Return JUnit XML: a suite for each node, with its cases, the agreement and its postconditions."""
     root = ET.Element("testsuites", name="vesper verify", time=f"{found.elapsed_seconds:.3f}")
     for each in found.nodes:
         _junit_node(root, each)
@@ -198,7 +198,7 @@ def verify_junit(found: Found) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode")
 
 
-def _junit_node(root: ET.Element, each: Verified) -> None:
+def _junit_node(root: ET.Element, each: VerifiedNode) -> None:
     report, problems = each.report, _problems(each)
     by_test: dict[str, list[_Problem]] = {f"case: {case.name}": [] for case in each.compiled.cases}
     agreement = f"{' = '.join(report.engines)} on {report.executions} inputs, seed {report.seed}"
@@ -233,7 +233,7 @@ def _junit_programs(root: ET.Element, drawn: ProgramsReport) -> None:
 
 
 def _xml_text(text: str) -> str:
-    """XML 1.0 has no form for most control characters and for no surrogate: they are shown as escapes."""
+    """Escape control characters and surrogates, which XML 1.0 cannot represent."""
     return "".join(c if c in "\t\n" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c > "\uffff"
                    else f"\\u{ord(c):04x}" for c in text)  # fmt: skip
 
@@ -243,8 +243,8 @@ def _xml_text(text: str) -> str:
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def verify_sarif(found: Found) -> dict[str, Any]:
-    """A log whose results stand at the line of the node that they are about."""
+def verify_sarif(found: VerifyResults) -> dict[str, Any]:
+    """Return a SARIF log with results at lines of the nodes."""
     results = [_sarif_result(problem) for each in found.nodes for problem in _problems(each)]
     for path in found.refused:
         results.append(_sarif_result(_Problem("node-refused", f"`vesper check {path}` says what is wrong", path, 1)))

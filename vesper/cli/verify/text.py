@@ -1,4 +1,4 @@
-"""What `vesper verify` found, for a person."""
+"""Results of `vesper verify` as text."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from vesper.verify.programs.campaign import ProgramFailure, ProgramsReport
 
 
 def failure_text(failure: ProgramFailure, saved: Path | None, case: Path | None) -> str:
-    """A random program that showed a bug, for a person."""
+    """Render a random program that revealed a bug."""
     if failure.compiled is not None and failure.difference is not None:
         shown = difference_text(failure.compiled, failure.difference, case)
     else:
         what = "the checker refuses" if failure.kind == "refused" else "Vesper fails on"
-        shown = f"error: {what} a random program that is drawn to be right (seed {failure.seed})\n{failure.detail}"
+        shown = f"error: {what} a random program that is valid by construction (seed {failure.seed})\n{failure.detail}"
     note = "" if saved is None else f"\nnote: the program is saved as {saved.as_posix()}"
     return f"{shown.rstrip()}{note}"
 
 
 def case_text(compiled: Compiled, failure: CaseFailure) -> str:
-    """A case that was not met, for a person."""
-    wanted = _wanted(compiled, failure.case)
+    """Render a failed case."""
+    wanted = _expected_text(compiled, failure.case)
     answer = failure.problem or ("" if failure.outcome is None else one_line(compiled.node, failure.outcome))
     return f"case `{failure.case.name}`\n  wants  {wanted}\n  {failure.engine} gave  {answer}"
 
 
 def summary_line(report: Report) -> str:
-    """One node on one line."""
+    """Summarise one node on one line."""
     outcomes = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in sorted(report.outcomes.items()))
     coverage = report.coverage
     compared = " = ".join([*report.engines, *([report.against] if report.against else [])])
-    refused = f", {report.refused} not taken by the node" if report.against else ""
+    refused = f", {report.refused} refused by the node" if report.against else ""
     return (
         f"{report.node_id}: {compared}: {_verdict(report)}; "
         f"{report.executions} inputs compared ({outcomes}){refused}, {report.not_comparable} not comparable, "
@@ -55,14 +55,14 @@ def _verdict(report: Report) -> str:
     if report.passed:
         return "agree"
     if report.nothing_asked:
-        return "FAILED: the node took none of the inputs, so nothing was compared; draw more, or give it cases"
+        return "FAILED: the node refused all inputs, so nothing was compared; raise --max-examples, or add cases"
     if report.too_many_lost and not (report.differences or report.case_failures or report.broken):
         return "FAILED: more than 1 in 100 inputs could not be compared"
     return "FAILED"
 
 
 def total_line(reports: list[Report]) -> str:
-    """Several nodes on one line."""
+    """Summarise several nodes on one line."""
     wrong = sum(not report.passed for report in reports)
     guards = sum(len(report.coverage.guards) for report in reports)
     guards_total = sum(report.coverage.guards_total for report in reports)
@@ -74,7 +74,7 @@ def total_line(reports: list[Report]) -> str:
 
 
 def programs_line(report: ProgramsReport) -> str:
-    """All random programs on one line."""
+    """Summarise all random programs on one line."""
     outcomes = ", ".join(f"{times} {kind.replace('_', ' ')}" for kind, times in sorted(report.outcomes.items()))
     return (
         f"random programs: {' = '.join(report.engines)}: {'agree' if report.passed else 'FAILED'}; "
@@ -84,21 +84,21 @@ def programs_line(report: ProgramsReport) -> str:
 
 
 def broken_text(compiled: Compiled, broken: BrokenPromise) -> str:
-    """A postcondition that breaks, for a person: the clause, the smallest input, what the names in it were."""
+    """Render a broken postcondition: the clause, the smallest input, and the values of its names."""
     clause = compiled.node.postconditions[broken.index]
     inputs = ", ".join(f"{name}={show(value)}" for name, value in broken.inputs.items())
     values = ", ".join(f"{name} = {show(value)}" for name, value in broken.outcome.values.items())
     footer = [
         f"input:  {inputs}  (smallest; found after {broken.tried} inputs)",
         f"values: {values}",
-        "help: repair the steps, or say in the preconditions who may call the node",
+        "help: fix the steps, or restrict the inputs with a precondition",
     ]
     title = f"error: a postcondition of `{compiled.node.node_id}` breaks: `{clause.text}`"
     span = span_of(compiled.source, clause.holds.place)
     return render_excerpt(compiled.source, title, Label(span, "false for this input"), (), footer)
 
 
-def _wanted(compiled: Compiled, case: Case) -> str:
+def _expected_text(compiled: Compiled, case: Case) -> str:
     if case.breaks is None:
         return one_line(compiled.node, Returned(case.expect or {}))
     phase, index = case.breaks
@@ -106,10 +106,10 @@ def _wanted(compiled: Compiled, case: Case) -> str:
 
 
 def difference_text(compiled: Compiled, difference: Difference, saved: Path | None) -> str:
-    """A disagreement for a person: the place, the smallest input, what each engine said."""
+    """Render a disagreement: the place, the smallest input, and the outcome on each engine."""
     node, source = compiled.node, compiled.source
     if difference.place is None:
-        label = "the answers differ" if difference.with_function else "every observed value agrees; the outcomes do not"
+        label = "the answers differ" if difference.with_function else "all observed values agree; the outcomes differ"
         span = Span(0, len(source.line_text(1)))
     else:
         place = node.expressions()[difference.place].place

@@ -5,6 +5,7 @@ Every rule is one of the formatter `ruff format`; the tests hold the two equal o
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +28,7 @@ from vesper.codegen.layout.pretty_printer import (
     OwnBrackets,
     Wrapped,
 )
+from vesper.codegen.layout.python_expression import write_string
 
 _EMPTY = cst.Module([])
 _WORDS = (cst.Name, cst.SimpleString, cst.Integer, cst.Float)
@@ -48,194 +50,215 @@ _PRECEDENCE: Final[dict[type[cst.CSTNode], int]] = {
 _BRACKETS = (cst.List, cst.Set, cst.Dict, cst.ListComp, cst.Tuple, cst.GeneratorExp)
 
 
-def code_of(node: cst.CSTNode) -> str:
-    if type(node) in _WORDS and not node.lpar:  # type: ignore[attr-defined]  # most of what is asked for
+def render_code(node: cst.CSTNode) -> str:
+    if type(node) in _WORDS and not node.lpar:  # type: ignore[attr-defined]  # the most frequent case
         return str(node.value)  # type: ignore[attr-defined]
     return _EMPTY.code_for_node(node)
 
 
+def split_text(node: cst.BaseExpression) -> list[str]:
+    """Return the literals of a string that is written in parts."""
+    if isinstance(node, cst.ConcatenatedString):
+        return [*split_text(node.left), *split_text(node.right)]
+    return [render_code(node)]
+
+
 class ExpressionLayout:
-    """Documents of expressions; `marked` are those whose positions are asked for."""
+    """Lay out expressions as documents; positions of `marked` ones are reported."""
 
     def __init__(self, marked: Collection[cst.BaseExpression]) -> None:
         self._marked = marked
         self._ids = count(1)
 
-    def fresh(self) -> int:
+    def next_id(self) -> int:
         return next(self._ids)
 
     # -- where a statement ends in an expression --------------------------------------------------
 
-    def last(self, node: cst.BaseExpression) -> list[Document]:
-        """What a statement ends with: in parentheses only if that makes it fit."""
-        match parentheses_of(node):
+    def lay_out_last(self, node: cst.BaseExpression) -> list[Document]:
+        """Lay out the last expression of a statement, in parentheses only if that makes it fit."""
+        match choose_parentheses(node):
             case "never":
-                return self._bare(node, "top")
+                return self._lay_out_bare(node, "top")
             case "best fit":
-                return [BestFit(self._bare(node, "top"), self.fresh())]
+                return [BestFit(self._lay_out_bare(node, "top"), self.next_id())]
             case _:
-                return self._optional(node)
+                return self._lay_out_optional(node)
 
-    def _optional(self, node: cst.BaseExpression) -> list[Document]:
-        group = self.fresh()
-        if _can_do_without(node):
-            return [Wrapped(self._bare(node, group), group)]
-        return [Wrapped(self._bare(node, "inside"), group)]
+    def _lay_out_optional(self, node: cst.BaseExpression) -> list[Document]:
+        group = self.next_id()
+        if _has_breakable_ends(node):
+            return [Wrapped(self._lay_out_bare(node, group), group)]
+        return [Wrapped(self._lay_out_bare(node, "inside"), group)]
 
-    def tuple_in_parentheses(self, items: Sequence[Sequence[Document]]) -> list[Document]:
+    def wrap_tuple(self, items: Sequence[Sequence[Document]]) -> list[Document]:
         """A tuple without parentheses, which gets them where it must be broken."""
-        return [Wrapped(self._separated(items), self.fresh())]
+        return [Wrapped(self._separate(items), self.next_id())]
 
     # -- any expression ---------------------------------------------------------------------------
 
-    def expression(self, node: cst.BaseExpression, level: _Level = "inside") -> list[Document]:
+    def lay_out(self, node: cst.BaseExpression, level: _Level = "inside") -> list[Document]:
         if node.lpar and not isinstance(node, cst.Tuple | cst.GeneratorExp):
-            return self._brackets("(", self._bare(node, "inside"), ")", level)
-        return self._bare(node, level)
+            return self._lay_out_brackets("(", self._lay_out_bare(node, "inside"), ")", level)
+        return self._lay_out_bare(node, level)
 
-    def _bare(self, node: cst.BaseExpression, level: _Level) -> list[Document]:
+    def _lay_out_bare(self, node: cst.BaseExpression, level: _Level) -> list[Document]:
         """Without parentheses of its own, or with those that are the form itself."""
         if node in self._marked:
-            return [Edge(node, is_end=False), *self._form(node, level), Edge(node, is_end=True)]
-        return self._form(node, level)
+            return [Edge(node, is_end=False), *self._lay_out_form(node, level), Edge(node, is_end=True)]
+        return self._lay_out_form(node, level)
 
-    def _form(self, node: cst.BaseExpression, level: _Level) -> list[Document]:
+    def _lay_out_form(self, node: cst.BaseExpression, level: _Level) -> list[Document]:
         match node:
             case cst.Name() | cst.Integer() | cst.Float():
                 return [node.value]
             case cst.SimpleString():
                 return [node.value]
             case cst.Call():
-                return [*self.expression(node.func, level), *self._arguments(node.args, level)]
+                return [*self.lay_out(node.func, level), *self._lay_out_arguments(node.args, level)]
             case cst.Subscript():
-                return [*self.expression(node.value, level), *self._index(node, level)]
+                return [*self.lay_out(node.value, level), *self._lay_out_index(node, level)]
             case cst.List() | cst.Set() | cst.Tuple():
-                return self._display(node, level)
+                return self._lay_out_display(node, level)
             case cst.Dict():
-                return self._dict(node, level)
+                return self._lay_out_dict(node, level)
             case cst.ListComp():
-                return self._brackets("[", self._comprehension(node), "]", level)
+                return self._lay_out_brackets("[", self._lay_out_comprehension(node), "]", level)
             case cst.GeneratorExp():
                 if not node.lpar:
-                    return self._comprehension(node)
-                return self._brackets("(", self._comprehension(node), ")", level)
+                    return self._lay_out_comprehension(node)
+                return self._lay_out_brackets("(", self._lay_out_comprehension(node), ")", level)
             case cst.Lambda():
-                return self._lambda(node, level)
+                return self._lay_out_lambda(node, level)
             case cst.IfExp():
-                return self._if_wrapped(self._ternary(node, level), level)
+                return self._group_if_wrapped(self._lay_out_ternary(node, level), level)
             case cst.BinaryOperation() | cst.BooleanOperation() | cst.Comparison():
-                return self._if_wrapped(self._operators(_flattened(node), level), level)
+                return self._group_if_wrapped(self._lay_out_operators(_flatten(node), level), level)
             case cst.UnaryOperation():
                 sign = "not " if isinstance(node.operator, cst.Not) else "-"
-                return [sign, *self.expression(node.expression, level)]
+                return [sign, *self.lay_out(node.expression, level)]
+            case cst.ConcatenatedString():
+                return self._lay_out_text(node)
+            case cst.NamedExpr():
+                return [f"{render_code(node.target)} := ", *self.lay_out(node.value, level)]
             case cst.Yield(value=cst.From(item=item)):
-                return ["yield from ", *self.expression(item, level)]
+                return ["yield from ", *self.lay_out(item, level)]
             case cst.Yield(value=cst.BaseExpression() as value):
-                return ["yield ", *self.expression(value, level)]
+                return ["yield ", *self.lay_out(value, level)]
             case _:
-                return [code_of(node)]
+                return [render_code(node)]
 
     # -- brackets ---------------------------------------------------------------------------------
 
-    def _brackets(self, left: str, inner: Sequence[Document], right: str, level: _Level) -> list[Document]:
+    def _lay_out_brackets(self, left: str, inner: Sequence[Document], right: str, level: _Level) -> list[Document]:
         parts: list[Document] = [left, Group([Indented([SOFT, *inner]), SOFT]), right]
         return [OwnBrackets(parts, level)] if isinstance(level, int) else parts
 
-    def _separated(self, items: Sequence[Sequence[Document]]) -> list[Document]:
+    def _separate(self, items: Sequence[Sequence[Document]]) -> list[Document]:
         parts: list[Document] = []
         for position, item in enumerate(items):
             parts += [",", SPACE, *item] if position else item
         return [*parts, IfBroken(",")] if len(items) > 1 else parts
 
-    def _arguments(self, arguments: Sequence[cst.Arg], level: _Level) -> list[Document]:
+    def _lay_out_arguments(self, arguments: Sequence[cst.Arg], level: _Level) -> list[Document]:
         if not arguments:
             return ["()"]
         if len(arguments) == 1 and isinstance(arguments[0].value, cst.GeneratorExp) and not arguments[0].value.lpar:
-            return self._brackets("(", self._comprehension(arguments[0].value), ")", level)
+            return self._lay_out_brackets("(", self._lay_out_comprehension(arguments[0].value), ")", level)
         items = [
-            [f"{argument.keyword.value}=" if argument.keyword else "", *self.expression(argument.value)]
+            [f"{argument.keyword.value}=" if argument.keyword else "", *self.lay_out(argument.value)]
             for argument in arguments
         ]
-        return self._brackets("(", [Group(self._separated(items))], ")", level)
+        return self._lay_out_brackets("(", [Group(self._separate(items))], ")", level)
 
-    def _index(self, node: cst.Subscript, level: _Level) -> list[Document]:
+    def _lay_out_index(self, node: cst.Subscript, level: _Level) -> list[Document]:
         items = []
         for element in node.slice:
             assert isinstance(element.slice, cst.Index)
-            items.append(self.expression(element.slice.value))
-        inner: list[Document] = items[0] if len(items) == 1 else [Group(self._separated(items))]
-        return self._brackets("[", inner, "]", level)
+            items.append(self.lay_out(element.slice.value))
+        inner: list[Document] = items[0] if len(items) == 1 else [Group(self._separate(items))]
+        return self._lay_out_brackets("[", inner, "]", level)
 
-    def _display(self, node: cst.List | cst.Set | cst.Tuple, level: _Level) -> list[Document]:
+    def _lay_out_display(self, node: cst.List | cst.Set | cst.Tuple, level: _Level) -> list[Document]:
         left, right = {cst.List: ("[", "]"), cst.Set: ("{", "}")}.get(type(node), ("(", ")"))
         if not node.elements:
             return [left + right]
-        items = [self.expression(element.value) for element in node.elements]
+        items = [self.lay_out(element.value) for element in node.elements]
         if isinstance(node, cst.Tuple) and len(items) == 1:
-            return self._brackets(left, [*items[0], ","], right, level)
-        return self._brackets(left, self._separated(items), right, level)
+            return self._lay_out_brackets(left, [*items[0], ","], right, level)
+        return self._lay_out_brackets(left, self._separate(items), right, level)
 
-    def _dict(self, node: cst.Dict, level: _Level) -> list[Document]:
+    def _lay_out_dict(self, node: cst.Dict, level: _Level) -> list[Document]:
         if not node.elements:
             return ["{}"]
         items = []
         for element in node.elements:
             assert isinstance(element, cst.DictElement)
-            items.append([*self.expression(element.key), ": ", *self.expression(element.value)])
-        return self._brackets("{", self._separated(items), "}", level)
+            items.append([*self.lay_out(element.key), ": ", *self.lay_out(element.value)])
+        return self._lay_out_brackets("{", self._separate(items), "}", level)
+
+    def _lay_out_text(self, node: cst.ConcatenatedString) -> list[Document]:
+        """Write one string where that fits on a line, in parentheses if need be, else a line for each of its parts."""
+        parts = split_text(node)
+        whole = write_string("".join(str(literal_eval(part)) for part in parts))
+        lines: list[Document] = []
+        for part in parts:
+            lines += [SOFT, part] if lines else [part]
+        inside = Group([Indented([SOFT, FirstThatFits([[whole], lines])]), SOFT], expands=True)
+        return [FirstThatFits([[whole], ["(", inside, ")"]])]
 
     # -- comprehensions and functions -------------------------------------------------------------
 
-    def _comprehension(self, node: cst.ListComp | cst.GeneratorExp) -> list[Document]:
-        parts: list[Document] = [Group(self.expression(node.elt))]
+    def _lay_out_comprehension(self, node: cst.ListComp | cst.GeneratorExp) -> list[Document]:
+        parts: list[Document] = [Group(self.lay_out(node.elt))]
         clause: cst.CompFor | None = node.for_in
         while clause is not None:
-            parts += [SPACE, "for ", *self.target(clause.target), " in ", *self.expression(clause.iter)]
+            parts += [SPACE, "for ", *self.lay_out_target(clause.target), " in ", *self.lay_out(clause.iter)]
             for condition in clause.ifs:
-                parts += [SPACE, "if ", *self.expression(condition.test)]
+                parts += [SPACE, "if ", *self.lay_out(condition.test)]
             clause = clause.inner_for_in
         return [Group(parts)]
 
-    def target(self, target: cst.BaseExpression) -> list[Document]:
+    def lay_out_target(self, target: cst.BaseExpression) -> list[Document]:
         if isinstance(target, cst.Tuple):
-            return [", ".join(code_of(element.value) for element in target.elements)]
-        return [code_of(target)]
+            return [", ".join(render_code(element.value) for element in target.elements)]
+        return [render_code(target)]
 
-    def _lambda(self, node: cst.Lambda, level: _Level) -> list[Document]:
+    def _lay_out_lambda(self, node: cst.Lambda, level: _Level) -> list[Document]:
         names = ", ".join(each.name.value for each in node.params.params)
         head = f"lambda {names}: " if names else "lambda: "
-        return [head, *self._lambda_body(node.body, level)]
+        return [head, *self._lay_out_lambda_body(node.body, level)]
 
-    def _lambda_body(self, body: cst.BaseExpression, level: _Level) -> list[Document]:
-        written = self.expression(body, level)
+    def _lay_out_lambda_body(self, body: cst.BaseExpression, level: _Level) -> list[Document]:
+        written = self.lay_out(body, level)
         if isinstance(body, cst.Call):
             below: list[Document] = ["(", Group([Indented([SOFT, *written]), SOFT], expands=True), ")"]
             return [FirstThatFits([written, written, below])]
         if isinstance(body, (*_BRACKETS, cst.Subscript)):
             return written
-        return [Wrapped(self._bare(body, "inside"), self.fresh())]
+        return [Wrapped(self._lay_out_bare(body, "inside"), self.next_id())]
 
     # -- operators --------------------------------------------------------------------------------
 
-    def _if_wrapped(self, parts: list[Document], level: _Level) -> list[Document]:
-        """What is a group of its own inside of parentheses."""
+    def _group_if_wrapped(self, parts: list[Document], level: _Level) -> list[Document]:
+        """Group the parts where they stand inside of parentheses."""
         if level == "inside":
             return [Group(parts)]
         return [InParentheses(parts, level)] if isinstance(level, int) else parts
 
-    def _line(self, level: _Level) -> Document:
+    def _choose_line(self, level: _Level) -> Document:
         if level == "inside":
             return SPACE
         return InParentheses(None, level) if isinstance(level, int) else " "
 
-    def _ternary(self, node: cst.IfExp, level: _Level) -> list[Document]:
-        line = self._line(level)
-        parts = [*self.expression(node.body, level), line, "if ", *self.expression(node.test, level), line, "else "]
+    def _lay_out_ternary(self, node: cst.IfExp, level: _Level) -> list[Document]:
+        line = self._choose_line(level)
+        parts = [*self.lay_out(node.body, level), line, "if ", *self.lay_out(node.test, level), line, "else "]
         if isinstance(node.orelse, cst.IfExp) and not node.orelse.lpar:
-            return [*parts, *self._ternary(node.orelse, level)]
-        return [*parts, *self.expression(node.orelse, level)]
+            return [*parts, *self._lay_out_ternary(node.orelse, level)]
+        return [*parts, *self.lay_out(node.orelse, level)]
 
-    def _operators(self, flat: list[_Operand], level: _Level) -> list[Document]:
+    def _lay_out_operators(self, flat: list[_Operand], level: _Level) -> list[Document]:
         """A row of operands and operators, broken before those that bind loosest."""
         loosest = max(each.precedence for each in flat)
         pieces: list[list[_Operand]] = []
@@ -246,18 +269,18 @@ class ExpressionLayout:
         parts: list[Document] = []
         for position, piece in enumerate(pieces):
             if position:
-                parts += [self._line(level), f"{piece[0].operator} "]
+                parts += [self._choose_line(level), f"{piece[0].operator} "]
             if len(piece) == 1:
-                parts += self._operand(piece[0], level)
+                parts += self._lay_out_operand(piece[0], level)
             else:
                 rest = [_Operand(piece[0].node, "", 0, piece[0].starts, piece[0].ends), *piece[1:]]
-                parts += self._if_wrapped(self._operators(rest, level), level)
+                parts += self._group_if_wrapped(self._lay_out_operators(rest, level), level)
         return parts
 
-    def _operand(self, operand: _Operand, level: _Level) -> list[Document]:
+    def _lay_out_operand(self, operand: _Operand, level: _Level) -> list[Document]:
         starts = [Edge(each, is_end=False) for each in operand.starts if each in self._marked]
         ends = [Edge(each, is_end=True) for each in operand.ends if each in self._marked]
-        return [*starts, *self.expression(operand.node, level), *ends]
+        return [*starts, *self.lay_out(operand.node, level), *ends]
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,22 +296,23 @@ class _Operand:
     """Those that end with it, innermost first."""
 
 
-def _flattened(node: cst.BaseExpression) -> list[_Operand]:
-    return [_Operand(*each) for each in _rows(node, is_outermost=True)]
+def _flatten(node: cst.BaseExpression) -> list[_Operand]:
+    return [_Operand(*each) for each in _split_rows(node, is_outermost=True)]
 
 
 _Row = tuple[cst.BaseExpression, str, int, tuple[cst.BaseExpression, ...], tuple[cst.BaseExpression, ...]]
 
 
-def _rows(node: cst.BaseExpression, is_outermost: bool = False) -> Iterator[_Row]:
-    parts = _sides(node) if is_outermost or not node.lpar else None
+def _split_rows(node: cst.BaseExpression, is_outermost: bool = False) -> Iterator[_Row]:
+    parts = _split_sides(node) if is_outermost or not node.lpar else None
     if parts is None:
         yield node, "", 0, (), ()
         return
-    left, operator, precedence, right = parts
-    rows = [*_rows(left)]
-    first, *more = _rows(right)
-    rows += [(first[0], operator, precedence, first[3], first[4]), *more]
+    left, operators = parts
+    rows = [*_split_rows(left)]
+    for operator, precedence, right in operators:
+        first, *more = _split_rows(right)
+        rows += [(first[0], operator, precedence, first[3], first[4]), *more]
     if not is_outermost:
         # Where this operation begins and ends is where its first operand does and its last one.
         rows[0] = (*rows[0][:3], (node, *rows[0][3]), rows[0][4])
@@ -297,18 +321,23 @@ def _rows(node: cst.BaseExpression, is_outermost: bool = False) -> Iterator[_Row
 
 
 @cache
-def _sign(kind: type[cst.CSTNode]) -> str:
-    return code_of(kind()).strip()
+def _render_sign(kind: type[cst.CSTNode]) -> str:
+    return render_code(kind()).strip()
 
 
-def _sides(node: cst.BaseExpression) -> tuple[cst.BaseExpression, str, int, cst.BaseExpression] | None:
+_Operators = list[tuple[str, int, cst.BaseExpression]]
+"""Operators with their precedence and the operand after each."""
+
+
+def _split_sides(node: cst.BaseExpression) -> tuple[cst.BaseExpression, _Operators] | None:
+    """Return the first operand and what follows it; None for an expression without operators."""
     match node:
         case cst.BinaryOperation(left=left, operator=operator, right=right):
-            return left, _sign(type(operator)), _PRECEDENCE[type(operator)], right
+            return left, [(_render_sign(type(operator)), _PRECEDENCE[type(operator)], right)]
         case cst.BooleanOperation(left=left, operator=logical, right=right):
-            return left, _sign(type(logical)), _BOOLEAN, right
-        case cst.Comparison(left=left, comparisons=[target]):
-            return left, _sign(type(target.operator)), _COMPARISON, target.comparator
+            return left, [(_render_sign(type(logical)), _BOOLEAN, right)]
+        case cst.Comparison(left=left, comparisons=targets):
+            return left, [(_render_sign(type(each.operator)), _COMPARISON, each.comparator) for each in targets]
         case _:
             return None
 
@@ -316,18 +345,18 @@ def _sides(node: cst.BaseExpression) -> tuple[cst.BaseExpression, str, int, cst.
 # -- when a statement's expression gets parentheses ------------------------------------------------
 
 
-def parentheses_of(node: cst.BaseExpression) -> Parentheses:
+def choose_parentheses(node: cst.BaseExpression) -> Parentheses:
     match node:
         case cst.Call(func=base) | cst.Subscript(value=base):
-            inner = parentheses_of(base)
+            inner = choose_parentheses(base)
             return "never" if base.lpar or inner == "best fit" else inner
         case cst.BinaryOperation() | cst.BooleanOperation() | cst.Comparison() | cst.IfExp() | cst.Lambda():
             return "if it breaks"
         case cst.UnaryOperation(expression=operand):
-            return "never" if operand.lpar else parentheses_of(operand)
+            return "never" if operand.lpar else choose_parentheses(operand)
         case cst.Yield(value=value):
             item = value.item if isinstance(value, cst.From) else value
-            inner = parentheses_of(item) if item is not None and not item.lpar else "never"
+            inner = choose_parentheses(item) if item is not None and not item.lpar else "never"
             return "never" if inner == "best fit" else inner
         case _ if isinstance(node, _BRACKETS):
             return "never"
@@ -336,7 +365,7 @@ def parentheses_of(node: cst.BaseExpression) -> Parentheses:
 
 
 class _Ends:
-    """What an expression begins and ends with, and how many of its loosest operators it has."""
+    """The first and the last part of an expression, and the number of its loosest operators."""
 
     def __init__(self) -> None:
         self.has_brackets = False
@@ -351,20 +380,20 @@ class _Ends:
         if node.lpar and not isinstance(node, cst.Tuple | cst.GeneratorExp):
             self.has_brackets = True
         else:
-            self.inside(node)
-        self._begins_with(node)
+            self.visit_inside(node)
+        self._note_first(node)
 
-    def _begins_with(self, node: cst.BaseExpression | None) -> None:
+    def _note_first(self, node: cst.BaseExpression | None) -> None:
         if not self.is_first_known:
             self.first, self.is_first_known = node, True
 
-    def inside(self, node: cst.BaseExpression) -> None:
-        sides = _sides(node)
+    def visit_inside(self, node: cst.BaseExpression) -> None:
+        sides = _split_sides(node)
         if sides is not None:
-            left, _, precedence, right = sides
-            self._operators(precedence, 1)
-            self.visit(left)
-            self.visit(right)
+            left, operators = sides
+            self._count_operators(operators[0][1], len(operators))
+            for operand in (left, *(right for _, _, right in operators)):
+                self.visit(operand)
             return
         match node:
             case cst.Call(func=base) | cst.Subscript(value=base):
@@ -372,17 +401,17 @@ class _Ends:
                 self.visit(base)
                 self.last = node
             case cst.IfExp():
-                self._operators(_CONDITIONAL, 2)
+                self._count_operators(_CONDITIONAL, 2)
                 for part in (node.body, node.test, node.orelse):
                     self.visit(part)
             case cst.UnaryOperation():
-                self._begins_with(None)
+                self._note_first(None)
                 self.visit(node.expression)
             case cst.Lambda():
-                self._begins_with(None)
+                self._note_first(None)
                 self.visit(node.body)
             case cst.Yield(value=value):
-                self._begins_with(None)
+                self._note_first(None)
                 if isinstance(value, cst.From):
                     self.visit(value.item)
                 elif value is not None:
@@ -390,17 +419,17 @@ class _Ends:
             case _ if isinstance(node, _BRACKETS):
                 self.has_brackets = True
 
-    def _operators(self, precedence: int, times: int) -> None:
+    def _count_operators(self, precedence: int, times: int) -> None:
         if precedence > self.loosest:
             self.loosest, self.count = precedence, times
         elif precedence == self.loosest:
             self.count += times
 
 
-def _can_do_without(node: cst.BaseExpression) -> bool:
+def _has_breakable_ends(node: cst.BaseExpression) -> bool:
     """True where brackets at the beginning or the end of an expression may be broken instead of adding parentheses."""
     ends = _Ends()
-    ends.inside(node)
+    ends.visit_inside(node)
     if not ends.has_brackets or ends.count > 1:
         return False
     if ends.loosest == 0:

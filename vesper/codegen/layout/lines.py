@@ -1,6 +1,6 @@
 """A module as text: statements on lines, expressions laid out within the width, and where each marked one stands.
 
-libcst could print the tree itself, but breaks no lines. What is not known here is refused: a form that no writer makes.
+libcst prints trees but breaks no lines. Forms that no writer produces are refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 import libcst as cst
 
-from vesper.codegen.layout.expressions import ExpressionLayout, code_of, parentheses_of
+from vesper.codegen.layout.expressions import ExpressionLayout, choose_parentheses, render_code
 from vesper.codegen.layout.pretty_printer import (
     INDENT,
     SOFT,
@@ -20,20 +20,22 @@ from vesper.codegen.layout.pretty_printer import (
     Indented,
     Position,
     Printer,
-    width_of,
+    measure_width,
 )
 
 WIDTH = 100
+IMPORT_WIDTH = 88
+"""The default width of import sorters: at `WIDTH` a sorter without configuration would break some lines anew."""
 
 _Positions = dict[cst.BaseExpression, Position]
 
 
-def source_of(module: cst.Module, marked: Collection[cst.BaseExpression] = ()) -> tuple[str, _Positions]:
+def write_source(module: cst.Module, marked: Collection[cst.BaseExpression] = ()) -> tuple[str, _Positions]:
     """The text of a module, and the positions of the marked expressions in it, without their parentheses."""
     writer = _SourceWriter(marked)
     for line in module.header:  # whole, however long: other programs read them
-        writer.printer.plain("" if line.comment is None else line.comment.value)
-    writer.block(module.body, 0)
+        writer.printer.print_line("" if line.comment is None else line.comment.value)
+    writer.write_block(module.body, 0)
     printer = writer.printer
     positions = {each: place for each, place in printer.positions.items() if isinstance(each, cst.BaseExpression)}
     return "\n".join(printer.lines) + "\n", positions
@@ -44,167 +46,179 @@ class _SourceWriter:
         self.printer = Printer(WIDTH)
         self._layout = ExpressionLayout(marked)
 
-    def block(self, statements: Sequence[cst.BaseStatement | cst.BaseSmallStatement], indent: int) -> None:
+    def write_block(self, statements: Sequence[cst.BaseStatement | cst.BaseSmallStatement], indent: int) -> None:
         for statement in statements:
-            self._statement(statement, indent)
+            self._write_statement(statement, indent)
 
-    def empty_line(self, line: cst.EmptyLine, indent: int) -> None:
+    def write_empty_line(self, line: cst.EmptyLine, indent: int) -> None:
         if line.comment is None:
-            self.printer.plain("")
+            self.printer.print_line("")
             return
         # A long comment goes on below, a little further in.
-        self._wrapped(line.comment.value, indent, "#   ")
+        self._write_wrapped(line.comment.value, indent, "#   ")
 
-    def _docstring(self, literal: str, indent: int) -> None:
-        self._wrapped(literal, indent, "")
+    def _write_docstring(self, literal: str, indent: int) -> None:
+        self._write_wrapped(literal, indent, "")
 
-    def _wrapped(self, text: str, indent: int, before: str) -> None:
+    def _write_wrapped(self, text: str, indent: int, before: str) -> None:
         """Prose within the width; a word that is too long for a line stays whole."""
-        if width_of(text) <= WIDTH - indent:
-            self.printer.plain(" " * indent + text)
+        if measure_width(text) <= WIDTH - indent:
+            self.printer.print_line(" " * indent + text)
             return
         lines = textwrap.wrap(
             text, WIDTH - indent, subsequent_indent=before, break_long_words=False, break_on_hyphens=False
         )
         for line in lines:
-            self.printer.plain(" " * indent + line)
+            self.printer.print_line(" " * indent + line)
 
-    def _statement(self, statement: cst.BaseStatement | cst.BaseSmallStatement, indent: int) -> None:
+    def _write_statement(self, statement: cst.BaseStatement | cst.BaseSmallStatement, indent: int) -> None:
         for line in getattr(statement, "leading_lines", ()):
-            self.empty_line(line, indent)
+            self.write_empty_line(line, indent)
         match statement:
             case cst.SimpleStatementLine(body=[cst.Expr(value=cst.SimpleString(value=text))]):
-                self._docstring(text, indent)
+                self._write_docstring(text, indent)
             case cst.SimpleStatementLine(body=[small]):
-                self.printer.statement(indent, self._small(small))
+                self.printer.print_statement(indent, self._lay_out_small(small))
             case cst.If():
-                self._if(statement, "if ", indent)
+                self._write_if(statement, "if ", indent)
             case cst.While():
-                self._head(["while ", *self._layout.last(statement.test), ":"], statement.body, indent)
+                self._write_head(["while ", *self._layout.lay_out_last(statement.test), ":"], statement.body, indent)
             case cst.For():
-                loop = ["for ", *self._assigned(statement.target), " in ", *self._layout.last(statement.iter), ":"]
-                self._head(loop, statement.body, indent)
+                loop = [
+                    "for ",
+                    *self._lay_out_value(statement.target),
+                    " in ",
+                    *self._layout.lay_out_last(statement.iter),
+                    ":",
+                ]
+                self._write_head(loop, statement.body, indent)
             case cst.Try():
-                self._try(statement, indent)
+                self._write_try(statement, indent)
             case cst.FunctionDef():
-                self._function(statement, indent)
+                self._write_function(statement, indent)
             case cst.ClassDef():
-                bases = [code_of(each.value) for each in statement.bases]
+                bases = [render_code(each.value) for each in statement.bases]
                 head = f"class {statement.name.value}" + (f"({', '.join(bases)})" if bases else "")
-                self._head([head, ":"], statement.body, indent)
+                self._write_head([head, ":"], statement.body, indent)
             case _:
                 raise AssertionError(f"no layout for {type(statement).__name__}")
 
-    def _head(self, head: Sequence[Document], body: cst.BaseSuite, indent: int) -> None:
-        self.printer.statement(indent, head)
-        self.block(body.body, indent + INDENT)
+    def _write_head(self, head: Sequence[Document], body: cst.BaseSuite, indent: int) -> None:
+        self.printer.print_statement(indent, head)
+        self.write_block(body.body, indent + INDENT)
 
     # -- simple statements ------------------------------------------------------------------------
 
-    def _small(self, small: cst.BaseSmallStatement) -> list[Document]:
+    def _lay_out_small(self, small: cst.BaseSmallStatement) -> list[Document]:
         match small:
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(lpar=[_, *_]) as several)], value=value):
-                names: list[list[Document]] = [[code_of(element.value)] for element in several.elements]
+                names: list[list[Document]] = [[render_code(element.value)] for element in several.elements]
                 if len(names) > 1:  # parentheses are there where the names do not fit on a line
-                    return ["(", *_one_a_line(names), ") = ", *self._assigned(value)]
-                return ["(", *names[0], ",) = ", *self._assigned(value)]
+                    return ["(", *_lay_out_lines(names), ") = ", *self._lay_out_value(value)]
+                return ["(", *names[0], ",) = ", *self._lay_out_value(value)]
             case cst.Assign(targets=[target], value=value):
-                return [*self._layout.target(target.target), " = ", *self._assigned(value)]
+                return [*self._layout.lay_out_target(target.target), " = ", *self._lay_out_value(value)]
             case cst.AnnAssign(value=None):
-                annotation = self._layout.last(small.annotation.annotation)
-                return [code_of(small.target), ": ", *annotation]
+                annotation = self._layout.lay_out_last(small.annotation.annotation)
+                return [render_code(small.target), ": ", *annotation]
             case cst.AnnAssign(value=cst.BaseExpression() as value):
-                return self._annotated(code_of(small.target), small.annotation.annotation, value)
+                return self._lay_out_annotated(render_code(small.target), small.annotation.annotation, value)
             case cst.Return(value=cst.BaseExpression() as value):
-                return ["return ", *self._layout.last(value)]
+                return ["return ", *self._layout.lay_out_last(value)]
             case cst.Raise(exc=cst.BaseExpression() as raised):
-                cause = [] if small.cause is None else [" from ", *self._layout.expression(small.cause.item)]
-                return ["raise ", *self._layout.last(raised), *cause]
+                cause = [] if small.cause is None else [" from ", *self._layout.lay_out(small.cause.item)]
+                return ["raise ", *self._layout.lay_out_last(raised), *cause]
             case cst.Expr(value=value):
-                return self._layout.expression(value, "top")
+                return self._layout.lay_out(value, "top")
             case cst.ImportFrom():
-                return self._import(small)
+                return self._lay_out_import(small)
             case _:
-                return [code_of(small).strip()]
+                return [render_code(small).strip()]
 
-    def _annotated(self, target: str, annotation: cst.BaseExpression, value: cst.BaseExpression) -> list[Document]:
-        declared = [f"{target}: ", *self._layout.last(annotation)]
+    def _lay_out_annotated(
+        self, target: str, annotation: cst.BaseExpression, value: cst.BaseExpression
+    ) -> list[Document]:
+        declared = [f"{target}: ", *self._layout.lay_out_last(annotation)]
         is_call = isinstance(value, cst.Call)
-        if not isinstance(annotation, cst.Subscript) or not (is_call or parentheses_of(value) == "best fit"):
-            return [*declared, " = ", *self._assigned(value)]
+        if not isinstance(annotation, cst.Subscript) or not (is_call or choose_parentheses(value) == "best fit"):
+            return [*declared, " = ", *self._lay_out_value(value)]
         # The annotation could be broken too, but that comes last.
-        flat = f"{target}: {code_of(annotation)} = "
-        written = self._layout.expression(value, "top")
+        flat = f"{target}: {render_code(annotation)} = "
+        written = self._layout.lay_out(value, "top")
         below: list[Document] = ["(", Group([Indented([SOFT, *written]), SOFT], expands=True), ")"]
         in_its_brackets = [[flat, *written]] if is_call else []
         return [FirstThatFits([[flat, *written], *in_its_brackets, [flat, *below], [*declared, " = ", *written]])]
 
-    def _assigned(self, value: cst.BaseExpression) -> list[Document]:
+    def _lay_out_value(self, value: cst.BaseExpression) -> list[Document]:
         if isinstance(value, cst.Tuple) and not value.lpar:
-            items = [self._layout.expression(element.value) for element in value.elements]
-            return self._layout.tuple_in_parentheses(items)
-        return self._layout.last(value)
+            items = [self._layout.lay_out(element.value) for element in value.elements]
+            return self._layout.wrap_tuple(items)
+        return self._layout.lay_out_last(value)
 
-    def _import(self, statement: cst.ImportFrom) -> list[Document]:
+    def _lay_out_import(self, statement: cst.ImportFrom) -> list[Document]:
         assert not isinstance(statement.names, cst.ImportStar)
-        names = [_imported(name) for name in statement.names]
-        head = f"from {'.' * len(statement.relative)}{code_of(statement.module) if statement.module else ''} import "
-        if len(head) + len(", ".join(names)) <= WIDTH:
+        names = [_render_import(name) for name in statement.names]
+        head = (
+            f"from {'.' * len(statement.relative)}{render_code(statement.module) if statement.module else ''} import "
+        )
+        if len(head) + len(", ".join(names)) <= IMPORT_WIDTH:
             return [head + ", ".join(names)]
-        return [head, "(", *_one_a_line([[name] for name in names]), ")"]
+        return [head, "(", *_lay_out_lines([[name] for name in names]), ")"]
 
     # -- compound statements ----------------------------------------------------------------------
 
-    def _if(self, statement: cst.If, word: str, indent: int) -> None:
-        self._head([word, *self._layout.last(statement.test), ":"], statement.body, indent)
+    def _write_if(self, statement: cst.If, word: str, indent: int) -> None:
+        self._write_head([word, *self._layout.lay_out_last(statement.test), ":"], statement.body, indent)
         if isinstance(statement.orelse, cst.If):
-            self._if(statement.orelse, "elif ", indent)
+            self._write_if(statement.orelse, "elif ", indent)
         elif statement.orelse is not None:
-            self._head(["else:"], statement.orelse.body, indent)
+            self._write_head(["else:"], statement.orelse.body, indent)
 
-    def _try(self, statement: cst.Try, indent: int) -> None:
-        self._head(["try:"], statement.body, indent)
+    def _write_try(self, statement: cst.Try, indent: int) -> None:
+        self._write_head(["try:"], statement.body, indent)
         for handler in statement.handlers:
-            caught = "" if handler.type is None else f" {code_of(handler.type)}"
-            name = "" if handler.name is None else f" as {code_of(handler.name.name)}"
-            self._head([f"except{caught}{name}:"], handler.body, indent)
+            caught = "" if handler.type is None else f" {render_code(handler.type)}"
+            name = "" if handler.name is None else f" as {render_code(handler.name.name)}"
+            self._write_head([f"except{caught}{name}:"], handler.body, indent)
         assert statement.orelse is None
         assert statement.finalbody is None
 
-    def _function(self, statement: cst.FunctionDef, indent: int) -> None:
+    def _write_function(self, statement: cst.FunctionDef, indent: int) -> None:
         for decorator in statement.decorators:
-            self.printer.statement(indent, [f"@{code_of(decorator.decorator)}"])
-        returns = "" if statement.returns is None else f" -> {code_of(statement.returns.annotation)}"
+            self.printer.print_statement(indent, [f"@{render_code(decorator.decorator)}"])
+        returns = "" if statement.returns is None else f" -> {render_code(statement.returns.annotation)}"
         head, end = f"def {statement.name.value}(", f"){returns}:"
-        flat = code_of(statement.params)
-        if width_of(flat) + indent + len(head + end) <= WIDTH:
-            self.printer.statement(indent, [head, flat, end])
+        flat = render_code(statement.params)
+        if measure_width(flat) + indent + len(head + end) <= WIDTH:
+            self.printer.print_statement(indent, [head, flat, end])
         else:
-            self.printer.statement(indent, [head, *_one_a_line(self._parameters(statement.params)), end])
-        self.block(statement.body.body, indent + INDENT)
+            self.printer.print_statement(
+                indent, [head, *_lay_out_lines(self._lay_out_parameters(statement.params)), end]
+            )
+        self.write_block(statement.body.body, indent + INDENT)
 
-    def _parameters(self, parameters: cst.Parameters) -> list[list[Document]]:
+    def _lay_out_parameters(self, parameters: cst.Parameters) -> list[list[Document]]:
         star: list[list[Document]] = [["*"]] if parameters.kwonly_params else []
         return [
-            *(self._parameter(each) for each in parameters.params),
+            *(self._lay_out_parameter(each) for each in parameters.params),
             *star,
-            *(self._parameter(each) for each in parameters.kwonly_params),
+            *(self._lay_out_parameter(each) for each in parameters.kwonly_params),
         ]
 
-    def _parameter(self, parameter: cst.Param) -> list[Document]:
+    def _lay_out_parameter(self, parameter: cst.Param) -> list[Document]:
         parts: list[Document] = [parameter.name.value]
         if parameter.annotation is not None:
-            parts += [": ", *self._layout.expression(parameter.annotation.annotation)]
+            parts += [": ", *self._layout.lay_out(parameter.annotation.annotation)]
         if parameter.default is not None:
-            parts += [" = " if parameter.annotation else "=", *self._layout.expression(parameter.default)]
+            parts += [" = " if parameter.annotation else "=", *self._layout.lay_out(parameter.default)]
         return parts
 
 
-def _imported(name: cst.ImportAlias) -> str:
-    return code_of(name.name) + (f" as {code_of(name.asname.name)}" if name.asname is not None else "")
+def _render_import(name: cst.ImportAlias) -> str:
+    return render_code(name.name) + (f" as {render_code(name.asname.name)}" if name.asname is not None else "")
 
 
-def _one_a_line(items: Sequence[Sequence[Document]]) -> list[Document]:
+def _lay_out_lines(items: Sequence[Sequence[Document]]) -> list[Document]:
     parts: list[Document] = []
     for item in items:
         parts += [SOFT, *item, ","]

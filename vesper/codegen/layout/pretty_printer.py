@@ -35,7 +35,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wrapped:
-    """Parentheses that are there only if what is in them does not fit otherwise; `id` is their group."""
+    """Parentheses that are written only if their content does not fit without; `id` is their group."""
 
     parts: Sequence[Document]
     id: int
@@ -43,7 +43,7 @@ class Wrapped:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestFit:
-    """Something without a place to break it: in parentheses on a line of its own if it fits there, else as it is."""
+    """An expression without line breaks: in parentheses on its own line if it fits there, else bare."""
 
     parts: Sequence[Document]
     id: int
@@ -51,7 +51,7 @@ class BestFit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FirstThatFits:
-    """Ways to write the same; the first one is on one line, of the others it matters whether the first line fits."""
+    """Alternative layouts: the first is flat; of the others only the first line must fit."""
 
     ways: Sequence[Sequence[Document]]
 
@@ -81,7 +81,7 @@ class OwnBrackets:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edge:
-    """Where something begins or ends whose position is asked for."""
+    """The start or the end of an expression whose position is reported."""
 
     of: Hashable
     is_end: bool
@@ -99,26 +99,26 @@ _Measure: TypeAlias = Literal["first line", "all lines", "whatever is inside"]
 _FIRST_LINE: Final = "first line"
 _ALL_LINES: Final = "all lines"
 _WHATEVER_IS_INSIDE: Final = "whatever is inside"
-"""Of brackets that are broken it only matters that what is before and after them fits."""
+"""For broken brackets, only the text before and after them must fit."""
 
 _Entry = tuple[Document, int, bool]
 """A document, its indentation, and whether it is on one line."""
 
 
-def width_of(text: str) -> int:
+def measure_width(text: str) -> int:
     if text.isascii():
         return len(text)
-    return sum(_width(character) for character in text)
+    return sum(_measure_character(character) for character in text)
 
 
-def _width(character: str) -> int:
+def _measure_character(character: str) -> int:
     if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 class Printer:
-    """Lines of text, and where in them the marked parts stand."""
+    """Print documents as lines of text and record the positions of marked parts."""
 
     def __init__(self, width: int) -> None:
         self._max = width
@@ -131,11 +131,11 @@ class Printer:
         self._broken: dict[int, bool] = {}
         self._is_measured = False
 
-    def plain(self, line: str) -> None:
-        """A whole line as it is."""
+    def print_line(self, line: str) -> None:
+        """Print a whole line unchanged."""
         self.lines.append(line)
 
-    def statement(self, indent: int, parts: Sequence[Document]) -> None:
+    def print_statement(self, indent: int, parts: Sequence[Document]) -> None:
         self._begin_line(indent)
         if all(type(part) is str for part in parts):  # nothing to break, however long
             self.lines.append(" " * indent + "".join(parts))  # type: ignore[arg-type]
@@ -149,7 +149,7 @@ class Printer:
 
     def _write(self, text: str) -> None:
         self._line.append(text)
-        self._column += width_of(text)
+        self._column += measure_width(text)
         self._characters += len(text)
 
     def _break_line(self, indent: int) -> None:
@@ -173,13 +173,13 @@ class Printer:
                 case Indented(inner):
                     stack += [(part, indent + INDENT, is_flat) for part in reversed(inner)]
                 case Group(inner, group, expands):
-                    stack += self._grouped(inner, group, expands, indent, is_flat, stack)
+                    stack += self._open_group(inner, group, expands, indent, is_flat, stack)
                 case Wrapped(inner, group):
-                    stack += self._wrapped(document, indent, is_flat, stack)
+                    stack += self._open_wrapped(document, indent, is_flat, stack)
                 case BestFit(inner, group):
-                    stack += self._best_fit(document, indent, stack)
+                    stack += self._open_best_fit(document, indent, stack)
                 case FirstThatFits(ways):
-                    stack += self._first_that_fits(ways, indent, stack)
+                    stack += self._open_first_that_fits(ways, indent, stack)
                 case IfBroken(text):
                     if not is_flat:
                         self._write(text)
@@ -190,7 +190,7 @@ class Printer:
                         self._break_line(indent)
                 case InParentheses(list() as inner, group):
                     if self._broken.get(group, True):
-                        stack += self._grouped(inner, 0, False, indent, is_flat, stack)
+                        stack += self._open_group(inner, 0, False, indent, is_flat, stack)
                     else:
                         stack += [(part, indent, is_flat) for part in reversed(inner)]
                 case OwnBrackets(inner, group):
@@ -198,66 +198,68 @@ class Printer:
                         self._is_measured = False  # they were measured as broken: now see whether they need be
                     stack += [(part, indent, is_flat) for part in reversed(inner)]
                 case Edge(of, is_end):
-                    self._edge(of, is_end)
+                    self._record_edge(of, is_end)
 
-    def _edge(self, of: Hashable, is_end: bool) -> None:
+    def _record_edge(self, of: Hashable, is_end: bool) -> None:
         here = (len(self.lines) + 1, self._characters)
         if is_end:
             self.positions[of] = (*self._starts[of], *here)
         else:
             self._starts[of] = here
 
-    def _grouped(
+    def _open_group(
         self, inner: Sequence[Document], group: int, expands: bool, indent: int, is_flat: bool, rest: list[_Entry]
     ) -> list[_Entry]:
         if not (is_flat and self._is_measured):
             self._is_measured = True
-            is_flat = not expands and self._fits([(part, indent, True) for part in reversed(inner)], rest)
+            is_flat = not expands and self._is_within_width([(part, indent, True) for part in reversed(inner)], rest)
         if group:
             self._broken[group] = not is_flat
         return [(part, indent, is_flat) for part in reversed(inner)]
 
-    def _wrapped(self, wrapped: Wrapped, indent: int, is_flat: bool, rest: list[_Entry]) -> list[_Entry]:
+    def _open_wrapped(self, wrapped: Wrapped, indent: int, is_flat: bool, rest: list[_Entry]) -> list[_Entry]:
         if not (is_flat and self._is_measured):
             self._is_measured = True
             self._broken[wrapped.id] = False
-            is_flat = self._fits([(part, indent, True) for part in reversed(wrapped.parts)], rest)
+            is_flat = self._is_within_width([(part, indent, True) for part in reversed(wrapped.parts)], rest)
         self._broken[wrapped.id] = not is_flat
         if is_flat:
             return [(part, indent, True) for part in reversed(wrapped.parts)]
-        return self._in_parentheses(wrapped.parts, indent)
+        return self._add_parentheses(wrapped.parts, indent)
 
     @staticmethod
-    def _in_parentheses(parts: Sequence[Document], indent: int) -> list[_Entry]:
+    def _add_parentheses(parts: Sequence[Document], indent: int) -> list[_Entry]:
         inner = indent + INDENT
         entries: list[_Entry] = [("(", indent, False), (SOFT, inner, False), *((part, inner, False) for part in parts)]
         return [*entries, (SOFT, indent, False), (")", indent, False)][::-1]
 
-    def _best_fit(self, best: BestFit, indent: int, rest: list[_Entry]) -> list[_Entry]:
+    def _open_best_fit(self, best: BestFit, indent: int, rest: list[_Entry]) -> list[_Entry]:
         self._broken[best.id] = False
         flat: list[_Entry] = [(part, indent, True) for part in reversed(best.parts)]
         self._is_measured = True
-        if self._fits(flat, rest):
+        if self._is_within_width(flat, rest):
             return flat
         self._broken[best.id] = True
-        wrapped = self._in_parentheses(best.parts, indent)
-        if self._fits(wrapped, rest, measure=_ALL_LINES):
+        wrapped = self._add_parentheses(best.parts, indent)
+        if self._is_within_width(wrapped, rest, measure=_ALL_LINES):
             return wrapped
         self._broken[best.id] = False
         self._is_measured = False
         return flat
 
-    def _first_that_fits(self, ways: Sequence[Sequence[Document]], indent: int, rest: list[_Entry]) -> list[_Entry]:
+    def _open_first_that_fits(
+        self, ways: Sequence[Sequence[Document]], indent: int, rest: list[_Entry]
+    ) -> list[_Entry]:
         entries: list[_Entry] = []
         for position, way in enumerate(ways):
             entries = [(part, indent, position == 0) for part in reversed(way)]
-            if self._fits(entries, rest):
+            if self._is_within_width(entries, rest):
                 break
         self._is_measured = False
         return entries
 
-    def _fits(self, start: list[_Entry], rest: list[_Entry], measure: _Measure = _FIRST_LINE) -> bool:
-        """True if all is within the width up to the first line break that is taken, or over all lines of `start`."""
+    def _is_within_width(self, start: list[_Entry], rest: list[_Entry], measure: _Measure = _FIRST_LINE) -> bool:
+        """True if the text fits up to the first line break taken, or over all lines of `start`."""
         column = self._column
         stack: list[tuple[Document, int, bool, _Measure]] = [(*entry, measure) for entry in start]
         below = len(rest)
@@ -307,7 +309,7 @@ class Printer:
                     if not self._broken.get(group, True):
                         is_flat, measure = False, _WHATEVER_IS_INSIDE
             if text:
-                column += width_of(text)
+                column += measure_width(text)
                 if column > self._max and measure != _WHATEVER_IS_INSIDE:
                     return False
             for part in reversed(inner):

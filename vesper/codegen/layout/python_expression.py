@@ -1,4 +1,4 @@
-"""A Python expression that was written, and how tight it binds."""
+"""Python expressions with their precedence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import libcst as cst
 
 from vesper.values.unicode import is_printable
 
-# How tight each form binds, loosest first; what stands inside a tighter form gets parentheses.
+# How tight each form binds, loosest first; a looser operand gets parentheses.
 TERNARY, OR, AND, NOT, COMPARISON, BITS, SUM, PRODUCT, SIGN, ATOM = range(10)
 
 
@@ -18,14 +18,14 @@ EQUAL: Final = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PythonExpression:
     """A Python expression and how tight it binds."""
 
     node: cst.BaseExpression
     binds: int
 
 
-def in_parentheses(written: Written, binds: int) -> cst.BaseExpression:
+def add_parentheses(written: PythonExpression, binds: int) -> cst.BaseExpression:
     if written.binds >= binds:
         return written.node
     return written.node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
@@ -42,20 +42,20 @@ _OPPOSITES: Final[dict[type[cst.BaseCompOp], cst.BaseCompOp]] = {
 """Comparisons with an exact opposite. `not a > b` stays: it shows the clause, and is not `a <= b` for a NaN."""
 
 
-def negated(written: Written) -> Written:
-    """The opposite of a condition, as people write it."""
+def negate(written: PythonExpression) -> PythonExpression:
+    """Return the opposite of a condition in its usual form."""
     match written.node:
         case cst.Comparison(comparisons=[target]) as comparison if type(target.operator) in _OPPOSITES:
             opposite = target.with_changes(operator=_OPPOSITES[type(target.operator)])
-            return Written(comparison.with_changes(comparisons=[opposite], lpar=[], rpar=[]), COMPARISON)
+            return PythonExpression(comparison.with_changes(comparisons=[opposite], lpar=[], rpar=[]), COMPARISON)
         case cst.UnaryOperation(operator=cst.Not(), expression=operand):
-            return Written(operand, ATOM if operand.lpar else NOT)
+            return PythonExpression(operand, ATOM if operand.lpar else NOT)
         case _:
-            return Written(cst.UnaryOperation(cst.Not(), in_parentheses(written, NOT)), NOT)
+            return PythonExpression(cst.UnaryOperation(cst.Not(), add_parentheses(written, NOT)), NOT)
 
 
-def string_literal(text: str) -> str:
-    """A Python string that is on one line and shows what it holds; what cannot be seen is escaped."""
+def write_string(text: str) -> str:
+    """Write a text as a Python string on one line; invisible characters are escaped."""
     # The quotes that need fewer escapes inside, as a formatter would have them.
     quote = "'" if text.count('"') > text.count("'") else '"'
     quoted = "".join(

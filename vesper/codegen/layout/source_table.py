@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from vesper.codegen.layout.lines import WIDTH
-from vesper.codegen.layout.python_expression import string_literal
+from vesper.codegen.layout.python_expression import write_string
 from vesper.language.ir import nodes as ir
 
 _INDENT = "    "
 
 
-def source_table(node: ir.Node, lines: Mapping[int, int]) -> str:
-    rows = ["SOURCE: Final = Source(", f"{_INDENT}{string_literal(node.source.path)},"]
-    rows += _filled("lines={", (f"{line}: {of_node}," for line, of_node in sorted(lines.items())), "},")
+def write_source_table(node: ir.Node, lines: Mapping[int, int]) -> str:
+    rows = ["SOURCE: Final = Source(", f"{_INDENT}{write_string(node.source.path)},"]
+    rows += _fill("lines={", (f"{line}: {of_node}," for line, of_node in sorted(lines.items())), "},")
     phases = {phase: clauses for phase, clauses in node.phases() if clauses}
     if phases:
         rows.append(f"{_INDENT}clauses={{")
         for phase, clauses in phases.items():
-            rows.append(f"{_INDENT * 2}{string_literal(phase)}: [")
-            rows += [f"{_INDENT * 3}{string_literal(clause.text)}," for clause in clauses]
+            rows.append(f"{_INDENT * 2}{write_string(phase)}: [")
+            rows += [f"{_INDENT * 3}{write_string(clause.text)}," for clause in clauses]
             rows.append(f"{_INDENT * 2}],")
         rows.append(f"{_INDENT}}},")
-    # Packed lines, which no formatter would leave: nobody reads them one by one.
+    # A formatter would put each entry on a line; the packed table is shorter.
     return "\n".join([*rows, ")  # fmt: skip"]) + "\n"
 
 
-def _filled(head: str, entries: Iterable[str], end: str) -> list[str]:
+def _fill(head: str, entries: Iterable[str], end: str) -> list[str]:
     """The entries one after another, as many on a line as it holds."""
     rows = [f"{_INDENT}{head}"]
     row = ""

@@ -11,7 +11,6 @@ Where one is in use just then, and does not come back soon, the child is not let
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import weakref
@@ -19,6 +18,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from vesper.effects.performer import EffectFailed
+from vesper.storage.after_fork import Order, register
 
 _Connection = TypeVar("_Connection")
 _SECONDS_BEFORE_FORK = 2.0
@@ -181,7 +181,8 @@ def _for_all(act: Callable[[Pool[object]], None]) -> Callable[[], None]:
     return run
 
 
-os.register_at_fork(
+register(
+    order=Order.EFFECTS,
     before=_for_all(Pool.before_fork),
     after_in_parent=_for_all(Pool.after_fork_in_parent),
     after_in_child=_for_all(Pool.after_fork_in_child),

@@ -6,7 +6,6 @@ byte now and then gains nothing by it. h11 knows the grammar of HTTP, and nothin
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import ssl
@@ -23,6 +22,7 @@ from vesper.effects.http.request import Outgoing
 from vesper.effects.http.settings import HttpSettings
 from vesper.effects.http.url import Origin
 from vesper.effects.performer import EffectFailed
+from vesper.storage.after_fork import Order, register
 
 _LOOK_UPS = 64
 """Looking up a name cannot be given up, only waited for no longer: this many may be under way, waited for or not."""
@@ -74,7 +74,7 @@ class _LookUps:
 
 
 _look_ups = _LookUps()
-os.register_at_fork(after_in_child=_look_ups.renew)
+register(order=Order.EFFECTS, after_in_child=_look_ups.renew)
 
 
 def look_up(host: str, port: int) -> list[tuple[int, str]]:

@@ -6,7 +6,6 @@ it is still alive. So no thread can close what another one reads from.
 
 from __future__ import annotations
 
-import os
 import ssl
 import threading
 import time
@@ -25,6 +24,7 @@ from vesper.effects.http.settings import HttpSettings
 from vesper.effects.http.url import Origin
 from vesper.effects.performer import EffectFailed
 from vesper.effects.settings import ConfigError
+from vesper.storage.after_fork import Order, register
 
 _KEEP_ALIVE = 15.0
 """Seconds for which an idle connection is kept: less than most servers do, so that they seldom close it first."""
@@ -201,4 +201,4 @@ def _forget_all() -> None:
         each.forget()
 
 
-os.register_at_fork(after_in_child=_forget_all)
+register(order=Order.EFFECTS, after_in_child=_forget_all)

@@ -9,7 +9,6 @@ caller's that does not go back: time since 1970 will do if it is read as a monot
 
 from __future__ import annotations
 
-import os
 import secrets
 import threading
 import weakref
@@ -20,6 +19,7 @@ from typing import Protocol
 from vesper.policies import gate
 from vesper.policies.codes import is_trouble
 from vesper.policies.settings import MAX_US, Policy
+from vesper.storage.after_fork import Order, register
 from vesper.values.vesper_error import VesperError
 
 MAX_NAMES = 10_000
@@ -216,4 +216,4 @@ def _start_over_in_child() -> None:
         state._start_over()
 
 
-os.register_at_fork(after_in_child=_start_over_in_child)
+register(order=Order.HOST, after_in_child=_start_over_in_child)

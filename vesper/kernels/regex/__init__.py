@@ -1,4 +1,4 @@
-"""Regular expressions: one dialect, in time proportional to the text. Every pattern has been read by the checker."""
+"""Regular expressions of one dialect, in time proportional to the text. The checker has validated every pattern."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ def find_all(value: str, pattern: str) -> list[str]:
 
 
 def groups(value: str, pattern: str) -> list[str | None] | None:
+    """Return the first match followed by its groups, or None without a match."""
     if not matches(value, pattern):
         return None
     slots = Finder(program_of(pattern), value, with_groups=True).find(0)
     assert slots is not None, "what is recognized can be found"
     pairs = zip(slots[::2], slots[1::2], strict=True)
-    # A group that was begun and not ended took no part: only a way that ended it could have gone on.
+    # A group that was started and not ended took no part in the match.
     return [value[start:end] if end >= 0 else None for start, end in pairs]
 
 
@@ -43,7 +44,7 @@ def replace(value: str, pattern: str, new: str) -> str:
         length += len(new) - (end - start)
         parts += (value[position:start], new)
         position = end
-    # SEMANTICS: what a later match takes away may make room again, so only the whole is measured; but it is not made.
+    # SEMANTICS: a later match may shorten the text again, so only the final length is checked, before it is built.
     if length > MAX_TEXT:
         raise Raised(ErrorCode.TOO_LARGE)
     return "".join((*parts, value[position:]))
@@ -59,15 +60,15 @@ def split(value: str, pattern: str) -> list[str]:
 
 
 def _matches(value: str, pattern: str) -> Iterator[tuple[int, int]]:
-    """Where each match starts and ends."""
-    # Most texts that are searched have no match, and to see that takes a fraction of the time that finding one does.
+    """Yield the start and end of each match."""
+    # Most texts have no match, and recognizing that is much faster than finding one.
     if matches(value, pattern):
         for slots in Finder(program_of(pattern), value).find_all():
             yield slots[0], slots[1]
 
 
-def _bounded_matches(value: str, pattern: str, most: int) -> list[tuple[int, int]]:
-    found = list(islice(_matches(value, pattern), most + 1))
-    if len(found) > most:
+def _bounded_matches(value: str, pattern: str, maximum: int) -> list[tuple[int, int]]:
+    found = list(islice(_matches(value, pattern), maximum + 1))
+    if len(found) > maximum:
         raise Raised(ErrorCode.TOO_LARGE)
     return found

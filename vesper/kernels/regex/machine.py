@@ -1,9 +1,10 @@
-"""Runs the program of a pattern over a text, in time of at most instructions × (code points + 1).
+"""Matchers that run the program of a pattern over a text in linear time.
 
-All ways through the program go along the text together, one code point at a time, in the order in which a backtracking
-search would try them; of two that stand at the same instruction the later one can never be preferred and is dropped.
-`Finder` carries with each way where it started and what its groups hold. `Recognizer` asks only whether there is a
-match: it remembers which ways each code point leads to, so that a text is mostly read by looking up one dictionary.
+A run takes at most instructions × (code points + 1) steps. All threads of the program advance together, one code point
+at a time, in the order in which a backtracking search would try them. Of two threads at one instruction the later one
+can never be preferred and is dropped. `Finder` carries the start and groups of each thread. `Recognizer` only decides
+whether there is a match; it caches transitions by code point, so that most of a text is read through one dictionary
+lookup per code point.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import TypeAlias
 from vesper.kernels.regex.program import JUMP, MATCH, SAVE, SPLIT, TAKE, WORD, Program, program_of
 
 Slots: TypeAlias = tuple[int, ...]
-"""Where the match and each group start and end; -1 for what took no part."""
+"""Start and end of the match and of each group. Groups without part in it have -1."""
 
 _MAX_STEPS = 10_000
-"""So many steps a recognizer remembers; past that it starts again, so that no text takes memory without bound."""
+"""Maximum number of transitions that a recognizer caches before it starts again, which bounds memory."""
 
 
 def _holds(anchor: str, before: str, after: str) -> bool:
-    """Whether an anchor holds between two code points; nothing stands before the start and after the end."""
+    """Return whether an anchor holds between two code points. Both are empty at the ends of the text."""
     match anchor:
         case "^":
             return before == ""
@@ -42,13 +43,16 @@ class Finder:
         self._text = text
         self._slot_count = 2 * (program.group_count + 1) if with_groups else 2
         self._seen = [0] * len(program.instructions)
-        """The step at which an instruction was last reached."""
+        """Step at which each instruction was last reached."""
         self._step = 0
         self._idle: set[tuple[bool, str]] = set()
-        """Where no match starts: after a code point of a word or another one, and before which."""
+        """Surroundings at which no match starts.
+
+        A pair of whether a word character precedes, and the next code point.
+        """
 
     def find_all(self) -> Iterator[Slots]:
-        """All matches from left to right; an empty one not where the one before it ended."""
+        """Yield all matches from left to right; an empty one not directly after another match."""
         position, last_end = 0, -1
         while position <= len(self._text):
             found = self.find(position)
@@ -62,43 +66,43 @@ class Finder:
                 position = last_end = end
 
     def find(self, start: int) -> Slots | None:
-        """The leftmost match that starts at this position or after it, and there the preferred one."""
+        """Return the leftmost match that starts at or after this position, with the preferred end."""
         text, instructions = self._text, self._program.instructions
         unset = (-1,) * (self._slot_count - 1)
         found: Slots | None = None
-        ways: list[tuple[int, Slots]] = []
+        threads: list[tuple[int, Slots]] = []
         for position in range(start, len(text) + 1):
             after = text[position : position + 1]
             before = text[position - 1 : position] if position else ""
             surroundings = (before in WORD, after)
-            is_fresh = not ways and found is None
+            is_fresh = not threads and found is None
             if is_fresh and position and surroundings in self._idle:
                 continue
             self._step += 1
             reached: list[tuple[int, Slots]] = []
-            for way, slots in ways:
+            for way, slots in threads:
                 self._follow(way, slots, position, before, after, reached)
             if found is None:
-                # A match that starts here is preferred to none, but not to a way that started before.
+                # A match that starts here ranks below every thread that started earlier.
                 self._follow(0, (position, *unset), position, before, after, reached)
             sets = self._program.sets_with(after) if after else frozenset[int]()
-            ways = []
+            threads = []
             for way, slots in reached:
                 if instructions[way].kind == MATCH:
                     found = (slots[0], position, *slots[2:])
-                    break  # what comes after it is less preferred
+                    break  # later threads are less preferred
                 if instructions[way].first in sets:
-                    ways.append((way + 1, slots))
-            if not ways and found is not None:
+                    threads.append((way + 1, slots))
+            if not threads and found is not None:
                 break
-            if is_fresh and not ways and position:
+            if is_fresh and not threads and position:
                 self._idle.add(surroundings)
         return found
 
     def _follow(
         self, start: int, slots: Slots, position: int, before: str, after: str, reached: list[tuple[int, Slots]]
     ) -> None:
-        """Adds the instructions that take a code point, or end the match, and that `start` leads to."""
+        """Add the instructions reachable from `start` that take a code point or end the match."""
         instructions, seen, step = self._program.instructions, self._seen, self._step
         waiting = [(start, slots)]
         while waiting:
@@ -126,29 +130,29 @@ class Finder:
                     break
 
 
-class _State:
-    """The ways that are open between two code points, before anchors are looked at, and where they lead."""
+class _ThreadSet:
+    """The threads between two code points, before anchors are tested, with cached transitions."""
 
-    __slots__ = ("before", "next", "ways")
+    __slots__ = ("before", "next", "threads")
 
-    def __init__(self, ways: frozenset[int], before: str) -> None:
-        self.ways = ways
+    def __init__(self, threads: frozenset[int], before: str) -> None:
+        self.threads = threads
         self.before = before
-        """One code point of the kind that stands before: of a word, another one, none at the start."""
-        self.next: dict[str, _State] = {}
-        """By code point, and by nothing for the end of the text."""
+        """A sample of the preceding code point's kind: of a word, another, or none."""
+        self.next: dict[str, _ThreadSet] = {}
+        """Next state by code point; the empty text for the end."""
 
 
-_MATCHED = _State(frozenset(), "")
-"""Where every way ends that has found a match."""
+_MATCHED = _ThreadSet(frozenset(), "")
+"""State after a match was found."""
 
 
 class Recognizer:
-    """Answers whether a pattern matches anywhere in a text."""
+    """Decides whether a pattern matches anywhere in a text."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._states: dict[tuple[frozenset[int], str], _State] = {}
+        self._states: dict[tuple[frozenset[int], str], _ThreadSet] = {}
         self._step_count = 0
 
     def matches(self, text: str) -> bool:
@@ -159,37 +163,37 @@ class Recognizer:
                 return True
         return (state.next.get("") or self._take(state, "")) is _MATCHED
 
-    def _state(self, ways: frozenset[int], before: str) -> _State:
-        return self._states.setdefault((ways, before), _State(ways, before))
+    def _state(self, threads: frozenset[int], before: str) -> _ThreadSet:
+        return self._states.setdefault((threads, before), _ThreadSet(threads, before))
 
-    def _take(self, state: _State, after: str) -> _State:
-        """The state after this code point; remembered."""
+    def _take(self, state: _ThreadSet, after: str) -> _ThreadSet:
+        """Return the state after this code point, and cache the transition."""
         self._step_count += 1
         if self._step_count > _MAX_STEPS:
             self._states.clear()
             self._step_count = 0
         instructions = self._program.instructions
         sets = self._program.sets_with(after) if after else frozenset[int]()
-        ways: set[int] = set()
+        threads: set[int] = set()
         following = state
-        for at in self._reached(state, after):
+        for at in self._reachable(state, after):
             if instructions[at].kind == MATCH:
                 following = _MATCHED
                 break
             if instructions[at].first in sets:
-                ways.add(at + 1)
+                threads.add(at + 1)
         else:
             if after:
-                following = self._state(frozenset(ways), "a" if after in WORD else " ")
+                following = self._state(frozenset(threads), "a" if after in WORD else " ")
         state.next[after] = following
         return following
 
-    def _reached(self, state: _State, after: str) -> list[int]:
-        """The instructions that take a code point or end the match; a match may start at every position."""
+    def _reachable(self, state: _ThreadSet, after: str) -> list[int]:
+        """Return the reachable instructions that take a code point or end the match. A match may start anywhere."""
         instructions = self._program.instructions
         seen: set[int] = set()
         reached: list[int] = []
-        waiting = [0, *state.ways]
+        waiting = [0, *state.threads]
         while waiting:
             at = waiting.pop()
             if at in seen:
@@ -209,4 +213,5 @@ class Recognizer:
 
 @lru_cache(maxsize=256)
 def recognizer_of(pattern: str) -> Recognizer:
+    """Return the cached recognizer of a pattern."""
     return Recognizer(program_of(pattern))

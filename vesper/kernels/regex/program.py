@@ -1,7 +1,7 @@
-"""A pattern as a program: what the machine of `regex_machine` runs.
+"""Programs of patterns, which `machine` runs.
 
-In: the tree of a pattern. Out: instructions, each of which takes a code point, chooses a way, notes a position or asks
-for one. There is no way round a loop without taking a code point: the parser refuses patterns that would have one.
+Built from the tree of a pattern. Each instruction takes a code point, branches, records a position or tests one.
+INVARIANT: every loop takes a code point, because the parser rejects patterns that would not.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from vesper.values.pattern import (
     Class,
     Escape,
     Group,
-    Part,
     Pattern,
+    PatternPart,
     Range,
     Repeat,
     Sequence,
@@ -27,14 +27,14 @@ from vesper.values.pattern import (
 from vesper.values.pattern_parser import parse_pattern
 
 TAKE: Final = 0
-"""One code point of the set `first`."""
+"""Take one code point of the set `first`."""
 SPLIT: Final = 1
-"""On at `first`, and if nothing comes of that at `second`."""
+"""Continue at `first`, and if that fails at `second`."""
 JUMP: Final = 2
 SAVE: Final = 3
-"""Note the position in the slot `first`."""
+"""Record the position in the slot `first`."""
 ASSERT: Final = 4
-"""On if the anchor holds here."""
+"""Continue if the anchor holds here."""
 MATCH: Final = 5
 
 WORD: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
@@ -42,11 +42,13 @@ _DIGITS: Final = frozenset("0123456789")
 _SPACES: Final = frozenset("\t\n\v\f\r ")
 _ASCII_SETS: Final = {"w": WORD, "d": _DIGITS, "s": _SPACES}
 _MAX_ROWS: Final = 4096
-"""So many code points are remembered with the sets that they are in; a text with more of them starts again."""
+"""Maximum number of code points whose sets are cached; beyond it the cache starts again."""
 
 
 @dataclass(slots=True)
 class Instruction:
+    """An instruction; the use of its fields depends on `kind`."""
+
     kind: int
     first: int = 0
     second: int = 0
@@ -61,7 +63,7 @@ class CodePoints:
     negated: bool
     ignores_case: bool
     folded: frozenset[int] = frozenset()
-    """With `ignores_case`, what code points of the ranges fold to, where that is not themselves."""
+    """With `ignores_case`, foldings of the ranges' code points that differ from themselves."""
 
     def has(self, character: str) -> bool:
         code_point = ord(character)
@@ -80,25 +82,28 @@ def _is_of(escape: Escape, character: str, code_point: int) -> bool:
 
 
 def set_of(part: Class | AnyPoint, pattern: Pattern) -> CodePoints:
+    """Return the code points that a class or `.` matches."""
     if isinstance(part, AnyPoint):
         newline = () if pattern.takes_newlines else (Range(0x0A, 0x0A),)
         return CodePoints(newline, negated=True, ignores_case=False)
     if not pattern.ignores_case:
         return CodePoints(part.items, part.negated, ignores_case=False)
     ranges = (item for item in part.items if isinstance(item, Range))
-    folded = frozenset(each for item in ranges for each in unicode.folded_from(item.first, item.last))
+    folded = frozenset(each for item in ranges for each in unicode.foldings_in_range(item.first, item.last))
     return CodePoints(part.items, part.negated, ignores_case=True, folded=folded)
 
 
 @dataclass(slots=True)
 class Program:
+    """The program of a pattern."""
+
     instructions: list[Instruction]
     sets: list[CodePoints]
     group_count: int
     _rows: dict[str, frozenset[int]] = field(default_factory=dict)
 
     def sets_with(self, character: str) -> frozenset[int]:
-        """The numbers of the sets that have this code point."""
+        """Return the numbers of the sets that contain this code point."""
         row = self._rows.get(character)
         if row is None:
             if len(self._rows) >= _MAX_ROWS:
@@ -110,7 +115,7 @@ class Program:
 
 @lru_cache(maxsize=256)
 def program_of(text: str) -> Program:
-    """The program of a pattern that the checker has let pass."""
+    """Return the program of a validated pattern."""
     pattern = parse_pattern(text)
     writer = _Writer(pattern)
     writer.write(pattern.root)
@@ -119,6 +124,8 @@ def program_of(text: str) -> Program:
 
 
 class _Writer:
+    """Builds the instructions of a pattern."""
+
     def __init__(self, pattern: Pattern) -> None:
         self._pattern = pattern
         self.instructions: list[Instruction] = []
@@ -134,7 +141,7 @@ class _Writer:
     def _here(self) -> int:
         return len(self.instructions)
 
-    def write(self, part: Part) -> None:
+    def write(self, part: PatternPart) -> None:
         match part:
             case Class() | AnyPoint():
                 self.add(TAKE, self._set_number(part))
@@ -153,13 +160,13 @@ class _Writer:
                 self._repeat(part)
 
     def _set_number(self, part: Class | AnyPoint) -> int:
-        # A repeated part is written many times, and what a set with case folds to takes long to find.
+        # Cached per part: a repeated part is written many times, and case folding of a set is slow.
         if id(part) not in self._numbers:
             found = set_of(part, self._pattern)
             self._numbers[id(part)] = self.sets.setdefault(found, len(self.sets))
         return self._numbers[id(part)]
 
-    def _alternation(self, options: tuple[Part, ...]) -> None:
+    def _alternation(self, options: tuple[PatternPart, ...]) -> None:
         ends: list[Instruction] = []
         for option in options[:-1]:
             split = self.add(SPLIT)
@@ -200,7 +207,7 @@ class _Writer:
 
     @staticmethod
     def _enter(split: Instruction, target: int, is_greedy: bool) -> None:
-        """Another round: the way that comes first where as many as possible are taken."""
+        """Set the branch that repeats; it is preferred if the repetition is greedy."""
         if is_greedy:
             split.first = target
         else:

@@ -1,1 +1,1 @@
-"""Support code of generated Python: entry, flow, metering and tracing."""
+"""Runtime support of generated Python: entry, flow, metering and tracing."""

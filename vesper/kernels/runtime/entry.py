@@ -1,8 +1,8 @@
-"""How a caller's own objects get into generated code.
+"""Entry of a caller's objects into generated code.
 
-The entry of a generated module looks at each object by its exact type. What is a value already goes on at once; for
-anything else it raises `NotPlain`, and all the inputs are read again by `read_inputs`, which means what
-docs/spec/values.md says and knows every problem. So nothing here decides what is taken: only how fast.
+The entry of a generated module tests each object by its exact type. Plain values pass directly; any other object raises
+`NotPlain`, and `read_inputs` then reads all inputs by docs/spec/values.md and reports every problem. This module
+affects only speed, never which inputs are accepted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vesper.values.json_value import has_surrogate
 from vesper.values.model import MAX_ENTRIES, MAX_INTEGER, MAX_TEXT, MIN_INTEGER, Value, plain
 from vesper.values.types import declared_type
 
-# Generated code takes the limits from here.
+# Limits that generated code imports from here.
 __all__ = ["MAX_ENTRIES", "MAX_INTEGER", "MAX_TEXT", "MIN_INTEGER"]
 
 _Parameters = ParamSpec("_Parameters")
@@ -26,23 +26,28 @@ _ZERO = Decimal(0)
 
 
 class NotPlain(Exception):
-    """An object that is not a value in its Python form: it may stand for one, or for none."""
+    """An object is not a value in its plain Python form. It may still be a valid input."""
 
 
 NOT_PLAIN: Final = (NotPlain, KeyError, DecimalException)
-"""What ends the quick look at inputs: an object that is none, a name that is not there, a decimal over a limit."""
+"""Exceptions that end the fast reading of inputs.
+
+They mean no plain value, a missing name, or a decimal over a limit.
+"""
 
 is_finite = Decimal.is_finite
 is_ascii = str.isascii
+get_entry = dict.get
+"""The entry of a plain dict under a key, or a default; no attribute of the caller's object is read."""
 
 
 def is_text(text: str) -> bool:
-    """True for a string that is a value: one without lone surrogates."""
+    """Return whether a string is a value: it has no lone surrogates."""
     return not has_surrogate(text)
 
 
 class Inputs:
-    """The inputs that a node declares: the text of each type by its name, and the defaults there are."""
+    """The declared inputs of a node: type texts by name, and defaults."""
 
     __slots__ = ("_defaults", "_read", "_types")
 
@@ -52,8 +57,10 @@ class Inputs:
 
     @property
     def declared(self) -> spec.Declared:
-        """Read when it is first asked for: inputs that are plain objects are taken without, and so is the first call of
-        a process."""
+        """Return name, type and default of each input.
+
+        Parsed on first use: plain inputs do not need it, so the first call of a process stays fast.
+        """
         if self._read is None:
             self._read = [
                 (name, declared_type(text), cast(Value, self._defaults.get(name))) for name, text in self._types.items()
@@ -62,10 +69,10 @@ class Inputs:
 
 
 def read_inputs(inputs: Inputs, given: Mapping[str, object]) -> list[Any]:
-    """The values in declared order, or `BadInput` with every problem."""
+    """Return the values in declared order, or raise `BadInput` with every problem."""
     values, refusals = spec.read_inputs(inputs.declared, given)
     if refusals:
-        raise BadInput(refusals) from None  # that it was not plain says nothing to the caller
+        raise BadInput(refusals) from None  # the internal NotPlain is of no use to the caller
     return list(values.values())
 
 
@@ -73,8 +80,8 @@ def read_inputs(inputs: Inputs, given: Mapping[str, object]) -> list[Any]:
 
 
 def read_decimal(given: Any) -> Decimal:
-    # SEMANTICS: adding zero under the exact context writes out 1E+3, takes the sign of -0 away and traps what is
-    # over a limit; NaN and infinities would pass.
+    # SEMANTICS: adding zero under the exact context writes out 1E+3, removes the sign of -0 and traps values over a
+    # limit; NaN and infinities would pass.
     if type(given) is not Decimal or not is_finite(given):
         raise NotPlain
     return given + _ZERO
@@ -105,7 +112,7 @@ def read_member(given: Any, members: Collection[str]) -> Any:
 
 
 def read_value(type_: str, given: Any) -> Any:
-    """A value of any type, as docs/spec/values.md reads it."""
+    """Return a value of any type, read by docs/spec/values.md."""
     values, refusals = spec.read_inputs([("value", declared_type(type_), None)], {"value": given})
     if refusals:
         raise NotPlain
@@ -116,11 +123,11 @@ def read_value(type_: str, given: Any) -> Any:
 
 
 def undecorated(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """The function without `@exact_decimals`, for what is under the exact context already."""
+    """Return the function without `@exact_decimals`, for callers already under the exact context."""
     inner: Callable[_Parameters, _Result] = function.__wrapped__  # type: ignore[attr-defined]  # functools.wraps
     return inner
 
 
 def new_objects(values: _Result) -> _Result:
-    """Outputs that share nothing with constants of the module, a json as plain objects."""
+    """Return outputs that share nothing with constants of the module, json as plain objects."""
     return cast(_Result, plain(cast(Value, values)))

@@ -1,4 +1,4 @@
-"""What generated code uses for the flow: requests to the Host, calls of other nodes, loops with a bound, failures."""
+"""Runtime of flows in generated code: requests, calls of nodes, bounded loops, failures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from decimal import getcontext, setcontext
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
-from vesper.kernels.decimal import EXACT, UNSAID, said
+from vesper.kernels.decimal import EXACT, PYTHON_FAILURES, translate_failure
 from vesper.kernels.raised import ClauseFailed, ContractBroken, DeclaredError, Raised
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_ENTRIES
@@ -17,12 +17,12 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 _Code = TypeVar("_Code", bound=str)
 
-FAILURES = (Raised, *UNSAID)
-"""What `on_error` can take."""
+FAILURES = (Raised, *PYTHON_FAILURES)
+"""Exceptions that `on_error` can handle."""
 
 
 class Request(NamedTuple):
-    """An effect that is asked for. Only the Host performs it."""
+    """A request for an effect. Only the Host performs it."""
 
     path: str
     effect: str
@@ -35,14 +35,14 @@ class Request(NamedTuple):
 if TYPE_CHECKING:
     Asking = Generator[Request, Any, _Result]
 else:
-    Asking = Generator  # of which generated code says what it returns, in an annotation
-"""What a node with effects is: it yields requests, is sent what came of them, and returns its outputs."""
+    Asking = Generator  # generated code annotates its return type with this
+"""A node with effects: a generator that yields requests, receives completions, and returns outputs."""
 
 
 def exact_steps(
     function: Callable[_Parameters, Asking[_Result]],
 ) -> Callable[_Parameters, Asking[_Result]]:
-    """Run a node with effects under the exact context; while it waits, the caller has its own."""
+    """Run a node with effects under the exact context; between requests the caller's context applies."""
 
     @wraps(function)
     def under_exact_context(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Asking[_Result]:
@@ -57,8 +57,8 @@ def exact_steps(
             except StopIteration as end:
                 result: _Result = end.value
                 return result
-            except UNSAID as unsaid:
-                raise said(unsaid) from None
+            except PYTHON_FAILURES as untranslated:
+                raise translate_failure(untranslated) from None
             finally:
                 setcontext(callers)
             try:
@@ -70,15 +70,17 @@ def exact_steps(
 
 
 def code_of(failure: BaseException) -> str:
-    """The code of what was caught."""
+    """Return the code of a caught failure."""
     if isinstance(failure, Raised | ClauseFailed):
         return failure.code
     return ErrorCode.MISSING_KEY.value if isinstance(failure, KeyError) else ErrorCode.DECIMAL_OVERFLOW.value
 
 
 def outside_of_the_flow(clauses: Callable[_Parameters, None]) -> Callable[_Parameters, None]:
-    """Clauses that are checked at an end of the flow: a failure in one is no failure of the flow, so that no code in
-    the node's `error_code` makes it a declared error."""
+    """Decorate clauses that are checked at an end of the flow.
+
+    A failure in one is no failure of the flow, so no code in the node's `error_code` makes it a declared error.
+    """
 
     @wraps(clauses)
     def check(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
@@ -91,57 +93,59 @@ def outside_of_the_flow(clauses: Callable[_Parameters, None]) -> Callable[_Param
 
 
 def one_of(code: str, members: tuple[_Code, ...]) -> _Code | None:
-    """The code as the member that it is; nothing where it is none of them."""
+    """Return the code as a member of the tuple; None where it is no member."""
     return next((member for member in members if member == code), None)
 
 
 def http_class(code: str) -> str:
-    """`http_4xx` for `http_402`; nothing for a code that is no status."""
+    """Return `http_4xx` for `http_402`; empty for a code that is no status."""
     return f"{code[:6]}xx" if code.startswith("http_") and code[5:].isdigit() else ""
 
 
 def path(name: str, *iterations: int) -> str:
-    """Where a request stands: the step, and in loops the iteration, from 0."""
+    """Return the path of a request: the step, and in loops the iteration from 0."""
     return name + "".join(f"[{count - 1}]" for count in iterations)
 
 
-def counted(iterations: int, most: int) -> int:
-    """One iteration more, unless that is more than the loop may have."""
-    if iterations >= most:
+def counted(iterations: int, maximum: int) -> int:
+    """Return the next iteration count, or raise `loop_limit` at the maximum."""
+    if iterations >= maximum:
         raise Raised(ErrorCode.LOOP_LIMIT)
     return iterations + 1
 
 
 def keep(collected: list[Any], value: object) -> None:
-    """Add what an iteration collects."""
+    """Append the value that an iteration collects."""
     if len(collected) >= MAX_ENTRIES:
         raise Raised(ErrorCode.TOO_LARGE)
     collected.append(value)
 
 
 def called(node: Callable[..., _Result], /, **inputs: object) -> _Result:
-    """The outputs of another node; however else it ends is a failure here."""
+    """Return the outputs of another node; any other outcome of it is a failure here."""
     try:
         return node(**_arguments(node, inputs))
     except DeclaredError as error:
         raise Raised(str(error.values["error_code"])) from error
     except ContractBroken as broken:
         raise Raised(ErrorCode.CONTRACT_BROKEN) from broken
-    except (ClauseFailed, *UNSAID) as failure:
+    except (ClauseFailed, *PYTHON_FAILURES) as failure:
         raise Raised(code_of(failure)) from failure
     except Raised as failure:
         raise Raised(failure.code) from failure
 
 
 def _takes_now(node: Callable[..., Any]) -> bool:
-    """Whether a node wants to know when the execution started. An engine says so; a plain generated function has the
-    parameter, and no input is called like it."""
-    said: bool | None = getattr(node, "takes_now", None)
-    return "now" in _parameters(node) if said is None else said
+    """Return whether a node takes the start time.
+
+    Engines declare it; a plain generated function has the parameter `now`.
+    """
+    declared: bool | None = getattr(node, "takes_now", None)
+    return "now" in _parameters(node) if declared is None else declared
 
 
 def _arguments(node: Callable[..., Any], inputs: dict[str, object]) -> dict[str, object]:
-    """Inputs under the names of the parameters: an input called `len` is the parameter `len_` of a plain function."""
+    """Return inputs by parameter name. An input `len` is the parameter `len_` of a plain function."""
     if hasattr(node, "takes_now") or inputs.keys() <= (names := _parameters(node)):
         return inputs
     found = {name if name in names else f"{name}_": value for name, value in inputs.items()}
@@ -158,7 +162,7 @@ def _parameters(node: Callable[..., Any]) -> frozenset[str]:
 
 
 def call_node(where: str, node: Callable[..., Any], now: datetime, /, **inputs: object) -> Asking[Any]:
-    """The same for a node that may ask for effects: its requests are made here, under the path of the call."""
+    """Call a node and yield its requests under the path of the call."""
     if _takes_now(node):
         inputs["now"] = now
     steps = called(node, **inputs)
@@ -184,7 +188,7 @@ def _advance(steps: Asking[Any], answer: object, failure: Raised | None) -> Requ
         raise Raised(str(error.values["error_code"])) from error
     except ContractBroken as broken:
         raise Raised(ErrorCode.CONTRACT_BROKEN) from broken
-    except (ClauseFailed, *UNSAID) as failure:
+    except (ClauseFailed, *PYTHON_FAILURES) as failure:
         raise Raised(code_of(failure)) from failure
     except Raised as inner:
         raise Raised(inner.code) from inner

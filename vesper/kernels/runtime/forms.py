@@ -1,8 +1,8 @@
-"""What is done with something that is computed for each item: sorting, grouping, folding.
+"""Forms that evaluate a function for each item: sorting, grouping, folding.
 
-Each takes the function first and the items after it, as Python's own `map` does. Items may come from a generator:
-the next one is asked for only when the function has been called for the one before, so that conditions and values
-are evaluated in the order of the specification.
+Each takes the function first and the items after it, like Python's `map`. Items may come from a generator: the next one
+is taken only after the function was called for the previous one, so that conditions and values are evaluated in the
+order of the specification.
 """
 
 from __future__ import annotations
@@ -23,30 +23,33 @@ _State = TypeVar("_State")
 def sorted_by(
     key: Callable[[_Item], Any], items: Iterable[_Item], order: str, declared: Sequence[str] = ()
 ) -> list[_Item]:
-    """Stable both ways: Python keeps the order of equal items in a reversed sort too."""
-    keyed = _keyed(key, items, declared)
+    """Sort items by key, stable in both orders. Python's reversed sort keeps equal items in order."""
+    keyed = _pair_with_keys(key, items, declared)
     keyed.sort(key=lambda pair: pair[0], reverse=order == "descending")
     return [item for _, item in keyed]
 
 
 def least_by(key: Callable[[_Item], Any], items: Iterable[_Item], declared: Sequence[str] = ()) -> _Item | None:
-    """The first of the items with the least key."""
-    keyed = _keyed(key, items, declared)
+    """Return the first of the items with the least key."""
+    keyed = _pair_with_keys(key, items, declared)
     return min(keyed, key=lambda pair: pair[0])[1] if keyed else None
 
 
 def greatest_by(key: Callable[[_Item], Any], items: Iterable[_Item], declared: Sequence[str] = ()) -> _Item | None:
-    """The first of the items with the greatest key."""
-    keyed = _keyed(key, items, declared)
+    """Return the first of the items with the greatest key."""
+    keyed = _pair_with_keys(key, items, declared)
     return max(keyed, key=lambda pair: pair[0])[1] if keyed else None
 
 
-def _keyed(key: Callable[[_Item], Any], items: Iterable[_Item], declared: Sequence[str]) -> list[tuple[Any, _Item]]:
+def _pair_with_keys(
+    key: Callable[[_Item], Any], items: Iterable[_Item], declared: Sequence[str]
+) -> list[tuple[Any, _Item]]:
     place = order_of(declared)
     return [(place(key(item)), item) for item in items]
 
 
 def distinct_by(key: Callable[[_Item], object], items: Iterable[_Item]) -> list[_Item]:
+    """Return the first item of each distinct key."""
     firsts: dict[object, _Item] = {}
     for item in items:
         firsts.setdefault(hashable(key(item)), item)
@@ -56,6 +59,7 @@ def distinct_by(key: Callable[[_Item], object], items: Iterable[_Item]) -> list[
 def grouped_by(
     key: Callable[[_Item], _Key], items: Iterable[_Item], declared: Sequence[str] = ()
 ) -> dict[_Key, list[_Item]]:
+    """Return the items by key, in key order."""
     groups: dict[_Key, list[_Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -63,6 +67,7 @@ def grouped_by(
 
 
 def counted_by(key: Callable[[_Item], _Key], items: Iterable[_Item], declared: Sequence[str] = ()) -> dict[_Key, int]:
+    """Return the number of items by key, in key order."""
     return {each: len(group) for each, group in grouped_by(key, items, declared).items()}
 
 
@@ -84,7 +89,7 @@ def fold(function: Callable[[_State, _Item], _State], items: Iterable[_Item], in
 def fold_entries(
     function: Callable[[_State, Any, Any], _State], entries: Iterable[tuple[Any, Any]], initial: _State
 ) -> _State:
-    """The same over the keys and values of a map."""
+    """Fold over the keys and values of a map."""
     state = initial
     for key, value in entries:
         state = function(state, key, value)

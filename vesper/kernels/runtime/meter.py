@@ -1,7 +1,7 @@
-"""Counts what an execution spends: the one word that the metered form of generated code has over the plain form.
+"""Fuel meter of the metered form of generated code.
 
-What costs a unit is said in docs/spec/limits.md. Nothing here reads a clock: whether the time is up is asked of whoever
-runs the execution.
+The cost of each construct is defined in docs/spec/limits.md. Nothing here reads a clock; the caller's `is_overdue`
+decides whether the time is up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, compress, repeat
 from typing import Any, Protocol, TypeVar
 
-from vesper.values.limits import UNITS_A_LOOK
+from vesper.values.limits import UNITS_PER_CLOCK_CHECK
 
 _Item = TypeVar("_Item")
 _Items = TypeVar("_Items", bound=Collection[Any])
@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 
 
 class LimitExceeded(Exception):
-    """The next unit is not there. It is no failure: no handler of a node takes it."""
+    """The fuel or time of an execution is used up. It is no failure, and no handler of a node catches it."""
 
     def __init__(self, limit: str) -> None:
         super().__init__(limit)
@@ -27,7 +27,7 @@ class LimitExceeded(Exception):
 
 
 class Meter:
-    """What one execution has left to spend, over its whole life and in the nodes that it calls."""
+    """Remaining fuel of one execution, shared with the nodes that it calls."""
 
     __slots__ = ("_units",)
 
@@ -35,9 +35,9 @@ class Meter:
         self._units = chain.from_iterable(_portions(fuel, is_overdue))
 
     def __call__(self, items: Iterable[_Item]) -> Iterator[_Item]:
-        """The items; each costs one unit when it is taken."""
-        # `compress` takes the item before the unit, so the end of the items costs nothing; and it is not written in
-        # Python, which would cost three times as much for each item.
+        """Yield the items; each costs one unit when it is taken."""
+        # `compress` takes the item before the unit, so the end of the items costs nothing. It runs in C, at a third of
+        # the cost of a Python loop.
         return compress(items, self._units)
 
     def spend(self) -> None:
@@ -49,20 +49,20 @@ def _portions(fuel: int, is_overdue: Callable[[], bool] | None) -> Iterator[Iter
     while left:
         if is_overdue is not None and is_overdue():
             raise LimitExceeded("time")
-        portion = left if is_overdue is None else min(left, UNITS_A_LOOK)
+        portion = left if is_overdue is None else min(left, UNITS_PER_CLOCK_CHECK)
         left -= portion
         yield repeat(True, portion)
     raise LimitExceeded("fuel")
 
 
 def all_of(meter: Meter, items: _Items) -> _Items:
-    """The collection itself, where Python needs no loop for it; all its items are paid for."""
+    """Charge all items of a collection and return it. Used where Python needs no loop over it."""
     deque(meter(items), maxlen=0)
     return items
 
 
 def before_each(meter: Meter, function: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
-    """The function, where Python's own `sorted` calls it once for each item."""
+    """Return the function with a charge per call. Used with `sorted`, which calls it once per item."""
 
     def paid(item: _Item) -> _Result:
         meter.spend()
@@ -72,12 +72,12 @@ def before_each(meter: Meter, function: Callable[[_Item], _Result]) -> Callable[
 
 
 def spend(meter: Meter) -> None:
-    """A round of a loop that takes no items."""
+    """Charge one round of a loop without items."""
     meter.spend()
 
 
 class MeteredNode(Protocol):
-    """Another node, as the metered form calls it: it spends what its caller has."""
+    """Another node in its metered form, which spends the caller's fuel."""
 
     takes_now: bool
 
@@ -85,7 +85,7 @@ class MeteredNode(Protocol):
 
 
 def spending(meter: Meter, node: MeteredNode) -> Callable[..., Any]:
-    """The node as `called` and `call_node` take it. The call itself costs one unit, after its inputs are there."""
+    """Return the node as `called` and `call_node` take it. A call costs one unit, after its inputs are evaluated."""
 
     def paid(**inputs: Any) -> Any:
         meter.spend()

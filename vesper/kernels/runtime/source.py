@@ -1,7 +1,7 @@
-"""Back from generated Python to the `.vsp` file that it was made from.
+"""Locations in the `.vsp` file of a generated module.
 
-A generated module ends with a table, `SOURCE`. Whoever has an exception finds the frame of generated code in its
-traceback, and by the table in that frame's module the line of the node. Nothing of this runs before somebody asks.
+A generated module ends with the table `SOURCE`. From the traceback of an exception the frame of generated code is
+found, and through its module's table the line of the node. None of this runs before a message is requested.
 """
 
 from __future__ import annotations
@@ -14,23 +14,26 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Source:
+    """Source table of a generated module."""
+
     path: str
     lines: Mapping[int, int] = field(default_factory=dict)
-    """Lines of the module where something can end it, each with the line of the node."""
+    """Line of the node by line of the module. Only lines that can end the execution are listed."""
     clauses: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The texts of the clauses by phase."""
+    """Texts of the clauses by phase."""
 
     def line(self, of_module: int) -> int | None:
-        """The line of the node that a line of the module was written for, where something can end it."""
+        """Return the node's line for a module line that can end the execution. None for other lines."""
         return self.lines.get(of_module)
 
     def clause(self, phase: str, index: int) -> str | None:
+        """Return the text of a clause, or None if it is unknown."""
         texts = self.clauses.get(phase, ())
         return texts[index] if index < len(texts) else None
 
 
 class Origin(NamedTuple):
-    """A place in a node: its table, and the line where it is known."""
+    """A location in a node: its source table, and the line if known."""
 
     source: Source
     line: int | None
@@ -40,7 +43,7 @@ class Origin(NamedTuple):
 
 
 def origin(traceback: TracebackType | None) -> Origin | None:
-    """Where in a node an exception was raised: the innermost frame of generated code; None if there is none."""
+    """Return the location of an exception: the innermost frame of generated code, or None."""
     found = None
     while traceback is not None:
         source = traceback.tb_frame.f_globals.get("SOURCE")

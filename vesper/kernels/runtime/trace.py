@@ -1,4 +1,4 @@
-"""The one word that the traced form of generated code has over the plain form."""
+"""Callback of the traced form of generated code."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ _Value = TypeVar("_Value")
 
 
 class Mark(Protocol):
-    """Called as `mark(index, value)`: expression `index` had this value. Gives the value back."""
+    """Callback `mark(index, value)`: records the value of expression `index` and returns it."""
 
     def __call__(self, index: int, value: _Value, /) -> _Value: ...

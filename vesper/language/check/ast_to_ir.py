@@ -1,7 +1,9 @@
-"""The whole node: declarations, contracts, flow. In: the AST. Out: numbered, typed IR and the node's cases.
+"""Check of a whole node: declarations, contracts and flow.
 
-A step that has an output's name is held to that output's type, which is also what tells a bare `approve` to be a
-member of an enum.
+Takes the AST and returns numbered, typed IR with the node's cases.
+
+A step with the name of an output must have that output's type. The same rule makes a bare `approve` a member of an
+enum.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from vesper.language.check.constraints import constraint_clause
 from vesper.language.check.expressions.checker import ExpressionChecker, place_of
 from vesper.language.check.expressions.literals import UNREAD, Unread, read_literal
 from vesper.language.check.expressions.narrowing import facts_when
+from vesper.language.check.flow.ends import step_leaves
 from vesper.language.check.flow.machines import check_machine
 from vesper.language.check.flow.policies import PolicyReader
 from vesper.language.check.flow.requests import RequestChecker
-from vesper.language.check.flow.steps import FlowChecker, step_leaves
+from vesper.language.check.flow.steps import FlowChecker
 from vesper.language.check.named_types import TypeResolver
 from vesper.language.check.node_types import check_errors, check_node_type
 from vesper.language.check.scope import Scope
@@ -27,7 +30,7 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
-from vesper.language.ir.failures import HTTP_CODE, becomes_declared, possible_in
+from vesper.language.ir.failures import HTTP_CODE, can_become_declared, possible_codes_in
 from vesper.language.syntax import ast
 from vesper.values.model import Value
 from vesper.values.types import BOOLEAN, Enum, Type, optional
@@ -35,6 +38,8 @@ from vesper.values.types import BOOLEAN, Enum, Type, optional
 
 @dataclass(frozen=True, slots=True)
 class CheckedNode:
+    """A node without errors, as IR, with its test cases."""
+
     node: ir.Node
     cases: tuple[Case, ...]
 
@@ -44,12 +49,12 @@ def check_document(
     bag: DiagnosticBag,
     callees: Callees = NoCallees(),  # noqa: B008  # it has no state
 ) -> CheckedNode | None:
-    """The checked node, or None when the bag has errors."""
+    """Return the checked node, or None when the bag has errors."""
     checker = _NodeChecker(document, bag, callees)
     found = checker.node()
     if found is None:
         return None
-    node = ir.numbered(found)
+    node = ir.number_expressions(found)
     cases = check_cases(document.cases, node, checker.called, bag)
     return None if bag.has_errors else CheckedNode(node, cases)
 
@@ -88,7 +93,7 @@ class _NodeChecker:
         self.called = requests.called
         self._scope.in_postcondition = True
         postconditions = [
-            *(clause for each in document.outputs for clause in self._of_output(each)),
+            *(clause for each in document.outputs for clause in self._output_clauses(each)),
             *(self._clause(each) for each in document.postconditions),
         ]
         invariants = self._invariants()
@@ -137,7 +142,7 @@ class _NodeChecker:
         return type_
 
     def _constraints(self, declared: ast.Input, type_: Type | None) -> list[ir.Clause]:
-        """What every value of an input must meet: what it says itself, then what its types say."""
+        """Return the clauses that every value of an input must satisfy. Its own come before those of its types."""
         if type_ is None:
             return []
         name = declared.name.text
@@ -175,8 +180,8 @@ class _NodeChecker:
         self._scope.declare("output", declared.name, type_, self._bag)
         return None if type_ is None else ir.Output(declared.name.text, type_)
 
-    def _of_output(self, declared: ast.Output) -> list[ir.Clause | None]:
-        """What the types of an output ask of it: postconditions that nobody has to write."""
+    def _output_clauses(self, declared: ast.Output) -> list[ir.Clause | None]:
+        """Return the postconditions that follow from the types of an output."""
         type_ = self._scope.outputs[declared.name.text].type
         if type_ is None:
             return []
@@ -215,7 +220,10 @@ class _NodeChecker:
         return body
 
     def _invariants(self) -> list[ir.Clause | None]:
-        """Invariants see outputs and errors by their full names; where there are errors, either may be missing."""
+        """Check the invariants, which use full names such as `output.x`.
+
+        In a node with declared errors either side may be missing, so every output and error field is optional.
+        """
         self._scope.in_invariant = True
         if self._document.errors:
             for declared in (*self._scope.outputs.values(), *self._scope.errors.values()):
@@ -223,15 +231,15 @@ class _NodeChecker:
         return [self._clause(each) for each in self._document.invariants]
 
     def _report_errors(self, node: ir.Node, flow: FlowChecker, requests: RequestChecker) -> None:
-        """Every declared error comes from somewhere."""
+        """Report declared errors that no step, failure or called node can raise."""
         check_errors(self._document, node, self._bag)
         if not node.errors or not isinstance(node.errors[0].type, Enum):
             return
-        raised = {code for code, _ in flow.raised}
-        possible = possible_in(node.body, requests.callee_codes())
-        by_themselves = possible if becomes_declared(node) else set()
+        raised = {code for code, _ in flow.ends.raised}
+        possible = possible_codes_in(node.body, requests.callee_codes())
+        by_themselves = possible if can_become_declared(node) else set()
         for found in requests.called.values():
-            # What a called node declares comes out of this one under the same name.
+            # A called node's declared errors leave this node under the same name.
             by_themselves |= found.codes & possible
         declared = self._document.errors[0]
         words = declared.type.members if isinstance(declared.type, ast.TypeEnum) else ()
@@ -247,6 +255,6 @@ class _NodeChecker:
 
     def _report_unused(self) -> None:
         self._expressions.report_unused_functions()
-        for declared in (*self._scope.names.values(), *self._scope.gone.values()):
+        for declared in (*self._scope.names.values(), *self._scope.ended.values()):
             if declared.kind in ("constant", "step") and not declared.used:
                 self._bag.warning(Code.UNUSED_VALUE, declared.span, what=f"the {declared.kind}", name=declared.name)

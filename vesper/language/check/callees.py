@@ -1,4 +1,4 @@
-"""What a node knows of the nodes it calls. Whoever compiles finds them; the checker only asks."""
+"""Interfaces of called nodes, as the checker sees them. The compiler finds the nodes; the checker reads only these."""
 
 from __future__ import annotations
 
@@ -13,31 +13,35 @@ from vesper.values.types import Type
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """A checked node as its callers see it."""
+    """The interface of a checked node for its callers."""
 
     node_id: str
     semantic_hash: str
     type: str
     inputs: tuple[tuple[str, Type, bool], ...]
-    """Name, type, and whether a call may leave it out."""
+    """Name, type, and whether a call may omit the input."""
     outputs: tuple[tuple[str, Type], ...]
     errors: tuple[tuple[str, Type], ...]
     codes: frozenset[str]
-    """All that a call can fail with."""
+    """Every code with which a call can fail."""
     capabilities: tuple[str, ...]
-    """What it and those it calls need."""
+    """Capabilities that the node and the nodes it calls need."""
     versions: Mapping[str, str]
-    """Of itself and all that it calls, at any depth: the id by name."""
+    """Id by name, of this node and of every node called below it."""
     requests: Mapping[str, ir.Request] = field(default_factory=dict)
-    """What it and those it calls can ask for, by path; a caller's cases list them below the name of the call."""
+    """Requests that the node and the nodes it calls can make, by path.
+
+    A caller's cases list them below the call's name.
+    """
 
     def callee(self) -> ir.Callee:
+        """Return the interface in the form that the IR of a caller holds."""
         return ir.Callee(self.node_id, self.semantic_hash, self.inputs, self.outputs, self.errors)
 
 
 @dataclass(frozen=True, slots=True)
 class NotCallable:
-    """Why a node cannot be called: a diagnostic without its place."""
+    """The reason why a node cannot be called, as a diagnostic without its location."""
 
     code: Code
     holes: Mapping[str, str]
@@ -45,13 +49,15 @@ class NotCallable:
 
 
 class Callees(Protocol):
+    """Source of the interfaces of called nodes."""
+
     def find(self, wanted: str) -> Interface | NotCallable:
-        """The node with this id, or the one that a name without version stands for."""
+        """Return the node with this id, or the node that a name without version selects."""
         ...
 
 
 class NoCallees:
-    """For nodes that stand alone, such as examples in the documentation."""
+    """A source without nodes, for nodes checked alone, such as examples in the documentation."""
 
     def find(self, wanted: str) -> Interface | NotCallable:
-        return NotCallable(Code.UNKNOWN_NODE, {"node": wanted}, "nothing is known of other nodes here")
+        return NotCallable(Code.UNKNOWN_NODE, {"node": wanted}, "other nodes are not available here")

@@ -1,4 +1,7 @@
-"""Does the node request what its steps and the nodes it calls use, and no more? `denied_capabilities` win."""
+"""Check of requested capabilities against those that steps and called nodes use.
+
+Entries of `denied_capabilities` take precedence.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _TARGET = re.compile(r"[a-zA-Z0-9_*][a-zA-Z0-9_.-]*|\*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A capability that something in the node needs."""
+    """A capability that a step or called node needs."""
 
     capability: str
     span: Span
@@ -25,6 +28,7 @@ class Need:
 
 
 def check_capabilities(needs: list[Need], security: ast.Security, bag: DiagnosticBag) -> None:
+    """Report capabilities that are denied, missing, malformed or unused."""
     required = [word for word in security.required if _is_capability(word, bag, is_whole=True)]
     denied = [word for word in security.denied if _is_capability(word, bag, is_whole=False)]
     seen: set[str] = set()
@@ -42,11 +46,11 @@ def check_capabilities(needs: list[Need], security: ast.Security, bag: Diagnosti
             also = () if security.span is None else (Label(security.span, "not in this list"),)
             bag.error(Code.MISSING_CAPABILITY, need.span, also=also, capability=need.capability, help=close or help_)
     if bag.has_errors:
-        return  # a step that is wrong may need what seems unused
-    asks_a_provider = any(need.capability.startswith("network.http_client.") for need in needs)
+        return  # a faulty step may need a capability that seems unused
+    calls_provider = any(need.capability.startswith("network.http_client.") for need in needs)
     for word in required:
-        if asks_a_provider and word.text.startswith("secrets.read."):
-            continue  # the credentials of a provider, which the configuration names
+        if calls_provider and word.text.startswith("secrets.read."):
+            continue  # credentials of a provider; the configuration names them
         if not any(_covers(word.text, need.capability) for need in needs):
             bag.warning(Code.UNUSED_CAPABILITY, word.span, capability=word.text)
 

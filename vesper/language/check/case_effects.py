@@ -1,4 +1,4 @@
-"""The requests that a case expects, read by the types of the node's own requests."""
+"""Requests that a case expects, read with the types of the node's requests."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from vesper.values.types import JSON, OptionalOf, Record, Type
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRequest:
-    """A request that the case must make next, and what it is answered with."""
+    """A request that the case must make next, with its completion."""
 
     path: str
     request: dict[str, Value]
-    """Parts that must be so; fixed fields by their text."""
+    """Expected values of arguments; fixed fields as text."""
     returns: Value | None
     fails: str | None
 
 
 class CaseEffects:
+    """Reads the `effects` of cases against the requests of one node."""
+
     def __init__(self, node: ir.Node, called: Mapping[str, Interface], bag: DiagnosticBag) -> None:
         self._bag = bag
         self._requests: dict[str, ir.Request] = {}
@@ -41,10 +43,11 @@ class CaseEffects:
             elif isinstance(each, ir.CallNode):
                 inner = called[each.node].requests
                 self._requests |= {f"{each.name}/{path}": request for path, request in inner.items()}
-        # A step that may be skipped has a `_` before its name, which is no part of what its author calls it.
+        # The IR name of a step that may be skipped starts with `_`; cases use the name without it.
         self._requests = {_plain_path(path): request for path, request in self._requests.items()}
 
     def read(self, case: ast.TestCase) -> tuple[ExpectedRequest, ...]:
+        """Return the expected requests of a case; faulty ones are reported."""
         found = [self._effect(each) for each in case.effects]
         return tuple(each for each in found if each is not None)
 
@@ -89,7 +92,7 @@ class CaseEffects:
 
 
 def _subset(type_: Type, tree: Tree) -> Type:
-    """Of a record only the fields that the case names: the others are not looked at."""
+    """Return the type with only the fields that the case names. Other fields are not compared."""
     inner = type_.inner if isinstance(type_, OptionalOf) else type_
     if not isinstance(inner, Record) or not isinstance(tree, yaml_tree.Mapping) or inner == JSON:
         return type_
@@ -99,5 +102,5 @@ def _subset(type_: Type, tree: Tree) -> Type:
 
 
 def _plain_path(path: str) -> str:
-    """A path without iterations and without the marks of steps that may be skipped."""
+    """Return a path without iteration indices and without the `_` of skippable steps."""
     return "/".join(part.partition("[")[0].lstrip("_") for part in path.split("/"))

@@ -1,4 +1,4 @@
-"""Test cases read by the declared types: inputs as given, expected outputs or the clause that must break."""
+"""Test cases of a node, read with its declared types."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ from vesper.values.types import TIMESTAMP, Type
 
 @dataclass(frozen=True, slots=True)
 class Case:
+    """One test case: inputs, start time, and the outcome that it expects."""
+
     name: str
     inputs: dict[str, Value]
-    """As a caller gives them, and outputs as a caller gets them."""
+    """Input values as a caller passes them."""
     expect: dict[str, Value] | None
-    """The outputs, or None where a clause must break."""
+    """Expected outputs; None where the case expects another outcome."""
     breaks: tuple[str, int] | None
     """Phase and index of the clause that must break."""
     error: dict[str, Value] | None = None
-    """The fields of the declared error that must come, those that the case names."""
+    """Expected fields of the declared error; fields that the case omits are not compared."""
     fails: str | None = None
-    """The code of the failure that must come."""
+    """Code of the expected failure."""
     now: Value | None = None
-    """When the execution starts."""
+    """Start time of the execution."""
     effects: tuple[ExpectedRequest, ...] = ()
     line: int = 0
-    """Where it stands in its file."""
+    """Line number of the case in its file."""
 
 
 _WORD = re.compile(r"'[^']*'|\"[^\"]*\"|\w+|[^\w\s]")
@@ -46,6 +48,7 @@ _WORD = re.compile(r"'[^']*'|\"[^\"]*\"|\w+|[^\w\s]")
 def check_cases(
     cases: tuple[ast.TestCase, ...], node: ir.Node, called: Mapping[str, Interface], bag: DiagnosticBag
 ) -> tuple[Case, ...]:
+    """Return the cases of a node. Cases that name unknown inputs, outputs, clauses or codes are reported."""
     inputs = {each.name: each.type for each in node.inputs}
     outputs = {each.name: each.type for each in node.outputs}
     clauses: dict[tuple[str, ...], tuple[str, int]] = {}
@@ -53,12 +56,12 @@ def check_cases(
         for index, clause in enumerate(listed):
             clauses.setdefault(_words(clause.text), (phase, index))
     found = []
-    # A function has no clock.
-    asks_time = node.type != "function" and any(isinstance(each, ir.Now) for each in node.expressions())
+    # SEMANTICS: functions have no clock, so their cases need no start time.
+    uses_now = node.type != "function" and any(isinstance(each, ir.Now) for each in node.expressions())
     reader = CaseEffects(node, called, bag)
     for case in cases:
         given = _values(case.inputs, inputs, "no input", bag)
-        now, effects = _now(case, asks_time, bag), reader.read(case)
+        now, effects = _now(case, uses_now, bag), reader.read(case)
         line = bag.source.position(case.name.span.start)[0]
         if case.error is not None:
             errors = {each.name: each.type for each in node.errors}
@@ -86,11 +89,11 @@ def check_cases(
     return tuple(found)
 
 
-def _now(case: ast.TestCase, asks_time: bool, bag: DiagnosticBag) -> Value | None:
-    """When the case starts; it must say so where the node asks."""
+def _now(case: ast.TestCase, uses_now: bool, bag: DiagnosticBag) -> Value | None:
+    """Return the start time of a case. A missing one is reported where the node calls `now()`."""
     if case.now is None:
-        if asks_time:
-            help_ = "say when it starts: `now: 2026-11-15T12:00:00Z`"
+        if uses_now:
+            help_ = "give a start time: `now: 2026-11-15T12:00:00Z`"
             bag.error(Code.MISSING_KEY, case.name.span, where="a case of a node with `now()`", key="now", help=help_)
         return None
     value = read_literal(TIMESTAMP, case.now, "now", bag)
@@ -113,5 +116,5 @@ def _values(
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """What a clause is known by: its words and signs, whatever the white space between them. Strings count as one."""
+    """Return the words and signs of a clause, which identify it regardless of white space. A string is one word."""
     return tuple(_WORD.findall(text))

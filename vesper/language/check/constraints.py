@@ -1,5 +1,7 @@
-"""Input constraints as clauses: `{min: 0}` on `age` means `age >= 0`, `{length: 2}` on a string means two code
-points."""
+"""Input constraints as clauses: `{min: 0}` on `age` means `age >= 0`.
+
+`{length: 2}` on a string means two code points.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,13 @@ from vesper.values.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, Type
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
+    """The comparison of a constraint."""
+
     verb: str
-    """The comparison, in the family of what is compared."""
+    """Verb of the comparison, within the operations of the compared type."""
     of_length: bool = False
     fixed_bound: int | None = None
-    """The bound of a constraint that is a word of its own; None where the author gives it."""
+    """Bound of a constraint without argument, such as `positive`. None where the author writes the bound."""
 
 
 _NUMERIC = {
@@ -41,14 +45,14 @@ _TEXT = {
 }
 BY_TYPE: dict[Type, dict[str, _Meaning]] = {INTEGER: _NUMERIC, DECIMAL: _NUMERIC, FLOAT: _NUMERIC, STRING: _TEXT}
 PATTERN = "pattern"
-"""The one constraint that is no comparison: on a string, that a pattern matches somewhere in it."""
+"""The constraint on strings that is no comparison: the pattern matches somewhere in the string."""
 _SIGNS = {"equal": "==", "greater": ">", "greater_or_equal": ">=", "less_or_equal": "<="}
 
 
 def constraint_clause(
     constraint: ast.Constraint, subject: ir.Expression, shown: str, bag: DiagnosticBag
 ) -> ir.Clause | None:
-    """The clause that a constraint of a value stands for, or None after reporting why it stands for none."""
+    """Return the clause of a constraint, or None after reporting an error."""
     type_ = subject.type
     if constraint.name.text == PATTERN and type_ == STRING and constraint.bound is not None:
         return _pattern_clause(constraint.bound, subject, shown, place_of(bag.source, constraint.span), bag)

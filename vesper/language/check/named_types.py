@@ -1,4 +1,4 @@
-"""Types as a node writes them: the language's own, and those that the node declares."""
+"""Types as a node writes them: built-in types and types that the node declares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_TYPE_DEPTH = 32
 
 
 class TypeResolver:
-    """Gives every type text of a node its type. A declared type may use those declared above it."""
+    """Resolves the type texts of one node. A declared type may use only types declared above it."""
 
     def __init__(self, declared: tuple[ast.RecordType | ast.NamedType, ...], bag: DiagnosticBag) -> None:
         self._bag = bag
@@ -32,17 +32,18 @@ class TypeResolver:
         self._known: dict[str, tuple[ast.RecordType | ast.NamedType, Type | None]] = {}
 
     def resolve_all(self) -> None:
+        """Resolve every declared type in order, and report errors in it."""
         for declared in self._declared:
             self._declare(declared)
 
     def declaration(self, text: ast.TypeText) -> ast.RecordType | ast.NamedType | None:
-        """What a type text names, if it is a type of the node's own."""
+        """Return the node's own declaration that a type text names, or None."""
         if isinstance(text, ast.TypeName) and text.name.text in self._known:
             return self._known[text.name.text][0]
         return None
 
     def has_constraints(self, text: ast.TypeText) -> bool:
-        """True where some value of a type must meet more than its type."""
+        """Return whether the type text, or a type inside it, has constraints."""
         if isinstance(text, ast.TypeApplied):
             return any(self.has_constraints(argument) for argument in text.arguments)
         declared = self.declaration(text)
@@ -69,6 +70,7 @@ class TypeResolver:
         self._known[name.text] = (declared, Record(known, name.text) if is_sound else None)
 
     def resolve(self, text: ast.TypeText) -> Type | None:
+        """Return the type of a text, or None after reporting an error."""
         type_ = self._resolve(text)
         if type_ is not None and _depth(type_) > MAX_TYPE_DEPTH:
             self._bag.error(Code.TOO_DEEP, text.span, limit=MAX_TYPE_DEPTH, what="types in one another")
@@ -82,13 +84,13 @@ class TypeResolver:
             case ast.TypeEnum(members=words):
                 return self._enum(words)
             case ast.TypeName(name=name):
-                return self._named(name)
+                return self._resolve_name(name)
             case ast.TypeApplied(head=head, arguments=arguments):
                 inner = [self._resolve(argument) for argument in arguments]
                 known = [type_ for type_ in inner if type_ is not None]
-                return self._applied(text, head.text, known) if len(known) == len(inner) else None
+                return self._resolve_applied(text, head.text, known) if len(known) == len(inner) else None
 
-    def _named(self, name: ast.Word) -> Type | None:
+    def _resolve_name(self, name: ast.Word) -> Type | None:
         if name.text in PRIMITIVES:
             return PRIMITIVES[name.text]
         if name.text in self._known:
@@ -99,7 +101,7 @@ class TypeResolver:
         self._bag.error(Code.UNKNOWN_TYPE, name.span, name=name.text, help=help_)
         return None
 
-    def _applied(self, text: ast.TypeApplied, head: str, inner: list[Type]) -> Type | None:
+    def _resolve_applied(self, text: ast.TypeApplied, head: str, inner: list[Type]) -> Type | None:
         if head in ("set", "map") and not is_key(inner[0]):
             expected = f"{KEY_TYPES} as the {'members of a set' if head == 'set' else 'keys of a map'}"
             self._bag.error(Code.TYPE_MISMATCH, text.arguments[0].span, expected=expected, found=inner[0])

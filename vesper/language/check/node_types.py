@@ -1,4 +1,4 @@
-"""The seven types of nodes: what each requires and forbids (docs/spec/nodes.md)."""
+"""Rules of the seven node types: what each requires and forbids (docs/spec/nodes.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIRECT = ("database_query", "database_write", "http_request")
 
 
 def check_node_type(document: ast.Document, node: ir.Node, requests: RequestChecker, bag: DiagnosticBag) -> None:
-    """Report what the type of the node requires and does not find, or forbids and finds."""
+    """Report each violation of the rules of the node's type."""
     span = document.type.span
 
     def report(problem: str, where: Span = span, help_: str | None = None) -> None:
@@ -65,7 +65,7 @@ def check_node_type(document: ast.Document, node: ir.Node, requests: RequestChec
 
 
 def check_errors(document: ast.Document, node: ir.Node, bag: DiagnosticBag) -> None:
-    """The declaration of errors: `error_code`, an enum, comes first."""
+    """Report an error declaration whose first field is not `error_code` with an enum type."""
     if not node.errors:
         if document.errors_span is not None and not document.errors:
             bag.error(Code.WRONG_KIND, document.errors_span, key="error", expected="at least one field", found="none")

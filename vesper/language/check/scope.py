@@ -1,5 +1,4 @@
-"""What a name means where it stands: inputs, constants, steps above, outputs in postconditions, names bound on the
-way."""
+"""Names and their meaning: inputs, constants, earlier steps, bound names, outputs, error fields."""
 
 from __future__ import annotations
 
@@ -16,20 +15,21 @@ from vesper.values.types import Type
 
 @dataclass(slots=True, eq=False)
 class Declared:
-    """Something that has a name. Two are the same only if they are one object."""
+    """A declared name. Instances compare by identity."""
 
     kind: str
     name: str
     type: Type | None
-    """None when its declaration is wrong already: then nothing more is said about its uses."""
+    """None when the declaration is faulty; uses of the name are then not reported."""
     span: Span
     number: int = 0
-    """Of a local: its number in the IR."""
+    """Number of a local in the IR."""
     used: bool = False
     ir_name: str | None = None
-    """Of a step: what its value is called in the IR, where that is not its name."""
+    """Name of a step's value in the IR, where it differs from the step's name."""
 
     def describe(self) -> str:
+        """Return the kind with its article, for messages."""
         kind = "name bound here" if self.kind == "local" else self.kind
         return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
@@ -38,32 +38,36 @@ class Declared:
 class Scope:
     """The names of one node. Inputs, constants and steps share one namespace; outputs have their own.
 
-    A name that an expression binds (`LET`, `FOR`) may not be any of those: a name means one thing wherever it is seen.
+    A name that an expression binds (`LET`, `FOR`) must differ from all of those, so a name has one meaning wherever it
+    is visible.
     """
 
     names: dict[str, Declared] = field(default_factory=dict)
     outputs: dict[str, Declared] = field(default_factory=dict)
     errors: dict[str, Declared] = field(default_factory=dict)
-    """The fields of declared errors."""
+    """Fields of declared errors, by name."""
     in_postcondition: bool = False
-    """In postconditions and invariants."""
+    """True in postconditions and in invariants."""
     in_invariant: bool = False
     locals: dict[str, Declared] = field(default_factory=dict)
     local_count: int = 0
-    gone: dict[str, Declared] = field(default_factory=dict)
-    """Steps of blocks that have ended: nobody sees them, and their names stay taken."""
+    ended: dict[str, Declared] = field(default_factory=dict)
+    """Steps of ended blocks. They are no longer visible, and their names stay reserved."""
     has_clock: bool = False
-    """Whether `now()` means something here."""
+    """Whether `now()` is allowed here."""
     is_start: bool = False
-    """Inside `old(…)`."""
+    """True inside `old(…)`."""
     in_function: bool = False
     equal_to_a_value: set[int] = field(default_factory=set)
-    """Comparisons `==` (by `id`) of what may be null with what may not: where one holds, the former is not null."""
+    """`id` of each `==` that compares an optional with a value that has no null.
+
+    Where it holds, the optional is not null.
+    """
 
     def declare(self, kind: str, word: ast.Word, type_: Type | None, bag: DiagnosticBag) -> Declared:
-        """Add a name for the rest of its block, or report who has it."""
+        """Add a name for the rest of its block, or report an existing declaration."""
         table = {"output": self.outputs, "error": self.errors}.get(kind, self.names)
-        other = table.get(word.text) or (self.gone.get(word.text) if table is self.names else None)
+        other = table.get(word.text) or (self.ended.get(word.text) if table is self.names else None)
         declared = Declared(kind, word.text, type_, word.span)
         if other is None and table is self.names:
             other = self.locals.get(word.text)
@@ -75,17 +79,17 @@ class Scope:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """What is declared inside is not seen after it."""
+        """Hide names declared inside the block after it ends."""
         outside = set(self.names)
         try:
             yield
         finally:
             for name in [name for name in self.names if name not in outside]:
-                self.gone[name] = self.names.pop(name)
+                self.ended[name] = self.names.pop(name)
 
     @contextmanager
-    def at_the_start(self) -> Iterator[None]:
-        """Inside `old(…)`: bare names are inputs and constants."""
+    def at_start(self) -> Iterator[None]:
+        """Resolve bare names as inside `old(…)`: inputs and constants only."""
         outer, self.is_start = self.is_start, True
         try:
             yield
@@ -93,8 +97,8 @@ class Scope:
             self.is_start = outer
 
     @contextmanager
-    def bound(self, word: ast.Word, type_: Type | None, bag: DiagnosticBag) -> Iterator[Declared]:
-        """A name for the length of an expression."""
+    def bind(self, word: ast.Word, type_: Type | None, bag: DiagnosticBag) -> Iterator[Declared]:
+        """Bind a name for the duration of an expression."""
         other = self.locals.get(word.text) or self.find(word.text)
         if other is not None:
             _report_taken("a bound name", word, other, bag)
@@ -111,7 +115,7 @@ class Scope:
                 self.locals[word.text] = outer
 
     def find(self, name: str) -> Declared | None:
-        """What a bare name means: in postconditions outputs come first, and steps are not seen."""
+        """Return the declaration of a bare name. In postconditions outputs come first and steps are hidden."""
         if name in self.locals:
             return self.locals[name]
         if self.in_postcondition:
@@ -122,7 +126,7 @@ class Scope:
         return self.names.get(name)
 
     def member(self, scope: str, name: str) -> Declared | None:
-        """What `input.name`, `output.name` or `error.name` means."""
+        """Return the declaration of `input.name`, `output.name` or `error.name`."""
         if scope == "output":
             return self.outputs.get(name) if self.in_postcondition and not self.is_start else None
         if scope == "error":
@@ -131,11 +135,12 @@ class Scope:
         return found if found is not None and found.kind == "input" else None
 
     def visible(self) -> list[Declared]:
-        """Everything a bare name could mean here."""
+        """Return every declaration that a bare name can refer to here."""
         names = {**self.names, **self.outputs} if self.in_postcondition and not self.in_invariant else self.names
         return [found for name in (*names, *self.locals) if (found := self.find(name)) is not None]
 
     def kinds(self) -> str:
+        """Return the kinds of names that are visible here, negated, for a message."""
         if self.in_invariant or self.is_start:
             return "no input or constant"
         if self.in_function:

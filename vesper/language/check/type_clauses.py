@@ -1,8 +1,7 @@
-"""What every value of a node's own types must meet, as clauses over what holds such values: an input, an output, a step
-that declares its type, what a CAST gives.
+"""Clauses that the node's own types put on values. They apply to inputs, outputs, typed steps and results of CAST.
 
-`items: array<Line>` gives `FORALL item IN items SATISFIES item.qty > 0`. Types have no names in the IR, so this goes by
-the text of the types. What is inside comes before what is around it.
+`items: array<Line>` yields `FORALL item IN items SATISFIES item.qty > 0`. Types have no names in the IR, so the clauses
+are built from the type texts. Clauses of inner types come before those of outer types.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from vesper.values.types import BOOLEAN, ArrayOf, MapOf, OptionalOf, Record, Set
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """A value, and what a constraint calls it."""
+class _TypedValue:
+    """A value of a declared type, and its name in clause texts."""
 
     value: ir.Expression
     shown: str
@@ -28,7 +27,7 @@ class _Held:
 def type_clauses(
     input_: ast.Input, type_: Type, types: TypeResolver, checker: ExpressionChecker
 ) -> list[ir.Clause | None]:
-    """The clauses of all the declared types that an input is made of."""
+    """Return the clauses of every declared type inside the type of an input."""
     place = place_of(checker.bag.source, input_.name.span)
     value = ir.Ref("input", input_.name.text, type_, place)
     return [
@@ -40,9 +39,12 @@ def type_clauses(
 def value_clauses(
     value: ir.Expression, shown: str, text: ast.TypeText, types: TypeResolver, checker: ExpressionChecker
 ) -> list[ir.Clause | None]:
-    """The clauses of all the declared types in a type text about a value of it; or of an optional or array of it."""
+    """Return the clauses that the declared types in a type text put on a value.
+
+    The value has the type of the text, or is an optional or array of it.
+    """
     clauses = _Clauses(types, checker)
-    held = _Held(value, shown)
+    held = _TypedValue(value, shown)
     if not types.has_constraints(text):
         return []
     if value.type == types.resolve(text):
@@ -57,11 +59,13 @@ def value_clauses(
 
 
 class _Clauses:
+    """Builds clauses along a type text, from the innermost type outwards."""
+
     def __init__(self, types: TypeResolver, checker: ExpressionChecker) -> None:
         self._types = types
         self._checker = checker
 
-    def within(self, held: _Held, text: ast.TypeText) -> list[ir.Clause | None]:
+    def within(self, held: _TypedValue, text: ast.TypeText) -> list[ir.Clause | None]:
         declared = self._types.declaration(text)
         if isinstance(declared, ast.NamedType):
             return [*self.within(held, declared.type), *(self._own(held, each) for each in declared.constraints)]
@@ -71,21 +75,21 @@ class _Clauses:
             return self._of_applied(held, text)
         return []
 
-    def _own(self, held: _Held, constraint: ast.Constraint | ast.Clause) -> ir.Clause | None:
+    def _own(self, held: _TypedValue, constraint: ast.Constraint | ast.Clause) -> ir.Clause | None:
         if isinstance(constraint, ast.Constraint):
             return constraint_clause(constraint, held.value, held.shown, self._checker.bag)
         names = {"value": held.value.type}
         holds = self._checker.over_parts(constraint.holds, lambda _: held.value, names)
         return None if holds is None else ir.Clause(holds, constraint.text)
 
-    def _of_record(self, held: _Held, declared: ast.RecordType) -> list[ir.Clause | None]:
+    def _of_record(self, held: _TypedValue, declared: ast.RecordType) -> list[ir.Clause | None]:
         value = held.value
         assert isinstance(value.type, Record)
         fields = dict(value.type.fields)
         found: list[ir.Clause | None] = []
         for field in declared.fields:
             name = field.name.text
-            inner = _Held(ir.Field(value, name, fields[name], value.place), name)
+            inner = _TypedValue(ir.Field(value, name, fields[name], value.place), name)
             found += self.within(inner, field.type)
 
         def part(name: str) -> ir.Expression:
@@ -96,7 +100,7 @@ class _Clauses:
             found.append(None if holds is None else ir.Clause(holds, clause.text))
         return found
 
-    def _of_applied(self, held: _Held, text: ast.TypeApplied) -> list[ir.Clause | None]:
+    def _of_applied(self, held: _TypedValue, text: ast.TypeApplied) -> list[ir.Clause | None]:
         match held.value.type:
             case OptionalOf(inner):
                 return self.unless_null(held, inner, text.arguments[0])
@@ -108,12 +112,12 @@ class _Clauses:
             case _:
                 raise AssertionError(f"{held.value.type} is made of nothing")
 
-    def unless_null(self, held: _Held, inner: Type, text: ast.TypeText) -> list[ir.Clause | None]:
-        """Each clause of the value as `value IS NULL OR …`."""
+    def unless_null(self, held: _TypedValue, inner: Type, text: ast.TypeText) -> list[ir.Clause | None]:
+        """Return each clause of the value as `value IS NULL OR …`."""
         value = held.value
         known = ir.Call("optional.unwrap", (inner,), (value,), inner, value.place)
         found: list[ir.Clause | None] = []
-        for clause in self.within(_Held(known, held.shown), text):
+        for clause in self.within(_TypedValue(known, held.shown), text):
             if clause is None:
                 return [None]
             is_null = ir.Call("optional.is_null", (inner,), (value,), BOOLEAN, clause.holds.place)
@@ -121,17 +125,19 @@ class _Clauses:
             found.append(replace(clause, holds=holds))
         return found
 
-    def of_all(self, held: _Held, names: tuple[str, ...], position: int, text: ast.TypeText) -> list[ir.Clause | None]:
-        """Each clause of the items as one over all of them."""
+    def of_all(
+        self, held: _TypedValue, names: tuple[str, ...], position: int, text: ast.TypeText
+    ) -> list[ir.Clause | None]:
+        """Return each clause of the items as a FORALL over the collection."""
         value = held.value
         numbers = tuple(self._checker.fresh_local() for _ in names)
         type_ = ir.item_types(value.type)[position]
-        item = _Held(ir.Local(numbers[position], names[position], type_, value.place), names[position])
+        item = _TypedValue(ir.Local(numbers[position], names[position], type_, value.place), names[position])
         found: list[ir.Clause | None] = []
         for clause in self.within(item, text):
             if clause is None:
                 return [None]
-            # The same numbers in every clause: each `for` binds its own when the node is numbered.
+            # Clauses share local numbers here; numbering the node gives each `for` its own.
             holds = ir.For("forall", numbers, names, value, None, None, clause.holds, BOOLEAN, clause.holds.place)
             found.append(replace(clause, holds=holds))
         return found

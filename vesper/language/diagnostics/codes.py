@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Code(Enum):
-    """Number for machines, name for people, headline with holes."""
+    """A diagnostic: number, name, and headline with holes."""
 
     UNREADABLE_FILE = (
         "VSP0001",
@@ -26,7 +26,7 @@ class Code(Enum):
     DUPLICATE_KEY = (
         "VSP0004",
         "duplicate-key",
-        "`{key}` stands twice in the same mapping",
+        "`{key}` is given twice in the same mapping",
     )
     TOO_DEEP = (
         "VSP0005",
@@ -71,7 +71,7 @@ class Code(Enum):
     BAD_CHARACTER = (
         "VSP0102",
         "bad-character",
-        "{what} cannot stand in an expression",
+        "{what} is not allowed in an expression",
     )
     BAD_NUMBER = (
         "VSP0103",
@@ -311,5 +311,5 @@ class Code(Enum):
 
     @property
     def outline(self) -> str:
-        """The headline with `…` in its holes."""
+        """Return the headline with `…` in its holes."""
         return re.sub(r"\{[a-z]+\}", "…", self.headline)

@@ -1,4 +1,4 @@
-"""A diagnostic as data: what, where, why, what to do. Renderers turn it into text."""
+"""Diagnostics as data: problem, location, reason, help. Renderers turn them into text."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from vesper.language.diagnostics.source import SourceFile, Span
 
 
 class Severity(Enum):
+    """Severity of a diagnostic."""
+
     ERROR = "error"
     WARNING = "warning"
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A place and a few words on it."""
+    """A span with a short text about it."""
 
     span: Span
     text: str
@@ -26,6 +28,8 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
+    """One error or warning about a node."""
+
     code: Code
     severity: Severity
     headline: str
@@ -33,22 +37,27 @@ class Diagnostic:
     secondary: tuple[Label, ...]
     help: str | None
     fix: Fix | None = None
-    """Looked for by `vesper.language.syntax.repairs` when somebody asks, from the code, the place and the text; so a
-    diagnostic
-    that comes out of a cache has one too."""
+    """Fix, computed on request by `vesper.language.syntax.repairs`.
+
+    It depends on code, span and text only, so diagnostics from a cache have one too.
+    """
 
 
-MAX_FOUND = 50
+MAX_DIAGNOSTICS = 50
+"""Maximum number of diagnostics per file; the check stops there."""
 MAX_HELP = 400
-"""So many errors, and so many warnings, are reported of one file: more are noise, and a hostile file has no end."""
+"""Maximum length of a help line, in characters."""
 
 
 class CheckingStopped(Exception):
-    """Nothing more is worth saying about this file; the reason is in the bag."""
+    """Checking this file stops here; the bag holds the reason."""
 
 
 class DiagnosticBag:
-    """Collects what the phases find in one file. A phase reports all it sees; the next one runs only without errors."""
+    """Collects the diagnostics of one file.
+
+    A phase reports everything it finds; the next one runs only without errors.
+    """
 
     def __init__(self, source: SourceFile) -> None:
         self.source = source
@@ -59,27 +68,29 @@ class DiagnosticBag:
         self, code: Code, span: Span, label: str = "", *, also: tuple[Label, ...] = (), help: str | None = None,
         **holes: object,
     ) -> None:  # fmt: skip
+        """Add an error; stop the check at the maximum number."""
         self._add(Severity.ERROR, code, span, label, also, help, holes)
         self.error_count += 1
-        if len(self._found) >= MAX_FOUND and self.error_count >= MAX_FOUND:
+        if len(self._found) >= MAX_DIAGNOSTICS and self.error_count >= MAX_DIAGNOSTICS:
             raise CheckingStopped
 
     def report(self, code: Code, span: Span, holes: Mapping[str, object], help: str | None = None) -> None:
-        """An error that somebody else put into words."""
+        """Add an error whose holes are given as a mapping."""
         self.error(code, span, help=help, **holes)  # type: ignore[arg-type]  # holes are no labels
 
     def warning(
         self, code: Code, span: Span, label: str = "", *, also: tuple[Label, ...] = (), help: str | None = None,
         **holes: object,
     ) -> None:  # fmt: skip
-        if len(self._found) < MAX_FOUND:
+        """Add a warning, unless the maximum number is reached."""
+        if len(self._found) < MAX_DIAGNOSTICS:
             self._add(Severity.WARNING, code, span, label, also, help, holes)
 
     def _add(
         self, severity: Severity, code: Code, span: Span, label: str, also: tuple[Label, ...], help: str | None,
         holes: dict[str, object],
     ) -> None:  # fmt: skip
-        # Plain replacement, not str.format: what fills a hole is the author's text and may hold braces.
+        # Plain replacement and not str.format, because holes are filled with source text that may contain braces.
         headline = code.headline
         for name, value in holes.items():
             headline = headline.replace("{" + name + "}", one_line(str(value)))
@@ -94,16 +105,16 @@ class DiagnosticBag:
         return self.error_count > 0
 
     def improve(self, change: Callable[[SourceFile, Diagnostic], Diagnostic]) -> None:
-        """Replace each diagnostic by one that says more about the same."""
+        """Replace each diagnostic by a more detailed one."""
         self._found = [change(self.source, diagnostic) for diagnostic in self._found]
 
     def sorted(self) -> list[Diagnostic]:
-        """In the order of the file; of two at one place, the one that was found first."""
+        """Return the diagnostics in file order; at one location, in order of discovery."""
         return sorted(self._found, key=lambda diagnostic: diagnostic.primary.span.start)
 
 
 def one_line(text: str, longest: int = 80) -> str:
-    """The author's words as a terminal may show them: what it would act on made visible, the end of much cut."""
+    """Return source text for a terminal: control characters escaped, and long text cut."""
     shown = "".join(
         character if character.isprintable() else f"\\u{ord(character):04x}" for character in text[: longest + 1]
     )

@@ -1,4 +1,4 @@
-"""Lines of a source file with something pointed out in them."""
+"""Excerpts of source files with marked spans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_COLUMNS = 2 * _MAX_LINE
 def render_excerpt(
     source: SourceFile, title: str, primary: Label, secondary: Sequence[Label] = (), footer: Sequence[str] = ()
 ) -> str:
-    """A title, where it is, the lines with carets under them, and what there is to add."""
+    """Return a title, the location, the lines with carets under the spans, and the footer."""
     line, column = source.position(primary.span.start)
     marks = [(primary, "^"), *((label, "-") for label in secondary)]
     numbered = sorted((source.position(label.span.start)[0], index) for index, (label, _) in enumerate(marks))
@@ -43,15 +43,14 @@ def _underline(source: SourceFile, label: Label, sign: str) -> str:
     line, column = source.position(label.span.start)
     text = source.line_text(line)
     before = display_width(visible(text[: column - 1]))
-    # A span that goes on to further lines is underlined to the end of its first.
+    # A span over several lines is underlined to the end of its first.
     pointed_at = text[column - 1 : column - 1 + label.span.end - label.span.start].rstrip()
     width = max(1, display_width(visible(pointed_at)))
     return f"{' ' * min(before, _MAX_COLUMNS)}{sign * min(width, _MAX_COLUMNS)} {label.text}"
 
 
 def display_width(text: str) -> int:
-    """How many columns of a terminal the text takes: none for what is drawn over the letter before it, two for the wide
-    letters of East Asia and for most pictures."""
+    """Return the terminal columns of a text: none for combining marks, two for wide characters."""
     if text.isascii():
         return len(text)
     return sum(_columns(character) for character in text)
@@ -64,7 +63,7 @@ def _columns(character: str) -> int:
 
 
 def visible(text: str) -> str:
-    """A line as it can be shown: tabs widened, what a terminal would act on made visible, very long lines cut."""
+    """Return a line for display: tabs widened, control characters escaped, very long lines cut."""
     shown = "".join(
         " " * _TAB_WIDTH if character == "\t" else character if character.isprintable() else f"\\u{ord(character):04x}"
         for character in text[: _MAX_LINE + 1]

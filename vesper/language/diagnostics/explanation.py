@@ -1,4 +1,4 @@
-"""What an explanation of a diagnostic consists of; the explanations themselves are generated."""
+"""Row type of the generated explanations of diagnostics."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
+    """Explanation of a diagnostic, with an example and its repair."""
+
     text: str
-    """What it means, why the rule is there, what to do."""
+    """Meaning, reason of the rule, and remedy."""
     bad: str | None = None
-    """A complete node that has this diagnostic; None only with a reason in `no_example`."""
+    """A complete node with this diagnostic; None only with a reason in `no_example`."""
     good: str | None = None
     """The same node, repaired."""
     no_example: str | None = None

@@ -1,4 +1,4 @@
-"""A repair of a text as data: which stretches are replaced by what. Nothing here decides or writes anything."""
+"""Fixes as data: spans and their replacements. Nothing here decides or writes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from vesper.language.diagnostics.source import Span
 
 
 class Safety(Enum):
-    """How far a fix can be trusted."""
+    """Degree of trust in a fix."""
 
     SAFE = "safe"
-    """It can only mean what the author meant; `vesper check --fix` applies it."""
+    """An unambiguous fix; `vesper check --fix` applies it."""
     SUGGESTED = "suggested"
-    """Likely, but a person decides."""
+    """A probable fix that the author must confirm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Replaces a stretch of the text. INVARIANT: no edit adds or removes a line, so line numbers outlive it."""
+    """Replacement of a span. INVARIANT: no edit adds or removes a line, so line numbers stay valid."""
 
     span: Span
     replacement: str
@@ -28,14 +28,16 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
+    """A repair of a text."""
+
     description: str
-    """What it does, on one line, as an order: "write `==`"."""
+    """Imperative description on one line, such as "write `==`"."""
     safety: Safety
     edits: tuple[Edit, ...]
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """The text after all the edits; one that is given twice counts once. Edits must not overlap."""
+    """Return the text after all edits; duplicates count once. Edits must not overlap."""
     parts: list[str] = []
     position = 0
     for edit in _in_order(edits):
@@ -46,7 +48,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def can_be_applied_together(edits: Iterable[Edit]) -> bool:
-    """Whether no two different edits touch the same characters."""
+    """Return whether no two different edits touch the same characters."""
     position = -1
     for edit in _in_order(edits):
         if edit.span.start < position or (edit.span.start == edit.span.end == position):

@@ -1,4 +1,4 @@
-"""A source file and places in it. Offsets count code points; lines and columns start at 1."""
+"""Source files and spans. Offsets count code points; lines and columns start at 1."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 
-# Not frozen, though never changed: hundreds are made of every node, and a frozen one takes three times as long.
+# Never changed, but not frozen: every node has hundreds, and a frozen one takes three times as long to create.
 @dataclass(slots=True, unsafe_hash=True)
 class Span:
-    """A stretch of a source text: `text[start:end]`."""
+    """A span of a source text: `text[start:end]`."""
 
     start: int
     end: int
 
     def to(self, other: Span) -> Span:
-        """The stretch from the start of this one to the end of the other."""
+        """Return the span from the start of this one to the end of the other."""
         return Span(self.start, other.end)
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """The text of one `.vsp` file and the name that messages give it."""
+    """The text of one `.vsp` file and its path for messages."""
 
     path: str
     text: str = field(repr=False)
@@ -42,25 +42,25 @@ class SourceFile:
         return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset."""
+        """Return line and column of an offset."""
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
     def positions(self, span: Span) -> tuple[int, int, int, int]:
-        """Line and column of the start and of the end of a stretch."""
+        """Return line and column of the start and the end of a span."""
         starts, start, end = self._line_starts, span.start, span.end
         line = bisect_right(starts, start)
         column = start - starts[line - 1] + 1
-        if line == len(starts) or end < starts[line]:  # as nearly all of them, it ends on the line where it starts
+        if line == len(starts) or end < starts[line]:  # nearly all spans end on their first line
             return line, column, line, column + end - start
         return line, column, *self.position(end)
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a line and column."""
+        """Return the offset of a line and column."""
         return self._line_starts[line - 1] + column - 1
 
     def line_text(self, line: int) -> str:
-        """The text of a line, without its end."""
+        """Return the text of a line without its line break."""
         if line > len(self._line_starts):
             return ""
         start = self._line_starts[line - 1]
@@ -68,7 +68,10 @@ class SourceFile:
         return self.text[start:end].rstrip("\r")
 
     def character(self, offset: int) -> Span:
-        """The one character at an offset, or the last one for an offset behind it; nothing in an empty file."""
+        """Return the span of the character at an offset.
+
+        Beyond the end it is the last character, in an empty file nothing.
+        """
         start = max(0, min(offset, len(self.text) - 1))
         return Span(start, min(start + 1, len(self.text)))
 

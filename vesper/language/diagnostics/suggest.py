@@ -1,4 +1,4 @@
-"""`did you mean …`: the names closest to a misspelt one, at most two, and none that is far off."""
+"""Suggestions for misspelt names: at most two close candidates."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterable
 
 _MAX_WORK = 20_000
-"""Pairs of letters compared for one word: some hundred names of usual length, and milliseconds for any others."""
+"""Maximum number of letter pairs compared for one word, which bounds the time to milliseconds."""
 
 
 def suggestions(word: str, candidates: Iterable[str]) -> list[str]:
-    """The candidates within a third of the word's length in edits, closest first. A single letter is close to
-    nothing."""
+    """Return the candidates within a third of the word's length in edits, closest first.
+
+    A single letter has no suggestions.
+    """
     limit = max(1, len(word) // 3) if len(word) > 1 else 0
     ranked: list[tuple[int, str]] = []
     work = 0
@@ -26,19 +28,19 @@ def suggestions(word: str, candidates: Iterable[str]) -> list[str]:
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
-    """A help line, or None when nothing is close."""
+    """Return a help line, or None when no candidate is close."""
     found = suggestions(word, candidates)
     return f"did you mean {' or '.join(f'`{name}`' for name in found)}?" if found else None
 
 
-def the_one_meant(help_line: str | None) -> str | None:
-    """The name in a help line of `did_you_mean`, if it has just one."""
+def single_suggestion(help_line: str | None) -> str | None:
+    """Return the name in a help line of `did_you_mean`, if it has exactly one."""
     match = re.fullmatch(r"did you mean `([^`]*)`\?", help_line or "")
     return match[1] if match else None
 
 
 def edit_distance(left: str, right: str, limit: int) -> int:
-    """Insertions, deletions, replacements and swaps of neighbours; anything over the limit is `limit + 1`."""
+    """Return the number of insertions, deletions, replacements and swaps; `limit + 1` above the limit."""
     if abs(len(left) - len(right)) > limit:
         return limit + 1
     before: list[int] = []

@@ -1,5 +1,4 @@
-"""Canonical bytes back to IR, for bytes of our own making: engines verify what they are given, this trusts its
-types."""
+"""Decoder from canonical bytes to IR. It trusts types, because the bytes come from `encode`; engines verify theirs."""
 
 from __future__ import annotations
 
@@ -56,12 +55,14 @@ from vesper.values.types import (
 
 
 class IrError(ValueError):
-    """Bytes that are not a canonical IR document of this version."""
+    """The bytes are no canonical IR document of this version."""
 
 
 def decode(data: bytes) -> Node:
-    """The node that the bytes of `encode` spell. Only for bytes of our own making: engines verify, this trusts
-    types."""
+    """Return the node of bytes written by `encode`, or raise `IrError`.
+
+    Types are trusted; only engines verify documents from elsewhere.
+    """
     try:
         document = json.loads(data)
     except ValueError as error:
@@ -77,7 +78,7 @@ def decode(data: bytes) -> Node:
 
 
 class _Reader:
-    """Rebuilds the trees; operands stand before their users, so one pass is enough."""
+    """Rebuilds the trees in one pass, since operands come before their users."""
 
     def __init__(self, semantics: dict[str, Any], source: dict[str, Any]) -> None:
         self._semantics = semantics
@@ -85,7 +86,7 @@ class _Reader:
         self._types: dict[tuple[str, str], Type] = {}
         self._table: list[Expression] = []
         self._binders: dict[int, tuple[int, int | None]] = {}
-        """Of each local: what it is bound to, and its position among the names of a `for`; None for a `let`."""
+        """Binder of each local: index of its value, and position in a `for`. The position is None for a `let`."""
         self._steps: dict[str, tuple[str, dict[str, Any]]] = {}
         self._first_invariant = 0
         self._has_errors = False
@@ -101,7 +102,7 @@ class _Reader:
         statements = statement_forms(semantics["body"])
         self._steps = {body["name"]: (kind, body) for kind, body in statements if "name" in body}
         self._find_binders(semantics["expressions"], statements)
-        # What stands after the postconditions are invariants: there outputs and errors may be missing.
+        # Expressions after the postconditions belong to invariants, in which outputs and errors may be missing.
         self._first_invariant = _first_invariant(semantics)
         self._has_errors = bool(errors)
         for index, form in enumerate(semantics["expressions"]):
@@ -185,7 +186,7 @@ class _Reader:
                 return self._for(body, place, index)
 
     def _find_binders(self, forms: list[dict[str, Any]], statements: list[tuple[str, dict[str, Any]]]) -> None:
-        """A local is used before the row that binds it, so the binders are looked up first."""
+        """Record the binder of each local. Locals are used before the row that binds them."""
         for kind, body in statements:
             if kind == "loop":
                 for position, number in enumerate(body["locals"]):
@@ -224,7 +225,7 @@ class _Reader:
         )
 
     def _step_type(self, name: str) -> Type:
-        """The type of a step's value: by the time that it is asked for, all of its parts are in the table."""
+        """Return the type of a step's value; its parts are in the table by then."""
         if ("step", name) not in self._types:
             kind, body = self._steps[name]
             self._types["step", name] = self._value_type(kind, body)
@@ -251,7 +252,7 @@ class _Reader:
 
 
 def _first_invariant(semantics: dict[str, Any]) -> int:
-    """The index of the first expression that belongs to an invariant."""
+    """Return the index of the first expression that belongs to an invariant."""
     ends = [clause["holds"] for clause in semantics["postconditions"]]
     if ends:
         return int(ends[-1]) + 1
@@ -259,7 +260,7 @@ def _first_invariant(semantics: dict[str, Any]) -> int:
     if not invariants:
         return len(semantics["expressions"])
     forms = semantics["expressions"]
-    # The subtree of the first invariant begins where its leftmost operand does.
+    # The subtree of the first invariant begins at its leftmost operand.
     index = int(invariants[0])
     while True:
         operands = _operands(forms[index])

@@ -1,4 +1,4 @@
-"""IR to canonical bytes and hashes. docs/spec/ir.md is the definition; Rust reads the same bytes."""
+"""Encoder from IR to canonical bytes and hashes, defined in docs/spec/ir.md. Rust reads the same bytes."""
 
 from __future__ import annotations
 
@@ -38,55 +38,55 @@ from vesper.values.model import Value, to_json
 from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
 
 MAX_DOCUMENT = 8 * 1024 * 1024
-"""Bytes; a document that is larger no engine reads."""
+"""Maximum size in bytes that engines read."""
 
 
-# `json.dumps` would make an encoder at each call.
-_written = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+# One encoder, since `json.dumps` would create one per call.
+_encode_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def canonical_json(value: object) -> bytes:
-    """The one spelling of a JSON value."""
-    return _written(value).encode("utf-8")
+    """Return the canonical text of a JSON value."""
+    return _encode_json(value).encode("utf-8")
 
 
 def encode(node: Node) -> bytes:
-    """The canonical bytes of a numbered node."""
-    return _encoded(node, node.expressions())[0]
+    """Return the canonical bytes of a numbered node."""
+    return _encode_parts(node, node.expressions())[0]
 
 
 def semantic_hash(node: Node) -> str:
-    """Equal for two nodes that mean the same; prose, layout and file names do not count."""
-    return _encoded(node, node.expressions())[1]
+    """Return the semantic hash. Prose, layout and file names do not affect it."""
+    return _encode_parts(node, node.expressions())[1]
 
 
 def encode_and_hash(node: Node) -> tuple[bytes, str] | None:
-    """`encode` and `semantic_hash` at the price of one; None for a node that no engine would read."""
-    # Asked first, because the types of a hostile node can fill the memory there is.
+    """Return the results of `encode` and `semantic_hash` in one pass. Returns None for a node too large for engines."""
+    # Checked first, because the types of a hostile node can exhaust memory.
     expressions = node.expressions()
     if _size_of_types(expressions) > MAX_DOCUMENT:
         return None
-    encoded, semantic = _encoded(node, expressions)
+    encoded, semantic = _encode_parts(node, expressions)
     return (encoded, semantic) if len(encoded) <= MAX_DOCUMENT else None
 
 
-def _encoded(node: Node, expressions: list[Expression]) -> tuple[bytes, str]:
-    # INVARIANT: `source` sorts last, so the document starts with what is hashed, but for the brace that closes it.
+def _encode_parts(node: Node, expressions: list[Expression]) -> tuple[bytes, str]:
+    # INVARIANT: `source` sorts last, so the document starts with the hashed text, apart from the closing brace.
     hashed = f'{{"ir_version":{IR_VERSION},"semantics":{_semantics(node, expressions)}}}'.encode()
     source = _source(node, expressions).encode()
     return b'%s,"source":%s}' % (hashed[:-1], source), hashlib.sha256(hashed).hexdigest()
 
 
 def _size_of_types(expressions: list[Expression]) -> int:
-    """At least so many characters a document spends on types, which are written out wherever they are named."""
+    """Return a lower bound for the characters of types. Types are written out at each use."""
     known: dict[int, int] = {}
 
     def size(type_: Type) -> int:
         if id(type_) not in known:
-            known[id(type_)] = measured(type_)
+            known[id(type_)] = measure(type_)
         return known[id(type_)]
 
-    def measured(type_: Type) -> int:
+    def measure(type_: Type) -> int:
         match type_:
             case Enum(members):
                 return sum(len(member) + 3 for member in members)
@@ -112,16 +112,15 @@ def _size_of_types(expressions: list[Expression]) -> int:
 
 
 # -- writing --------------------------------------------------------------------------------------
-#
-# Most of a document are its expressions and their places: those two are written as text at once. A dictionary for each
-# of them, sorted by the encoder, takes twice as long.
+# Most of a document are its expressions and their spans. Both are written directly as text; a dictionary for each,
+# sorted by the encoder, takes twice as long.
 
 
 def _with_list(form: dict[str, Any], name: str, items: list[str]) -> str:
-    """The canonical text of an object, with one more member: a list of what is written already."""
-    before = _written({key: value for key, value in form.items() if key < name})
-    after = _written({key: value for key, value in form.items() if key > name})
-    assert before != "{}" != after, "commas stand on both sides"
+    """Return the canonical text of an object with one more member of encoded items."""
+    before = _encode_json({key: value for key, value in form.items() if key < name})
+    after = _encode_json({key: value for key, value in form.items() if key > name})
+    assert before != "{}" != after, "commas are needed on both sides"
     return f'{before[:-1]},"{name}":[{",".join(items)}],{after[1:]}'
 
 
@@ -154,8 +153,8 @@ def _semantics(node: Node, expressions: list[Expression]) -> str:
 
 
 def _expression(expression: Expression) -> str:
-    """One entry of the table."""
-    if isinstance(expression, Ref):  # the commonest first
+    """Return one entry of the table."""
+    if isinstance(expression, Ref):  # most frequent first
         return f'{{"{expression.kind}":{_quoted(expression.name)}}}'
     if isinstance(expression, Literal):
         return f'{{"literal":{{"type":{_type(expression.type)},"value":{_value(expression.type, expression.value)}}}}}'
@@ -168,18 +167,18 @@ def _expression(expression: Expression) -> str:
         return f'{{"if":{{"condition":{condition},"else":{otherwise},"then":{then}}}}}'
     if isinstance(expression, Logical):
         return f'{{"{expression.kind}":[{expression.left.index},{expression.right.index}]}}'
-    return _written(_other_expression(expression))
+    return _encode_json(_other_expression(expression))
 
 
 def _type(type_: Type) -> str:
-    return f'"{type_.name}"' if isinstance(type_, Primitive) else _written(type_to_json(type_))
+    return f'"{type_.name}"' if isinstance(type_, Primitive) else _encode_json(type_to_json(type_))
 
 
 def _value(type_: Type, value: Value) -> str:
-    # SEMANTICS: of these two the type changes nothing; a boolean is no integer.
+    # SEMANTICS: integers and strings are encoded alike in every type; a boolean is no integer.
     if type(value) is int:
         return str(value)
-    return _quoted(value) if type(value) is str else _written(to_json(type_, value))
+    return _quoted(value) if type(value) is str else _encode_json(to_json(type_, value))
 
 
 def _other_expression(

@@ -1,4 +1,4 @@
-"""Which codes a statement can fail with: what `on_error` may name, and which declared errors come by themselves."""
+"""Failure codes of statements: the codes that `on_error` may name and that become declared errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTRACT_BROKEN = "contract_broken"
 
 
 def codes_of_expression(expression: ir.Expression) -> set[str]:
-    """What the operations in an expression can fail with."""
+    """Return the codes with which the operations of an expression can fail."""
     found: set[str] = set()
     for part in ir.walk(expression):
         if isinstance(part, ir.Call):
@@ -45,7 +45,7 @@ def _codes_of_for(kind: str, type_: Type) -> set[str]:
 
 
 def own_codes(statement: ir.Statement, callee_codes: Iterable[str] = ()) -> set[str]:
-    """What the statement itself can fail with, before its handlers; without what stands in blocks inside."""
+    """Return the codes with which the statement itself can fail. Handlers and inner blocks are not considered."""
     found: set[str] = set()
     match statement:
         case ir.Step(value=value):
@@ -73,60 +73,64 @@ def own_codes(statement: ir.Statement, callee_codes: Iterable[str] = ()) -> set[
     return found
 
 
-def takes(handler: ir.Handler, code: str) -> bool:
-    """True where a handler takes a failure with this code, as far as one can say without the others beside it."""
+def handles(handler: ir.Handler, code: str) -> bool:
+    """Return whether a handler names the code or `any`; earlier handlers are not considered."""
     return code in handler.codes or ANY in handler.codes
 
 
 def possible_codes(statement: ir.Statement, callees: dict[str, frozenset[str]]) -> set[str]:
-    """All that can come out of a statement as a failure."""
+    """Return every code that a statement can pass on as a failure."""
     handlers = handlers_of(statement)
     found = own_codes(statement, callees.get(statement.node, ()) if isinstance(statement, ir.CallNode) else ())
     for block in own_blocks(statement):
-        found |= possible_in(block, callees)
-    left = {code for code in found if not any(takes(h, code) and _ends(h) for h in handlers)}
+        found |= possible_codes_in(block, callees)
+    left = {code for code in found if not any(handles(h, code) and _ends(h) for h in handlers)}
     for handler in handlers:
-        left |= possible_in(handler.body, callees)
+        left |= possible_codes_in(handler.body, callees)
         if handler.value is not None:
             left |= codes_of_expression(handler.value)
     return left
 
 
-def possible_in(block: ir.Block, callees: dict[str, frozenset[str]]) -> set[str]:
+def possible_codes_in(block: ir.Block, callees: dict[str, frozenset[str]]) -> set[str]:
+    """Return every code that a block can pass on as a failure."""
     return set().union(*(possible_codes(statement, callees) for statement in block))
 
 
 def _ends(handler: ir.Handler) -> bool:
-    """True where the failure does not go on after the handler."""
+    """Return whether the failure ends in the handler."""
     return handler.value is not None or leaves(handler.body)
 
 
 def is_code(text: str) -> bool:
-    """True for what may be a code at all."""
+    """Return whether the text has the form of a failure code."""
     return text in set(ErrorCode) or text == ANY or HTTP_CODE.fullmatch(text) is not None
 
 
-def becomes_declared(node: ir.Node) -> bool:
-    """True where a failure can become a declared error: nothing but `message` and optional fields must be given."""
+def can_become_declared(node: ir.Node) -> bool:
+    """Return whether a failure can become a declared error.
+
+    That requires that only `message` and optional fields exist.
+    """
     return bool(node.errors) and all(
         isinstance(each.type, OptionalOf) or (each.name == "message" and each.type == STRING)
         for each in node.errors[1:]
     )
 
 
-def members_that_fail(node: ir.Node) -> tuple[str, ...]:
-    """The declared errors that a failure which no handler takes becomes."""
-    if not becomes_declared(node):
+def declared_failures(node: ir.Node) -> tuple[str, ...]:
+    """Return the declared errors that an unhandled failure can become."""
+    if not can_become_declared(node):
         return ()
     members = node.errors[0].type.members if isinstance(node.errors[0].type, Enum) else ()
     callees = {each.node: frozenset(callee_codes(each)) for each in node.calls}
-    possible = possible_in(node.body, callees)
+    possible = possible_codes_in(node.body, callees)
     return tuple(
         each for each in members if each in possible or (HTTP_CODE.fullmatch(each) and "http_error" in possible)
     )
 
 
 def callee_codes(callee: ir.Callee) -> set[str]:
-    """What a call can fail with, as far as the called node's interface says: its own errors, and any code."""
+    """Return the codes of a call by its interface. Those are the declared errors and every run-time code."""
     declared = callee.error[0][1].members if callee.error and isinstance(callee.error[0][1], Enum) else ()
     return {*declared, *(code.value for code in ErrorCode)}

@@ -1,4 +1,4 @@
-"""The flow of a node as JSON, and back: statements, handlers, machines, called nodes, grants (docs/spec/ir.md)."""
+"""JSON form of a node's flow: statements, handlers, machines, callees, grants (docs/spec/ir.md)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from vesper.language.ir.nodes import (
     Grants,
     Handler,
     Loop,
+    LoopState,
     Machine,
     Place,
     Raise,
     Request,
     Require,
     Return,
-    State,
     Statement,
     Step,
 )
@@ -40,9 +40,9 @@ def _statement(statement: Statement) -> dict[str, Any]:
         case Step():
             return {"step": {"name": statement.name, "value": statement.value.index} | _handlers(statement.handlers)}
         case Return(values):
-            return {"return": {"success": _named(values)}}
+            return {"return": {"success": _named_values(values)}}
         case Raise(values):
-            return {"raise": {"error": _named(values)}}
+            return {"raise": {"error": _named_values(values)}}
         case Require(clause):
             return {"require": {"holds": clause.holds.index}}
         case Branch():
@@ -61,7 +61,7 @@ def _statement(statement: Statement) -> dict[str, Any]:
                 "effect": statement.effect,
                 "class": statement.effect_class,
                 "fixed": dict(statement.fixed),
-                "arguments": _named(statement.arguments),
+                "arguments": _named_values(statement.arguments),
                 "result": statement.result.index,
                 "policy": policy_to_json(statement.policy),
             }
@@ -70,7 +70,7 @@ def _statement(statement: Statement) -> dict[str, Any]:
             form = {
                 "name": statement.name,
                 "node": statement.node,
-                "inputs": _named(statement.inputs),
+                "inputs": _named_values(statement.inputs),
                 "result": statement.result.index,
             }
             return {"call": form | _handlers(statement.handlers)}
@@ -105,7 +105,7 @@ def _handlers(handlers: tuple[Handler, ...]) -> dict[str, Any]:
     }
 
 
-def _named(values: tuple[tuple[str, Expression], ...]) -> list[dict[str, Any]]:
+def _named_values(values: tuple[tuple[str, Expression], ...]) -> list[dict[str, Any]]:
     return [{"name": name, "value": value.index} for name, value in values]
 
 
@@ -155,7 +155,7 @@ def policy_to_json(policy: Policy) -> dict[str, Any]:
 
 
 class FlowReader:
-    """Rebuilds statements over a table of expressions that is complete."""
+    """Rebuilds statements over a complete table of expressions."""
 
     def __init__(self, table: list[Expression], source: dict[str, Any]) -> None:
         self._table = table
@@ -170,9 +170,9 @@ class FlowReader:
             case "step":
                 return Step(body["name"], self._table[body["value"]], self._place(body), self._handlers(body))
             case "return":
-                return Return(self._named(body["success"]))
+                return Return(self._named_values(body["success"]))
             case "raise":
-                return Raise(self._named(body["error"]))
+                return Raise(self._named_values(body["error"]))
             case "require":
                 index = body["holds"]
                 return Require(Clause(self._table[index], self._source["clauses"][str(index)]))
@@ -198,7 +198,7 @@ class FlowReader:
                     body["class"],
                     self._maybe(body, "key"),
                     body["fixed"],
-                    self._named(body["arguments"]),
+                    self._named_values(body["arguments"]),
                     self._table[body["result"]],
                     policy_from_json(body["policy"]),
                     self._place(body),
@@ -208,7 +208,7 @@ class FlowReader:
                 return CallNode(
                     body["name"],
                     body["node"],
-                    self._named(body["inputs"]),
+                    self._named_values(body["inputs"]),
                     self._table[body["result"]],
                     self._place(body),
                     self._handlers(body),
@@ -226,7 +226,7 @@ class FlowReader:
             self._maybe(body, "where"),
             self._maybe(body, "while"),
             body["max"],
-            tuple(State(each["local"], each["name"], self._table[each["value"]]) for each in body["state"]),
+            tuple(LoopState(each["local"], each["name"], self._table[each["value"]]) for each in body["state"]),
             self.block(body["body"]),
             self._maybe(body, "collect"),
             tuple((each["local"], self._table[each["value"]]) for each in body["next"]),
@@ -244,7 +244,7 @@ class FlowReader:
             for each in body["handlers"]
         )
 
-    def _named(self, forms: list[dict[str, Any]]) -> tuple[tuple[str, Expression], ...]:
+    def _named_values(self, forms: list[dict[str, Any]]) -> tuple[tuple[str, Expression], ...]:
         return tuple((each["name"], self._table[each["value"]]) for each in forms)
 
     def _maybe(self, body: dict[str, Any], key: str) -> Expression | None:
@@ -280,7 +280,7 @@ def policy_from_json(form: dict[str, Any]) -> Policy:
 
 
 def statement_forms(forms: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-    """Every statement of a body, with its kind, those inside others too."""
+    """Return every statement of a body with its kind, including nested ones."""
     found: list[tuple[str, dict[str, Any]]] = []
     waiting = list(reversed(forms))
     while waiting:

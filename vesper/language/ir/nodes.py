@@ -1,8 +1,8 @@
-"""The typed intermediate representation, as docs/spec/ir.md defines it.
+"""The typed intermediate representation, defined in docs/spec/ir.md.
 
-In memory an expression is a tree whose every part knows its `index` in the document's table: the index is the name of
-an expression in failures, marks and the source map. `numbered` gives the indices; `encode` writes the table.
-Nothing here is Python: no identifiers, no operators, only operations that `schemas/ops` declares.
+In memory an expression is a tree whose every part knows its `index` in the document's table. The index identifies an
+expression in failures, marks and the source map. `number_expressions` assigns the indices; `encode` writes the table.
+Nothing here depends on Python: operations are those that `schemas/ops` declares.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from vesper.language.ir.statements import (
     Grants,
     Handler,
     Loop,
+    LoopState,
     Machine,
     Policy,
     Raise,
@@ -28,7 +29,6 @@ from vesper.language.ir.statements import (
     Request,
     Require,
     Return,
-    State,
     Statement,
     Step,
     all_statements,
@@ -50,8 +50,23 @@ from vesper.values.types import (
 )
 
 __all__ = [
-    "Arm", "Block", "Branch", "CallNode", "Callee", "Grants", "Handler", "Loop", "Machine", "Policy", "Raise",
-    "Request", "Require", "Return", "State", "Statement", "Step",
+    "Arm",
+    "Block",
+    "Branch",
+    "CallNode",
+    "Callee",
+    "Grants",
+    "Handler",
+    "Loop",
+    "LoopState",
+    "Machine",
+    "Policy",
+    "Raise",
+    "Request",
+    "Require",
+    "Return",
+    "Statement",
+    "Step",
 ]  # fmt: skip
 
 IR_VERSION = 2
@@ -60,7 +75,7 @@ UNNUMBERED = -1
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands in the `.vsp` file: lines and columns from 1, the end exclusive."""
+    """A location in the `.vsp` file: lines and columns from 1, the end exclusive."""
 
     line: int
     column: int
@@ -70,6 +85,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
+    """A literal value."""
+
     type: Type
     value: Value
     place: Place
@@ -78,8 +95,10 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An input, a constant, a step above, an output (in postconditions and invariants) or an error's field (in
-    invariants)."""
+    """A reference to an input, constant, earlier step, output or error field.
+
+    Outputs occur in postconditions and invariants, error fields in invariants only.
+    """
 
     kind: str
     name: str
@@ -90,6 +109,8 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Call:
+    """A call of an operation; `of` are its type arguments."""
+
     op: str
     of: tuple[Type, ...]
     args: tuple[Expression, ...]
@@ -110,7 +131,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Logical:
-    """`and`, `or`: the right operand is evaluated only where the left one does not decide."""
+    """`and` or `or`. The right operand is evaluated only where the left one does not decide."""
 
     kind: str
     left: Expression
@@ -125,7 +146,7 @@ class Logical:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A name that an expression around it binds. The number is its identity; the name is for readers."""
+    """A name bound by an enclosing expression. The number identifies it; the name is for display."""
 
     number: int
     name: str
@@ -136,6 +157,8 @@ class Local:
 
 @dataclass(frozen=True, slots=True)
 class Let:
+    """A local bound to a value inside `body`."""
+
     local: int
     name: str
     value: Expression
@@ -150,7 +173,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """Something computed for every item of a collection; `kind` says what becomes of the values."""
+    """An expression evaluated for every item of a collection. `kind` decides how the values are combined."""
 
     kind: str
     locals: tuple[int, ...]
@@ -163,11 +186,13 @@ class For:
     place: Place
     index: int = UNNUMBERED
     with_: Expression | None = None
-    """The order of a `sort_by`, what a `fold` starts with."""
+    """Order of a `sort_by`, or initial value of a `fold`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Array:
+    """An array of expressions."""
+
     items: tuple[Expression, ...]
     of: Type
     place: Place
@@ -180,6 +205,8 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class RecordValue:
+    """A record of expressions."""
+
     fields: tuple[tuple[str, Expression], ...]
     place: Place
     index: int = UNNUMBERED
@@ -191,6 +218,8 @@ class RecordValue:
 
 @dataclass(frozen=True, slots=True)
 class Field:
+    """A field of a record."""
+
     of: Expression
     name: str
     type: Type
@@ -200,7 +229,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The recorded start of the execution."""
+    """The recorded start time of the execution."""
 
     place: Place
     index: int = UNNUMBERED
@@ -212,7 +241,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a request or a call was answered with."""
+    """The completion of a request, or the outputs of a called node."""
 
     type: Type
     place: Place
@@ -229,14 +258,14 @@ FOR_KINDS = (
 OF_ITEMS = frozenset(
     ("sort_by", "distinct_by", "min_by", "max_by", "group_by", "count_by", "index_by", "take_while", "drop_while")
 )
-"""Kinds of `for` whose result is made of the items, and not of the values; they have one local."""
+"""Kinds of `for` whose result consists of items instead of values; they have one local."""
 ORDER = Enum(("ascending", "descending"))
-"""What the `with` of a `sort_by` says."""
+"""Type of the `with` of a `sort_by`."""
 REF_KINDS = ("input", "constant", "step", "output", "error")
 
 
 def item_types(collection: Type) -> tuple[Type, ...]:
-    """What the names of a `for` over this collection hold: the item, or the key and the value of a map."""
+    """Return the item type of a collection, or the key and value types of a map."""
     match collection:
         case ArrayOf(element) | SetOf(element):
             return (element,)
@@ -247,7 +276,7 @@ def item_types(collection: Type) -> tuple[Type, ...]:
 
 
 def for_type(kind: str, key: Expression | None, value: Expression, over: Type) -> Type:
-    """The type of a `for` of this kind over a collection of this type."""
+    """Return the type of a `for` of this kind over a collection of this type."""
     if kind in OF_ITEMS:
         return _type_of_items(kind, value.type, item_types(over)[0])
     match kind:
@@ -284,6 +313,8 @@ def _type_of_items(kind: str, key: Type, item: Type) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class Input:
+    """A declared input."""
+
     name: str
     type: Type
     default: Value | None
@@ -291,12 +322,16 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Output:
+    """A declared output or error field."""
+
     name: str
     type: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
+    """A declared constant."""
+
     name: str
     type: Type
     value: Value
@@ -304,7 +339,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A condition that must hold. `input` names the input a constraint belongs to."""
+    """A condition that must hold. `input` names the input to which a constraint belongs."""
 
     holds: Expression
     text: str
@@ -313,6 +348,8 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Source:
+    """Source file of a node."""
+
     path: str
     sha256: str
     intent: str
@@ -320,6 +357,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Node:
+    """A checked node."""
+
     node_id: str
     type: str
     inputs: tuple[Input, ...]
@@ -331,14 +370,14 @@ class Node:
     postconditions: tuple[Clause, ...]
     source: Source
     errors: tuple[Output, ...] = ()
-    """The fields of declared errors; `error_code` is the first."""
+    """Fields of declared errors; `error_code` is the first."""
     machines: tuple[Machine, ...] = ()
     calls: tuple[Callee, ...] = ()
     invariants: tuple[Clause, ...] = ()
     grants: Grants = field(default_factory=Grants)
 
     def phases(self) -> tuple[tuple[str, tuple[Clause, ...]], ...]:
-        """The clauses by phase, under the names that outcomes use."""
+        """Return the clauses by phase, under the names that outcomes use."""
         return (
             ("constraint", self.constraints),
             ("precondition", self.preconditions),
@@ -348,16 +387,16 @@ class Node:
         )
 
     def validations(self) -> tuple[Clause, ...]:
-        """The clauses of validation steps, in program order."""
+        """Return the clauses of validation steps, in program order."""
         return tuple(each.clause for each in all_statements(self.body) if isinstance(each, Require))
 
     def is_pure(self) -> bool:
-        """True where an execution can ask for nothing; a function calls functions alone."""
-        asks = any(isinstance(each, Request | CallNode) for each in all_statements(self.body))
-        return self.type == "function" or not asks
+        """Return whether an execution makes no requests. A function calls functions only."""
+        makes_requests = any(isinstance(each, Request | CallNode) for each in all_statements(self.body))
+        return self.type == "function" or not makes_requests
 
     def roots(self) -> Iterator[Expression]:
-        """The outermost expressions in program order."""
+        """Yield the outermost expressions in program order."""
         for clause in (*self.constraints, *self.preconditions):
             yield clause.holds
         yield from expressions_of(self.body)
@@ -365,12 +404,12 @@ class Node:
             yield clause.holds
 
     def expressions(self) -> list[Expression]:
-        """Every expression in table order."""
+        """Return every expression in table order."""
         return [expression for root in self.roots() for expression in walk(root)]
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    """The operands, in the order in which they may be evaluated."""
+    """Return the operands in evaluation order."""
     match expression:
         case Call(args=args):
             return args
@@ -393,9 +432,9 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 
 def walk(expression: Expression) -> list[Expression]:
-    """Operands left to right, then the expression itself: the order of the table."""
-    # Backwards from the root it is each expression before its operands, from the right; a list is then turned round,
-    # because generators nested as deep as the tree cost its depth for every expression.
+    """Return all parts in table order: operands left to right, then the expression itself."""
+    # Collected backwards from the root and reversed. Nested generators would cost the depth of the tree for every
+    # expression.
     found: list[Expression] = []
     waiting = [expression]
     while waiting:
@@ -410,19 +449,22 @@ def walk(expression: Expression) -> list[Expression]:
 
 
 def depth(expression: Expression) -> int:
-    """How deep the tree is; an expression without operands has depth 1."""
+    """Return the depth of the tree; an expression without operands has depth 1."""
     depths: dict[int, int] = {}
     for part in walk(expression):
         depths[id(part)] = 1 + max((depths[id(child)] for child in children(part)), default=0)
     return depths[id(expression)]
 
 
-def numbered(node: Node) -> Node:
-    """The same node with every expression's index filled in, and its locals numbered in the order of their binders."""
+def number_expressions(node: Node) -> Node:
+    """Return the node with indices of expressions and new numbers of locals.
+
+    Locals follow the order of their binders.
+    """
     numbers, locals_ = count(), count()
 
     def number(expression: Expression, bound: dict[int, int]) -> Expression:
-        # The three that are nearly all come first, and are not taken apart by a pattern: that costs more than the rest.
+        # The three most frequent kinds come first and without `match`, which would dominate the cost.
         if isinstance(expression, Ref):
             return Ref(expression.kind, expression.name, expression.type, expression.place, next(numbers))
         if isinstance(expression, Literal):
@@ -480,17 +522,17 @@ def numbered(node: Node) -> Node:
     )
 
 
-def mentioned(clause: Clause) -> tuple[Ref, ...]:
-    """What a broken clause shows: each name it mentions once, in order of first mention, without large constants.
+def mentioned_refs(clause: Clause) -> tuple[Ref, ...]:
+    """Return the names that a broken clause shows, once each in order of first mention. Large constants are left out.
 
-    Where an input and an output share a name the output is shown, at the place of the first of the two.
+    Where an input and an output share a name, the output is shown at the position of the first.
     """
     found: dict[str, Ref] = {}
     for expression in walk(clause.holds):
         if isinstance(expression, Ref) and not (
             expression.kind == "constant" and isinstance(expression.type, SetOf | MapOf)
         ):
-            # What may be skipped is called `_x` around the step `x`; people know it by the latter.
+            # The value of a skippable step `x` is named `_x` in the IR.
             name = expression.name.lstrip("_")
             if name not in found or expression.kind == "output":
                 found[name] = expression

@@ -1,7 +1,7 @@
-"""The statements of a node's body, as docs/spec/ir.md defines them.
+"""Statements of a node's body, defined in docs/spec/ir.md.
 
-Blocks nest: a statement may have statements inside, in arms, loops and handlers. `expressions_of` gives the outermost
-expressions in program order, which is the order of the table; `rebuilt` makes the same statement with other ones.
+Blocks nest: a statement may contain statements in arms, loops and handlers. `expressions_of` yields the outermost
+expressions in program order, which is the order of the table; `Rebuilder` replaces them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ Policy: TypeAlias = Mapping[str, int | str | tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """What happens where a statement fails with one of the codes. Without a value a body that ends lets the failure
-    go on."""
+    """Reaction to a failure with one of the codes.
+
+    Without a value, a body that reaches its end passes the failure on.
+    """
 
     codes: tuple[str, ...]
     body: Block
@@ -31,6 +33,8 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    """A named value."""
+
     name: str
     value: Expression
     place: Place
@@ -39,12 +43,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Return:
+    """End of the node with its outputs."""
+
     values: tuple[tuple[str, Expression], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Raise:
-    """Ends the node with a declared error."""
+    """End of the node with a declared error."""
 
     values: tuple[tuple[str, Expression], ...]
 
@@ -58,6 +64,8 @@ class Require:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
+    """One branch of a `Branch`: a condition, a block and an optional value."""
+
     when: Expression
     body: Block
     value: Expression | None
@@ -65,6 +73,8 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
+    """The first arm whose condition holds, or `otherwise`."""
+
     name: str
     arms: tuple[Arm, ...]
     otherwise: Block
@@ -74,7 +84,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LoopState:
     """A local that a loop carries from one iteration to the next."""
 
     local: int
@@ -84,6 +94,8 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
+    """A loop over a collection or while a condition holds, with state and collected values."""
+
     name: str
     locals: tuple[int, ...]
     names: tuple[str, ...]
@@ -91,7 +103,7 @@ class Loop:
     where: Expression | None
     condition: Expression | None
     max: int
-    state: tuple[State, ...]
+    state: tuple[LoopState, ...]
     body: Block
     collect: Expression | None
     next: tuple[tuple[int, Expression], ...]
@@ -101,14 +113,14 @@ class Loop:
 
     @property
     def type(self) -> Record:
-        """What the loop gives: the final state, and what was collected."""
+        """Return the type of the loop's value: the final state, and the collected values."""
         fields = tuple((each.name, each.value.type) for each in self.state)
         return Record(fields if self.collect is None else (*fields, ("collected", ArrayOf(self.collect.type))))
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An effect that the Host is asked for; `result` stands for what it answers."""
+    """A request to the Host; `result` is its completion."""
 
     name: str
     effect: str
@@ -124,6 +136,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class CallNode:
+    """A call of another node; `result` is its outputs."""
+
     name: str
     node: str
     inputs: tuple[tuple[str, Expression], ...]
@@ -138,6 +152,8 @@ Block: TypeAlias = tuple[Statement, ...]
 
 @dataclass(frozen=True, slots=True)
 class Machine:
+    """A state machine."""
+
     name: str
     initial: str
     states: tuple[str, ...]
@@ -146,19 +162,19 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """What a node knows of another that it calls."""
+    """The interface of a called node."""
 
     node: str
     semantic_hash: str
     inputs: tuple[tuple[str, Type, bool], ...]
-    """Name, type, and whether it may be left out."""
+    """Name, type, and whether a call may omit the input."""
     success: tuple[tuple[str, Type], ...]
     error: tuple[tuple[str, Type], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What the node needs and may never use, and how its data is kept."""
+    """Required and denied capabilities, audit level, sensitive inputs and policy of a node."""
 
     required: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
@@ -168,7 +184,7 @@ class Grants:
 
 
 def value_type(statement: Statement) -> Type | None:
-    """The type of the value that a statement's name stands for; None where it has none."""
+    """Return the type of the value that a statement's name has. Returns None where it has none."""
     match statement:
         case Step(value=value):
             return value.type
@@ -184,7 +200,7 @@ def value_type(statement: Statement) -> Type | None:
 
 
 def leaves(block: Block) -> bool:
-    """True where nothing can come after the block: it returns or raises on every way through."""
+    """Return whether the block returns or raises on every path."""
     if not block:
         return False
     match block[-1]:
@@ -201,7 +217,7 @@ def leaves(block: Block) -> bool:
 
 
 def own_blocks(statement: Statement) -> tuple[Block, ...]:
-    """The blocks whose failures the statement's handlers take."""
+    """Return the blocks whose failures the statement's handlers handle."""
     match statement:
         case Branch(arms=arms, otherwise=otherwise):
             return (*(arm.body for arm in arms), otherwise)
@@ -216,11 +232,12 @@ def handlers_of(statement: Statement) -> tuple[Handler, ...]:
 
 
 def inner_blocks(statement: Statement) -> tuple[Block, ...]:
+    """Return every block inside a statement, handlers included."""
     return (*own_blocks(statement), *(handler.body for handler in handlers_of(statement)))
 
 
 def all_statements(block: Block) -> Iterator[Statement]:
-    """Every statement, those inside others after the one they stand in."""
+    """Yield every statement, each before the statements nested in it."""
     for statement in block:
         yield statement
         for inner in inner_blocks(statement):
@@ -228,7 +245,7 @@ def all_statements(block: Block) -> Iterator[Statement]:
 
 
 def expressions_of(block: Block) -> Iterator[Expression]:
-    """The outermost expressions, in program order."""
+    """Yield the outermost expressions in program order."""
     for statement in block:
         match statement:
             case Step(value=value):
@@ -267,13 +284,14 @@ Rebuild: TypeAlias = "Callable[[Expression, Bound], Expression]"
 
 
 class Rebuilder:
-    """Statements with every expression put through a function, in program order, and their locals numbered anew."""
+    """Copies statements in program order, with new expressions and new locals."""
 
     def __init__(self, expression: Rebuild, new_local: Callable[[], int]) -> None:
         self._expression = expression
         self._new_local = new_local
 
     def block(self, block: Block, bound: Bound) -> Block:
+        """Return a copy of a block; `bound` maps old locals to new ones."""
         return tuple([self._statement(statement, bound) for statement in block])
 
     def _statement(self, statement: Statement, bound: Bound) -> Statement:
@@ -282,9 +300,9 @@ class Rebuilder:
                 value = self._expression(statement.value, bound)
                 return replace(statement, value=value, handlers=self._handlers(statement.handlers, bound))
             case Return(values):
-                return Return(self._named(values, bound))
+                return Return(self._named_values(values, bound))
             case Raise(values):
-                return Raise(self._named(values, bound))
+                return Raise(self._named_values(values, bound))
             case Require(clause):
                 return Require(replace(clause, holds=self._expression(clause.holds, bound)))
             case Branch():
@@ -297,12 +315,12 @@ class Rebuilder:
                 return self._loop(statement, bound)
             case Request():
                 key = self._maybe(statement.key, bound)
-                arguments = self._named(statement.arguments, bound)
+                arguments = self._named_values(statement.arguments, bound)
                 result = self._expression(statement.result, bound)
                 handlers = self._handlers(statement.handlers, bound)
                 return replace(statement, key=key, arguments=arguments, result=result, handlers=handlers)
             case CallNode():
-                inputs = self._named(statement.inputs, bound)
+                inputs = self._named_values(statement.inputs, bound)
                 result = self._expression(statement.result, bound)
                 return replace(
                     statement, inputs=inputs, result=result, handlers=self._handlers(statement.handlers, bound)
@@ -324,7 +342,7 @@ class Rebuilder:
             over=over,
             where=where,
             condition=condition,
-            state=tuple(State(inner[s.local], s.name, v) for s, v in zip(loop.state, values, strict=True)),
+            state=tuple(LoopState(inner[s.local], s.name, v) for s, v in zip(loop.state, values, strict=True)),
             body=body,
             collect=collect,
             next=next_,
@@ -339,7 +357,9 @@ class Rebuilder:
     def _handlers(self, handlers: tuple[Handler, ...], bound: Bound) -> tuple[Handler, ...]:
         return tuple([replace(h, body=self.block(h.body, bound), value=self._maybe(h.value, bound)) for h in handlers])
 
-    def _named(self, values: tuple[tuple[str, Expression], ...], bound: Bound) -> tuple[tuple[str, Expression], ...]:
+    def _named_values(
+        self, values: tuple[tuple[str, Expression], ...], bound: Bound
+    ) -> tuple[tuple[str, Expression], ...]:
         return tuple([(name, self._expression(value, bound)) for name, value in values])
 
     def _maybe(self, expression: Expression | None, bound: Bound) -> Expression | None:

@@ -1,4 +1,4 @@
-"""Types in documents: how the IR writes and reads them."""
+"""JSON form of types in IR documents."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from vesper.values.types import PRIMITIVES, ArrayOf, Enum, MapOf, OptionalOf, Pr
 
 
 def type_to_json(type_: Type) -> object:
+    """Return the JSON form of a type."""
     match type_:
         case Primitive(name):
             return name
@@ -28,6 +29,7 @@ def type_to_json(type_: Type) -> object:
 
 
 def type_from_json(form: Any) -> Type:
+    """Return the type of a JSON form."""
     if isinstance(form, str):
         return PRIMITIVES[form]
     ((kind, body),) = form.items()

@@ -1,8 +1,8 @@
-"""What to do about an error whose check could not know: from the diagnostic and the text around it to a line of help.
+"""Help lines for diagnostics, derived from the diagnostic and the source text around it.
 
-YAML cuts an expression at a comma, a brace, ` #` or `: ` long before Vesper sees it, so the phase that reports it knows
-only the pieces. Here the whole line is looked at. Help that a check has given itself is left alone, but for the one
-general line about quotes. Nothing here decides what is an error.
+YAML cuts an expression at a comma, a brace, ` #` or `: ` before Vesper reads it, so the reporting phase sees only the
+pieces. This module reads the whole line. Help that a check has set stays, except for the general line about quotes.
+Nothing here decides what is an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STARTS_STRUCTURE = "an expression that starts with `[`, `{` or a quote is put in
 
 
 def with_advice(source: SourceFile, diagnostic: Diagnostic) -> Diagnostic:
-    """The diagnostic with a help line, if it has none and there is something to say."""
+    """Return the diagnostic with a help line, if it has none and one applies."""
     find = _FINDERS.get(diagnostic.code)
     if find is None or diagnostic.help not in (None, QUOTE_HELP):
         return diagnostic
@@ -43,7 +43,7 @@ def _line(source: SourceFile, diagnostic: Diagnostic) -> str:
     return source.line_text(source.position(diagnostic.primary.span.start)[0])
 
 
-def _pointed_at(source: SourceFile, diagnostic: Diagnostic) -> str:
+def _marked_text(source: SourceFile, diagnostic: Diagnostic) -> str:
     return source.slice(diagnostic.primary.span)
 
 
@@ -63,7 +63,7 @@ def _invalid_yaml(source: SourceFile, diagnostic: Diagnostic) -> str | None:
         return "`vesper new NAME` writes a node to start from"
     number, column = source.position(diagnostic.primary.span.start)
     line = source.line_text(number)
-    found = _pointed_at(source, diagnostic)
+    found = _marked_text(source, diagnostic)
     if found and not found.isprintable() and found not in "\t\r\n":
         return "take this character out: it cannot be seen, and text around it may not be what it seems"
     if "\t" in line[: len(line) - len(line.lstrip())]:
@@ -82,14 +82,14 @@ def _invalid_yaml(source: SourceFile, diagnostic: Diagnostic) -> str | None:
 
 def _yaml_feature(_: SourceFile, diagnostic: Diagnostic) -> str | None:
     for feature, help_ in (
-        ("an anchor", "write the value itself at each place: a node can be read without looking elsewhere"),
-        ("an alias", "write the value itself at each place: a node can be read without looking elsewhere"),
-        ("a tag", "leave the tag out: the declared type says how a value is read"),
+        ("an anchor", "write the value itself at each place: a node contains no references"),
+        ("an alias", "write the value itself at each place: a node contains no references"),
+        ("a tag", "remove the tag: the declared type decides how a value is read"),
         ("a merge key", "list the fields themselves"),
         ("a second document", "a file holds one node: take the `---` out, or put the rest into a file of its own"),
         (
             "the character U+",
-            "take it out: what is shown would not be what is read; in a quoted YAML text `\\u…` stands for it",
+            "remove it: editors would show another text than YAML reads; in quoted YAML text write `\\u…`",
         ),
         ("a key that is not", "a key is one word; an expression that starts with `{` or `[` is put in quotes"),
     ):
@@ -135,8 +135,8 @@ def _wrong_kind(source: SourceFile, diagnostic: Diagnostic) -> str | None:
         fixed = f"{quantifier['head']} SATISFIES {quantifier['rest']}"
         return f"YAML reads the `:` as a mapping; write `{fixed}`, or put the whole in quotes"
     if " must be text, not nothing" in diagnostic.headline:
-        return "write what is missing after the colon"
-    found = _pointed_at(source, diagnostic)
+        return "write the missing value after the colon"
+    found = _marked_text(source, diagnostic)
     if " must be text, not a mapping" in diagnostic.headline and ": " in found and not found.startswith("{"):
         return "put the whole expression in quotes: YAML reads `: ` as a mapping"
     key = re.match(r"`([^`]*)`", diagnostic.headline)
@@ -145,7 +145,7 @@ def _wrong_kind(source: SourceFile, diagnostic: Diagnostic) -> str | None:
 
 
 def _unknown_key(source: SourceFile, diagnostic: Diagnostic) -> str | None:
-    if not _NAME.fullmatch(_pointed_at(source, diagnostic)) and _IN_BRACES.match(_line(source, diagnostic)):
+    if not _NAME.fullmatch(_marked_text(source, diagnostic)) and _IN_BRACES.match(_line(source, diagnostic)):
         return CUT_IN_BRACES
     if diagnostic.headline.startswith("the flow "):
         return f"the operations are {', '.join(STEPS)}"
@@ -162,7 +162,7 @@ def _expression(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     _, column = source.position(offset)
     rest = line[column - 1 :]
     if "open string" in diagnostic.headline:
-        # Where the quote comes again behind ` #`, the string was closed and YAML took its end for a comment.
+        # A second quote after ` #` means that the string was closed and YAML cut it as a comment.
         _, hash_, comment = rest[1:].partition(" #")
         return CUT_BY_COMMENT if hash_ and rest[0] in comment else None
     goes_on = rest.lstrip().startswith((",", "]", "}", "[", "{")) and rest.strip() not in ("}", "},")
@@ -180,7 +180,7 @@ def _number(_: SourceFile, diagnostic: Diagnostic) -> str | None:
 
 
 def _bad_literal(source: SourceFile, diagnostic: Diagnostic) -> str | None:
-    written = _pointed_at(source, diagnostic)
+    written = _marked_text(source, diagnostic)
     if "type decimal" in diagnostic.headline and re.fullmatch(r"[+-]?[0-9.]+[eE][+-]?[0-9]+", written):
         return "a decimal has at most 1,000 digits and 1,000 places"
     if "type decimal" in diagnostic.headline or "type integer" in diagnostic.headline:
@@ -200,8 +200,8 @@ def _operator_types(source: SourceFile, diagnostic: Diagnostic) -> str | None:
         return None
     numbers, others = {"integer", "decimal"}, set(types)
     if "string" in others and others & numbers:
-        return "a number stands without quotes; a text becomes one with `parse_decimal(…)` or `parse_integer(…)`"
-    if "string" in others and _pointed_at(source, diagnostic) == "+":
+        return "write a number without quotes; convert a text with `parse_decimal(…)` or `parse_integer(…)`"
+    if "string" in others and _marked_text(source, diagnostic) == "+":
         return "`+` joins two texts: write `text(…)` around the other value"
     return None
 

@@ -1,4 +1,4 @@
-"""The document as the author wrote it: every part with its span, nothing resolved yet."""
+"""Syntax tree of a node as written: every part with its span, nothing resolved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vesper.language.syntax.yaml_tree import Scalar, Tree
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A name, or another text that is taken as it stands."""
+    """A name, or another text used verbatim."""
 
     text: str
     span: Span
@@ -37,13 +37,15 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class String:
+    """A string literal."""
+
     text: str
     span: Span
     offsets: Sequence[int] = field(default=(), compare=False, repr=False)
-    """Where in the file each character starts, and last the closing quote."""
+    """File offset of each character, and of the closing quote."""
 
     def part(self, start: int, end: int) -> Span:
-        """The stretch of the file that the characters `start:end` come from."""
+        """Return the span of the file from which the characters `start:end` come."""
         last = len(self.offsets) - 1
         return Span(self.offsets[min(start, last)], self.offsets[min(end, last)])
 
@@ -99,7 +101,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`line.qty`; with a base of `input` or `output`, one of the node's own."""
+    """`line.qty`; with the base `input`, `output` or `error`, a name of the node."""
 
     base: Expression
     name: Word
@@ -115,7 +117,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """`FOR line IN items WHERE line.qty > 0`; two names walk the keys and values of a map."""
+    """A binding `FOR line IN items WHERE line.qty > 0`. With two names it binds the keys and values of a map."""
 
     names: tuple[Word, ...]
     over: Expression
@@ -124,14 +126,14 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of the library or of the node. With a binding, its first argument is computed for every item."""
+    """A call of a library or node function. With a binding, its first argument is evaluated for every item."""
 
     function: Word
     arguments: tuple[Expression, ...]
     binding: Binding | None
     span: Span
     named: tuple[tuple[Word, Expression], ...] = ()
-    """`acc = 0` in a fold: what the first argument calls the value so far, and what that is at first."""
+    """`acc = 0` in a fold: name and initial value of the accumulator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`SUM`, `COUNT`, `MIN`, `MAX`, `AVG` of a collection, or of a value for every item of one."""
+    """`SUM`, `COUNT`, `MIN`, `MAX` or `AVG` over a collection or an expression of its items."""
 
     function: Word
     value: Expression
@@ -155,7 +157,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Quantifier:
-    """`FORALL` or `EXISTS`."""
+    """`FORALL` or `EXISTS` over a collection."""
 
     word: Word
     binding: Binding
@@ -177,7 +179,7 @@ class RecordLiteral:
 
 @dataclass(frozen=True, slots=True)
 class MapLiteral:
-    """Braces whose keys are strings in quotes or other values, and not bare words."""
+    """Braces whose keys are values such as quoted strings, not bare words."""
 
     entries: tuple[tuple[Expression, Expression], ...]
     span: Span
@@ -194,7 +196,10 @@ class With:
 
 @dataclass(frozen=True, slots=True)
 class Comprehension:
-    """`[e FOR x IN xs]` an array, `{e FOR x IN xs}` a set, `{k: e FOR x IN xs}` a map."""
+    """A comprehension of an array, set or map.
+
+    `[e FOR x IN xs]` is an array, `{e FOR x IN xs}` a set, `{k: e FOR x IN xs}` a map.
+    """
 
     kind: str
     key: Expression | None
@@ -205,14 +210,14 @@ class Comprehension:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Stands for an expression or a type that could not be read; why is reported already, and no more is said of it."""
+    """Placeholder for an unreadable expression or type. Its error is reported already, and none is added."""
 
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Text with holes: strings and expressions in turn. `in_url`: what holes give is percent-encoded."""
+    """Text with holes: strings and expressions alternately. With `in_url` the values of holes are percent-encoded."""
 
     parts: tuple[str | Expression, ...]
     in_url: bool
@@ -221,7 +226,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class JsonTree:
-    """A tree of templates that is sent as JSON: entries of a mapping, or items of a list."""
+    """A tree of templates sent as JSON. It has the entries of a mapping or the items of a list."""
 
     entries: tuple[tuple[Word, Expression], ...]
     items: tuple[Expression, ...]
@@ -237,7 +242,7 @@ Expression: TypeAlias = (
 
 
 def parts(expression: Expression) -> tuple[Expression, ...]:
-    """The expressions directly inside, in the order in which they stand."""
+    """Return the direct subexpressions in source order."""
     match expression:
         case Prefix(operand=operand) | IsNull(operand=operand):
             return (operand,)
@@ -339,7 +344,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class RecordType:
-    """A type of the node's own: fields, and clauses over them that every value of it must meet."""
+    """A record type declared by the node: fields, and clauses that every value must satisfy."""
 
     name: Word
     fields: tuple[Output, ...]
@@ -348,7 +353,7 @@ class RecordType:
 
 @dataclass(frozen=True, slots=True)
 class NamedType:
-    """Another name for a type, with what every value of it must meet; in a clause it is called `value`."""
+    """A name for another type, with constraints on its values. A clause refers to the value as `value`."""
 
     name: Word
     type: TypeText
@@ -364,7 +369,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the node's own: its value, over its parameters and the node's constants."""
+    """A function declared by the node: an expression over its parameters and the node's constants."""
 
     name: Word
     parameters: tuple[Output, ...]
@@ -377,7 +382,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A condition of a contract and its text, without the quotes that YAML may need around it."""
+    """A condition of a contract, and its text without YAML quotes."""
 
     holds: Expression
     text: str
@@ -385,7 +390,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Steps, and perhaps a value, inside a step."""
+    """Steps and an optional value inside a step."""
 
     steps: tuple[Step, ...]
     value: Expression | None
@@ -394,18 +399,24 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
+    """A compute step."""
+
     value: Expression
     type: TypeText | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """A row of a decision table."""
+
     when: Expression
     then: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionTable:
+    """A decision table; the first row whose condition holds decides."""
+
     rows: tuple[Row, ...]
     otherwise: Expression
     type: TypeText | None = None
@@ -413,7 +424,7 @@ class DecisionTable:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What must hold; where it does not, the error, or without one a broken contract."""
+    """A condition, and the error raised where it fails; without one the contract is broken."""
 
     clause: Clause
     error: ErrorValue | None
@@ -421,11 +432,15 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
+    """A validation step."""
+
     requirements: tuple[Requirement, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
+    """A conditional step."""
+
     condition: Expression
     then: Block
     otherwise: Block | None
@@ -434,12 +449,16 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True)
 class MatchCase:
+    """A case of a match with its literals."""
+
     literals: tuple[Scalar, ...]
     then: Block
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
+    """A match step."""
+
     on: Expression
     cases: tuple[MatchCase, ...]
     otherwise: Block | None
@@ -448,6 +467,8 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class StateValue:
+    """Initial value of a loop's state."""
+
     name: Word
     type: TypeText | None
     value: Expression
@@ -455,6 +476,8 @@ class StateValue:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
+    """A loop over a binding or while a condition holds."""
+
     binding: Binding | None
     condition: Expression | None
     max: Scalar | None
@@ -473,7 +496,7 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class ErrorValue:
-    """The fields of a declared error, by name."""
+    """Fields of a declared error, by name."""
 
     values: tuple[tuple[Word, Expression], ...]
     span: Span
@@ -486,6 +509,8 @@ class Raise:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
+    """A transition of an entity in a state machine."""
+
     machine: Word
     entity: Expression
     sources: tuple[Word, ...]
@@ -500,7 +525,7 @@ class StateRead:
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """A statement as the author wrote it."""
+    """A statement as written."""
 
     text: str
     scalar: Scalar
@@ -508,22 +533,22 @@ class Sql:
 
 @dataclass(frozen=True, slots=True)
 class EffectStep:
-    """A request to the Host, as written: fixed words, expressions by name, SQL, the declared result."""
+    """A request to the Host as written: fixed words, expressions by name, SQL, declared result."""
 
     operation: str
     words: dict[str, Word]
     expressions: dict[str, Expression]
     groups: dict[str, tuple[tuple[Word, Expression], ...]]
-    """`bind`, `data`, `set`, `query`, `headers`, `request`: names and expressions."""
+    """Names and expressions under `bind`, `data`, `set`, `query`, `headers`, `request`."""
     sql: Sql | None
     where: Sql | None
     returns: TypeText | None
     expect: tuple[Output, ...] | None
-    """The fields of the answer, where `expect` is a mapping."""
+    """Fields of the response, where `expect` is a mapping."""
     literals: dict[str, Tree]
-    """`timeout`, `retry`, `ttl`."""
+    """Values of `timeout`, `retry` and `ttl`."""
     spans: dict[str, Span]
-    """Where each of its keys stands."""
+    """Span of each key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,16 +565,18 @@ Action: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """What to do where a step fails with one of the codes."""
+    """Steps to run where a step fails with one of the codes."""
 
     codes: tuple[Word, ...]
     steps: tuple[Step, ...]
-    """Compensation, transition and steps, in this order, and the end if it leaves the node."""
+    """Compensation, transition and steps, in this order, and an end if it leaves the node."""
     value: Expression | None
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    """A step of a flow."""
+
     name: Word | None
     operation: Word
     conditions: tuple[Expression, ...]
@@ -559,12 +586,14 @@ class Step:
 
     @property
     def span(self) -> Span:
-        """Where messages about the step point."""
+        """Return the span for messages about the step."""
         return self.operation.span if self.name is None else self.name.span
 
 
 @dataclass(frozen=True, slots=True)
 class StateMachine:
+    """A declared state machine."""
+
     name: Word
     initial: Word
     transitions: tuple[tuple[Word, tuple[Word, ...]], ...]
@@ -572,18 +601,20 @@ class StateMachine:
 
 @dataclass(frozen=True, slots=True)
 class Security:
+    """The `security` section."""
+
     required: tuple[Word, ...] = ()
     denied: tuple[Word, ...] = ()
     is_all_sensitive: bool = False
     sensitive: tuple[Word, ...] = ()
     audit: str = "none"
     span: Span | None = None
-    """Of `capabilities_required`, where it stands."""
+    """Span of `capabilities_required`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseEffect:
-    """One request that a case expects, and what comes back."""
+    """One request that a case expects, with its completion."""
 
     step: Word
     request: tuple[tuple[Word, Tree], ...]
@@ -593,7 +624,7 @@ class CaseEffect:
 
 @dataclass(frozen=True, slots=True)
 class TestCase:
-    """A case beside the node: inputs, and the expected outputs, declared error, failure or clause that must break."""
+    """A test case: inputs, and the expected outputs, declared error, failure or broken clause."""
 
     name: Word
     inputs: tuple[tuple[Word, Tree], ...]
@@ -607,6 +638,8 @@ class TestCase:
 
 @dataclass(frozen=True, slots=True)
 class Document:
+    """A node as written."""
+
     source: SourceFile
     node_id: Word
     type: Word

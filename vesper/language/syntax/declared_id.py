@@ -1,6 +1,6 @@
-"""The id that a text declares, read no further than it stands.
+"""The id that a text declares, read from the first events of its YAML.
 
-A file with errors has an id too, so that it can be found and named; what is wrong with it is said elsewhere.
+A file with errors has an id too, so that it can be found and named. Its errors are reported elsewhere.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from vesper.language.syntax.yaml_tree import MAX_DEPTH, MAX_VALUES
 
 
 def declared_id(text: str) -> tuple[str, Span] | None:
-    """What stands at the key `node_id` of the document, and where; None where that cannot be read."""
+    """Return the value of the top-level key `node_id` and its span. Returns None where it cannot be read."""
     depth = seen = 0
     key: str | None = None
     try:
@@ -23,7 +23,7 @@ def declared_id(text: str) -> tuple[str, Span] | None:
                 depth += 1
                 if depth == 1 and not isinstance(event, yaml.MappingStartEvent):
                     return None
-                is_part = depth == 2  # a list or a mapping that stands where a key or a value does
+                is_part = depth == 2  # a collection used as a key or value
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
                 is_part = False

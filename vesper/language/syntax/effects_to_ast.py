@@ -1,4 +1,4 @@
-"""Steps that ask the Host for something, as written. `schemas/effects.toml` says what each request is made of."""
+"""Steps that make requests, from YAML to AST. `schemas/effects.toml` declares the parts of each request."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ _LITERALS = ("timeout", "retry", "ttl")
 
 
 class EffectReader(SlotReader):
+    """Reads steps that make requests."""
+
     def _effect(self, operation: ast.Word, entry: Fields) -> ast.EffectStep:
         words: dict[str, ast.Word] = {}
         for key in _NAMES:
@@ -58,7 +60,7 @@ class EffectReader(SlotReader):
         )
 
     def _headers(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, ast.Expression], ...]:
-        """Header names are any text; their values are templates."""
+        """Read headers: names are any text, values are templates."""
         found = []
         for key, tree in mapping.entries if mapping else ():
             value = self._template(expect_scalar(tree, key.text, self._bag))

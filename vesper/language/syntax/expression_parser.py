@@ -1,4 +1,4 @@
-"""Tokens to an expression. Precedence comes from schemas/operators.toml, not from this code."""
+"""Parser from tokens to expressions. Precedence comes from `schemas/operators.toml`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _POSTFIX = (".", "[", "WITH")
 
 
 def parse_expression(scalar: Scalar, bag: DiagnosticBag) -> ast.Expression | None:
-    """The expression in a scalar, or None after reporting why there is none."""
+    """Return the expression in a scalar, or None after reporting why there is none."""
     tokens = read_tokens(scalar, bag)
     return None if tokens is None else parse_tokens(tokens, bag)
 
 
 def parse_tokens(tokens: list[Token], bag: DiagnosticBag) -> ast.Expression | None:
-    """The expression that these tokens are, all of them."""
-    if len(tokens) == 2:  # the other is the end; every third expression is one word or number
+    """Return the expression formed by all of the tokens, or None after reporting an error."""
+    if len(tokens) == 2:  # the second is END; every third expression is one word or number
         only = tokens[0]
         if only.kind is NAME:
             return ast.Name(only.text, only.span)
@@ -45,13 +45,13 @@ def parse_tokens(tokens: list[Token], bag: DiagnosticBag) -> ast.Expression | No
             return ast.Number(only.text, only.span)
     parser = ExpressionParser(tokens, bag)
     parsed = parser.whole(parser.expression)
-    if parsed is None or len(tokens) <= MAX_DEPTH:  # no expression is deeper than it has tokens
+    if parsed is None or len(tokens) <= MAX_DEPTH:  # an expression has at most as many levels as tokens
         return parsed
     return None if _is_too_deep(parsed, bag) else parsed
 
 
 def parse_binding(scalar: Scalar, bag: DiagnosticBag) -> ast.Binding | None:
-    """`line IN items WHERE line.qty > 0`: the items that a step goes over."""
+    """Return a binding such as `line IN items WHERE line.qty > 0`. None after reporting an error."""
     tokens = read_tokens(scalar, bag)
     if tokens is None:
         return None
@@ -69,13 +69,13 @@ def _is_too_deep(parsed: ast.Expression, bag: DiagnosticBag) -> bool:
 
 
 class ExpressionParser(TypeParser):
-    """One method for each form; every nested expression goes through `expression`, which counts the depth."""
+    """Recursive-descent parser with one method per form. `expression` counts the depth of nesting."""
 
     _ends_at_in = False
-    """True in the value of a LET, which the word IN ends; parentheses around a membership make it one again."""
+    """True in the value of a LET, which ends at the word IN. Inside parentheses IN is an operator again."""
 
     def closed_expression(self) -> ast.Expression:
-        """An expression that something else than IN ends."""
+        """Parse an expression in which IN is an operator."""
         outer, self._ends_at_in = self._ends_at_in, False
         try:
             return self.expression()
@@ -90,7 +90,7 @@ class ExpressionParser(TypeParser):
             self._ends_at_in = outer
 
     def expression(self) -> ast.Expression:
-        return self.nested(self._any_form)
+        return self.parse_nested(self._any_form)
 
     def _any_form(self) -> ast.Expression:
         if self.next.kind is WORD:
@@ -127,7 +127,7 @@ class ExpressionParser(TypeParser):
         return ast.Let(name, value, body, start.span.to(body.span))
 
     def _let_more(self, start: Token) -> ast.Expression:
-        return self.nested(lambda: self._let_another(start))
+        return self.parse_nested(lambda: self._let_another(start))
 
     def _let_another(self, start: Token) -> ast.Expression:
         name = self.name("a name after the comma")
@@ -150,7 +150,7 @@ class ExpressionParser(TypeParser):
         return ast.Quantifier(ast.Word(word.text, word.span), binding, holds, word.span.to(holds.span))
 
     def binding(self) -> ast.Binding:
-        """`line IN items WHERE …`; the word before it is taken already."""
+        """Parse `line IN items WHERE …` after the word that introduces it."""
         names = [self.name("a name for each item")]
         if self.at(","):
             self.take()
@@ -172,9 +172,9 @@ class ExpressionParser(TypeParser):
     # -- operators --------------------------------------------------------------------------------
 
     def _operators(self, loosest: int) -> ast.Expression:
-        """Operands joined by operators that bind at least as tight as this level.
+        """Parse operands joined by operators that bind at least as tightly as this level.
 
-        One call handles all the levels, so that a parenthesis costs a few frames of the stack and not one for each.
+        One call handles all levels, so that a parenthesis costs a few stack frames instead of one per level.
         """
         left = self._prefix(loosest)
         last_level: int | None = None
@@ -200,7 +200,7 @@ class ExpressionParser(TypeParser):
         inside = self.take() if sign.text == "NOT" else sign
         associates = OPERATOR_LEVELS[level].associates
         if associates == "right":
-            right = self.nested(lambda: self._operators(level))
+            right = self.parse_nested(lambda: self._operators(level))
         else:
             right = self._operators(level + 1)
         whole = left.span.to(right.span)
@@ -226,13 +226,13 @@ class ExpressionParser(TypeParser):
         raise SyntaxProblem
 
     def _prefix(self, loosest: int) -> ast.Expression:
-        """A prefix operator with its operand, where one may stand, or a value."""
+        """Parse a prefix operator with its operand, or a value."""
         kind = self.next.kind
         level = _PREFIX.get(self.next.text) if kind is SIGN or kind is WORD else None
         if level is None or level < loosest:
             return self._postfix(self._primary())
         sign = self.take()
-        operand = self.nested(lambda: self._operators(level))
+        operand = self.parse_nested(lambda: self._operators(level))
         operator = next(each for each in OPERATOR_LEVELS[level].operators if each.removeprefix("unary ") == sign.text)
         return ast.Prefix(ast.Word(operator, sign.span), operand, sign.span.to(operand.span))
 
@@ -268,7 +268,8 @@ class ExpressionParser(TypeParser):
             case "(":
                 start = self.take()
                 inner = self.closed_expression()
-                # Made just now and known to nobody else. A copy with another span takes as long as all the parsing.
+                # The expression is new and unshared, so its span is changed in place; a copy takes as long as the
+                # parsing.
                 object.__setattr__(inner, "span", start.span.to(self.expect(")").span))
                 return inner
             case "true" | "false":
@@ -340,7 +341,7 @@ class ExpressionParser(TypeParser):
         return ast.ArrayLiteral(tuple(items), start.span.to(self.take().span))
 
     def _braces(self) -> ast.Expression:
-        """A record, a map, or a comprehension of a set or a map."""
+        """Parse a record, a map, or a comprehension of a set or a map."""
         start = self.expect("{")
         entries: list[tuple[ast.Expression, ast.Expression]] = []
         while not self.at("}"):
@@ -362,7 +363,7 @@ class ExpressionParser(TypeParser):
 
 
 def _depth(root: ast.Expression) -> int:
-    """How deep the tree is; without recursion, because a row of operators nests to the left without bound."""
+    """Return the depth of the tree. Iterative, because chains of operators nest to the left without bound."""
     deepest = 0
     waiting: list[tuple[ast.Expression, int]] = [(root, 1)]
     while waiting:

@@ -1,9 +1,8 @@
-"""Where on a line an expression stands, found from the text alone.
+"""Location of an expression on a line, found from the text alone.
 
-For text that YAML could not read, or read as something else, there is no tree to ask. This looks at one line and the
-lines around it, knows the few places where block style has an expression on a line of its own, and answers None when
-it is not sure: a clause of `preconditions` or `postconditions`, the `value` of a compute step, and `when`, `then` and
-`otherwise` of a row.
+Text that YAML rejects or misreads has no tree. This module inspects one line and its neighbours and recognises the
+places where block style has an expression on its own line: clauses of `preconditions` and `postconditions`, the `value`
+of a compute step, and `when`, `then` and `otherwise` of a row. In doubt it returns None.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ _COMPUTE = re.compile(r"operation: +compute *(?:#.*)?")
 _BLANK = re.compile(r"\s*(?:#.*)?")
 _ITEM = re.compile(r" *- ")
 _MAX_LINES = 500
-"""How far to look: a longer list of clauses is beyond help, and a hostile file must not cost more."""
+"""Maximum number of neighbouring lines read, so that a hostile file costs no more."""
 
 
 def expression_slot(source: SourceFile, offset: int) -> Span | None:
-    """The stretch from the start of the expression to the end of its line, without a comment."""
+    """Return the span of the expression on its line, without a comment."""
     number, _ = source.position(offset)
     text = source.line_text(number)
     match = _LINE.fullmatch(text)
@@ -40,15 +39,15 @@ def expression_slot(source: SourceFile, offset: int) -> Span | None:
     return Span(start + match.start("rest"), start + end)
 
 
-def quoted(text: str) -> str:
-    """A text of one line as a quoted YAML scalar; double quotes where nothing needs an escape in them."""
+def quote_scalar(text: str) -> str:
+    """Return a one-line text as a quoted YAML scalar. Double quotes are used where no escape is needed."""
     if '"' not in text and "\\" not in text:
         return f'"{text}"'
     return "'" + text.replace("'", "''") + "'"
 
 
 def _end_of_expression(line: str, start: int) -> int | None:
-    """Where the expression ends; None when a string in it is still open there."""
+    """Return the index where the expression ends. Returns None when a string in it is still open there."""
     quote = ""
     for index in range(start, len(line)):
         character = line[index]
@@ -62,7 +61,7 @@ def _end_of_expression(line: str, start: int) -> int | None:
 
 
 def _is_clause(source: SourceFile, number: int, dash_column: int) -> bool:
-    """Whether an item whose dash is at this column belongs to a list of clauses."""
+    """Return whether an item with this dash column belongs to a list of clauses."""
     for above in range(number - 1, max(0, number - 1 - _MAX_LINES), -1):
         text = source.line_text(above)
         column = len(text) - len(text.lstrip(" "))
@@ -73,7 +72,7 @@ def _is_clause(source: SourceFile, number: int, dash_column: int) -> bool:
 
 
 def _is_in_compute_step(source: SourceFile, number: int, column: int) -> bool:
-    """Whether a key at this column has `operation: compute` beside it."""
+    """Return whether a key at this column has a sibling `operation: compute`."""
     last = source.position(len(source.text))[0]
     above = range(number - 1, max(0, number - 1 - _MAX_LINES), -1)
     below = range(number + 1, min(last, number + _MAX_LINES) + 1)

@@ -1,4 +1,4 @@
-"""Reading the fields of a mapping by its shape: unknown, missing and later fields are reported here."""
+"""Fields of a mapping, read by its shape. Unknown, missing and not yet supported fields are reported here."""
 
 from __future__ import annotations
 
@@ -44,42 +44,49 @@ class Fields:
         return self._entries.get(name)
 
     def scalar(self, name: str) -> Scalar | None:
+        """Return a field as a scalar; None if absent or after reporting another kind."""
         tree = self._entries.get(name)
         return None if tree is None else expect_scalar(tree, name, self._bag)
 
     def sequence(self, name: str) -> Sequence | None:
+        """Return a field as a list; None if absent or after reporting another kind."""
         tree = self._entries.get(name)
         return None if tree is None else expect_sequence(tree, name, self._bag)
 
     def mapping(self, name: str) -> Mapping | None:
+        """Return a field as a mapping; None if absent or after reporting another kind."""
         tree = self._entries.get(name)
         return None if tree is None else expect_mapping(tree, name, self._bag)
 
 
 def expect_scalar(tree: Tree, key: str, bag: DiagnosticBag) -> Scalar | None:
+    """Return the tree as a scalar with text, or None after reporting another kind."""
     if isinstance(tree, Scalar) and (tree.text != "" or tree.style != ""):
         return tree
     help_ = None
     if isinstance(tree, Mapping | Sequence):
         help_ = QUOTE_HELP
-    wrong_kind(tree, key, "text", bag, help_)
+    report_wrong_kind(tree, key, "text", bag, help_)
     return None
 
 
 def expect_sequence(tree: Tree, key: str, bag: DiagnosticBag) -> Sequence | None:
+    """Return the tree as a list, or None after reporting another kind."""
     if isinstance(tree, Sequence):
         return tree
-    wrong_kind(tree, key, "a list", bag)
+    report_wrong_kind(tree, key, "a list", bag)
     return None
 
 
 def expect_mapping(tree: Tree, key: str, bag: DiagnosticBag) -> Mapping | None:
+    """Return the tree as a mapping, or None after reporting another kind."""
     if isinstance(tree, Mapping):
         return tree
-    wrong_kind(tree, key, "a mapping", bag)
+    report_wrong_kind(tree, key, "a mapping", bag)
     return None
 
 
-def wrong_kind(tree: Tree, key: str, expected: str, bag: DiagnosticBag, help_: str | None = None) -> None:
+def report_wrong_kind(tree: Tree, key: str, expected: str, bag: DiagnosticBag, help_: str | None = None) -> None:
+    """Report a tree of another kind than expected."""
     span = tree.span if tree.span.end > tree.span.start else bag.source.character(tree.span.start)
     bag.error(Code.WRONG_KIND, span, key=key, expected=expected, found=describe(tree), help=help_)

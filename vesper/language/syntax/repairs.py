@@ -1,9 +1,8 @@
-"""Fixes for diagnostics: from a diagnostic and the text around it to the edits that repair it.
+"""Fixes for diagnostics: edits derived from a diagnostic and the text around it.
 
-In: a source file and one diagnostic. Out: a `Fix`, or None. Nothing is written, and a fix that is called safe here is
-safe as far as its text shows; `vesper.cli.check.fixing` checks the repaired node before it believes it. A repair that
-would
-need to know what the author thinks is not here.
+Takes a source file and one diagnostic; returns a `Fix` or None and writes nothing. A fix marked safe is safe as far as
+its text shows; `vesper.cli.check.fixing` checks the repaired node before it accepts the fix. Repairs that depend on the
+author's intention are not offered.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import CheckingStopped, Diagnostic, DiagnosticBag
 from vesper.language.diagnostics.fix import Edit, Fix, Safety, apply_edits
 from vesper.language.diagnostics.source import SourceFile, Span
-from vesper.language.diagnostics.suggest import the_one_meant
-from vesper.language.syntax.expression_slot import expression_slot, quoted
+from vesper.language.diagnostics.suggest import single_suggestion
+from vesper.language.syntax.expression_slot import expression_slot, quote_scalar
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree, read_yaml
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -28,7 +27,7 @@ _SIGNS = frozenset("=<>!&|+-*/~^%:?")
 
 
 def with_fix(source: SourceFile, diagnostic: Diagnostic) -> Diagnostic:
-    """The diagnostic with its fix, if there is one."""
+    """Return the diagnostic with its fix, if there is one."""
     find = _FINDERS.get(diagnostic.code, _suggestion)
     return replace(diagnostic, fix=find(source, diagnostic))
 
@@ -41,8 +40,8 @@ def _safe(description: str, *edits: Edit) -> Fix:
 
 
 def _suggestion(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
-    """The one name that is close. Never safe: a close name may be another thing."""
-    meant = the_one_meant(diagnostic.help)
+    """Return a fix with the single close name. Never safe, because a close name may mean something else."""
+    meant = single_suggestion(diagnostic.help)
     span = diagnostic.primary.span
     written = source.slice(span)
     if len(written) > 2 and written[0] == written[-1] and written[0] in "'\"":
@@ -72,7 +71,7 @@ def _character(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
 def _sign(
     source: SourceFile, span: Span, word: str, *, longest: int, may_precede: str = "", may_follow: str = ""
 ) -> Fix | None:
-    """The operator that a sign stands for. Not where it is part of a longer sign, which could mean anything."""
+    """Return a fix that replaces a sign by its operator. Returns None where the sign is part of a longer one."""
     text, sign = source.text, source.text[span.start]
     start, end = span.start, span.end
     while start > 0 and text[start - 1] == sign and end - start <= longest:
@@ -89,12 +88,12 @@ def _sign(
 
 
 def _touches(before: str) -> bool:
-    """Whether a word written after this character would run into it; what stands after `(` or a sign needs no space."""
+    """Return whether a word written after this character would join it. After `(` or a sign no space is needed."""
     return before != "" and not before.isspace() and before not in "(&|"
 
 
 def _tag(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
-    """`!flagged` where an expression begins: YAML takes it for a tag."""
+    """Fix `!flagged` at the start of an expression. YAML reads it as a tag."""
     start = diagnostic.primary.span.start
     slot = expression_slot(source, start)
     is_negation = re.match(r"![A-Za-z_(]", source.text[start : start + 2], re.ASCII)
@@ -109,7 +108,7 @@ def _negation(start: int) -> Fix:
 
 
 def _comment_in_string(source: SourceFile, span: Span) -> Fix | None:
-    """A ` #` inside a string of a plain scalar: YAML takes the rest of the line for a comment."""
+    """Fix ` #` inside a string of a plain scalar. YAML reads it as a comment."""
     slot = expression_slot(source, span.start)
     if slot is None or source.text[slot.start] in "'\"" or " #" not in source.slice(slot):
         return None
@@ -117,7 +116,7 @@ def _comment_in_string(source: SourceFile, span: Span) -> Fix | None:
 
 
 def _mapping_for_text(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
-    """A clause with `: ` in it, which YAML takes for a key and a value."""
+    """Fix a clause with `: `. YAML reads it as a key and a value."""
     span = diagnostic.primary.span
     slot = expression_slot(source, span.start)
     if slot is None or slot.start != span.start or slot.end < span.end or not _has_colon(source.slice(slot)):
@@ -142,11 +141,11 @@ def _has_colon(text: str) -> bool:
 
 
 def _quotes(source: SourceFile, slot: Span) -> Fix:
-    return _safe("put the expression in quotes", Edit(slot, quoted(source.slice(slot))))
+    return _safe("put the expression in quotes", Edit(slot, quote_scalar(source.slice(slot))))
 
 
 def _enum_in_braces(source: SourceFile, at: int) -> Fix | None:
-    """`{type: enum[a, b]}`: inside braces YAML takes the bracket for a list."""
+    """Fix `{type: enum[a, b]}`. Inside braces YAML reads the bracket as a list."""
     line, _ = source.position(at)
     start = source.offset(line, 1)
     for match in _ENUM_TYPE.finditer(source.line_text(line)):
@@ -160,7 +159,10 @@ def _enum_in_braces(source: SourceFile, at: int) -> Fix | None:
 
 
 def _tabs(source: SourceFile, at: int) -> Fix | None:
-    """Spaces for the tabs of the whole file's indentation, if every width that YAML can read says the same."""
+    """Return a fix that replaces tabs in all indentation by spaces.
+
+    None unless every tab width that YAML can read gives the same tree.
+    """
     tabs = list(_TAB_INDENT.finditer(source.text))
     if not any(match.start() <= at <= match.end() for match in tabs):
         return None
@@ -183,7 +185,7 @@ def _tree(source: SourceFile) -> Tree | None:
 
 
 def _shape(tree: Tree) -> str:
-    """What a tree says, without where it says it."""
+    """Return the content of a tree without spans, as text."""
     if isinstance(tree, Scalar):
         return repr(tree.text)
     if isinstance(tree, Mapping):
@@ -197,4 +199,4 @@ _FINDERS: dict[Code, Callable[[SourceFile, Diagnostic], Fix | None]] = {
     Code.WRONG_KIND: _mapping_for_text,
     Code.YAML_FEATURE: _tag,
 }
-"""By code; every other diagnostic may have a name to suggest."""
+"""Finder by code; other diagnostics may have a name to suggest."""

@@ -1,8 +1,8 @@
-"""The characters of a scalar, each with its place in the file.
+"""Characters of a scalar, each with its offset in the file.
 
-An expression may stand in a plain, quoted, folded or literal scalar. The tokenizer reads it from here, so every
-token, and so every caret, has an exact span whatever the quoting. Line breaks inside a scalar are white space to an
-expression, so YAML's folding need not be repeated; only the escapes of quoted scalars are.
+An expression may be a plain, quoted, folded or literal scalar. The tokenizer reads it from here, so every token and
+caret has an exact span in any quoting. Line breaks inside a scalar are white space in an expression, so only the
+escapes of quoted scalars are decoded, and YAML's folding is not repeated.
 """
 
 from __future__ import annotations
@@ -18,31 +18,32 @@ _SINGLE_ESCAPES = {
     "0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b", " ": " ",
     '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",
 }  # fmt: skip
-# What ends a line for YAML 1.1; for us only the first three do, but the header of a block scalar is YAML's.
+# Line breaks of YAML 1.1. Vesper accepts only the first three, but the header of a block scalar follows YAML.
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _HEX_ESCAPES = {"x": 2, "u": 4, "U": 8}
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedText:
-    """Characters and where each one starts in the file; `ends` is where the last one stops."""
+    """Characters and the offset of each in the file. `end` is the offset after the last one."""
 
     text: str
     offsets: Sequence[int]
     end: int
 
     def span(self, start: int, end: int) -> Span:
-        """The stretch of the file that characters `start:end` come from."""
+        """Return the span of the file from which characters `start:end` come."""
         offsets = self.offsets
         count = len(offsets)
         first = offsets[start] if start < count else self.end
         if end <= start:
             return Span(first, first)
-        # The character before `end` may be written with several (an escape), so it reaches to the next one's start.
+        # The character before `end` may be an escape of several, so the span reaches to the start of the next one.
         return Span(first, offsets[end] if end < count else self.end)
 
 
 def place_text(source: SourceFile, scalar: Scalar) -> PlacedText:
+    """Return the characters of a scalar with their offsets."""
     raw = source.slice(scalar.span)
     start = scalar.span.start
     if scalar.style == "'":
@@ -52,17 +53,17 @@ def place_text(source: SourceFile, scalar: Scalar) -> PlacedText:
     elif scalar.style in ("|", ">"):
         line_break = _LINE_BREAK.search(raw)
         header = len(raw) if line_break is None else line_break.end()
-        placed = _as_is(raw[header:].rstrip(), start + header)
+        placed = _verbatim(raw[header:].rstrip(), start + header)
     else:
-        placed = _as_is(raw, start)
-    # INVARIANT: apart from white space this is what YAML read; anything else would put carets in the wrong place.
+        placed = _verbatim(raw, start)
+    # INVARIANT: apart from white space this equals the text that YAML read; otherwise carets would be misplaced.
     assert placed.text == scalar.text or "".join(placed.text.split()) == "".join(scalar.text.split()), (
         f"scalar at offset {start} misread"
     )
     return placed
 
 
-def _as_is(raw: str, start: int) -> PlacedText:
+def _verbatim(raw: str, start: int) -> PlacedText:
     return PlacedText(raw, range(start, start + len(raw)), start + len(raw))
 
 

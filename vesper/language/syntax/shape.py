@@ -1,4 +1,4 @@
-"""What the generated table of fields is made of."""
+"""Entry type of the generated table of fields."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The fields of one kind of mapping. `later` are fields of the language that this version refuses by name."""
+    """The fields of one kind of mapping. `later` lists fields of the language that this version does not support."""
 
     where: str
     required: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""Reading one slot of a node by its kind: names, types, expressions, templates.
+"""Reader for single slots of a node: names, types, expressions, templates.
 
-Every expression and type is counted here, so that a document has a bound in time.
+It counts every expression and type, so that the time to check a document is bounded.
 """
 
 from __future__ import annotations
@@ -44,17 +44,19 @@ RESERVED = frozenset(
 NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 CONFIGURED_NAME = re.compile(r"[a-z][a-z0-9_.-]*", re.ASCII)
-"""Of what the configuration knows: providers, databases, caches, topics, secrets."""
+"""Pattern of names from the configuration: providers, databases, caches, topics, secrets."""
 _Item = TypeVar("_Item")
 
 
 class SlotReader:
+    """Reads slots by their kind and reports malformed ones."""
+
     def __init__(self, bag: DiagnosticBag) -> None:
         self._bag = bag
         self._expressions = 0
         self._expression_text = 0
         self.unread_errors = 0
-        """Of the errors reported, those that are about the text of one expression or type alone."""
+        """Number of reported errors that concern the text of one expression or type alone."""
 
     def _fields(self, mapping: Mapping | None, shape: Shape) -> Fields | None:
         return None if mapping is None else Fields(mapping, shape, self._bag)
@@ -83,7 +85,7 @@ class SlotReader:
         return ast.Word(name, scalar.span)
 
     def _word(self, scalar: Scalar | None, key: str, allowed: tuple[str, ...]) -> ast.Word | None:
-        """One of a few words."""
+        """Read one of the allowed words."""
         if scalar is None:
             return None
         if scalar.text not in allowed:
@@ -96,7 +98,7 @@ class SlotReader:
         return ast.Word(scalar.text, scalar.span)
 
     def _names(self, tree: Tree | None, key: str) -> tuple[ast.Word, ...]:
-        """One name, or a list of names."""
+        """Read one name, or a list of names."""
         if tree is None:
             return ()
         items = tree.items if isinstance(tree, Sequence) else (tree,)
@@ -109,21 +111,21 @@ class SlotReader:
         if scalar is None:
             return None
         before = self._bag.error_count
-        return parse_type(self._counted(scalar), self._bag) or self._unread(scalar, before)
+        return parse_type(self._count(scalar), self._bag) or self._unread(scalar, before)
 
     def _expression(self, scalar: Scalar | None) -> ast.Expression | None:
         if scalar is None:
             return None
         before = self._bag.error_count
-        return parse_expression(self._counted(scalar), self._bag) or self._unread(scalar, before)
+        return parse_expression(self._count(scalar), self._bag) or self._unread(scalar, before)
 
     def _unread(self, tree: Tree, before: int) -> ast.Unread:
-        """Something in the place of what could not be read, with the errors since it was begun."""
+        """Return a placeholder for unreadable text; count the errors reported since `before`."""
         self.unread_errors += self._bag.error_count - before
         return ast.Unread(tree.span)
 
     def _expression_in(self, tree: Tree | None, key: str) -> ast.Expression | None:
-        """An expression; where a value is computed, a mapping is a record and a list is an array."""
+        """Read an expression. In a computed value a mapping is a record and a list is an array."""
         if tree is None:
             return None
         if isinstance(tree, Scalar):
@@ -140,7 +142,7 @@ class SlotReader:
         return None if value is None else (name, value)
 
     def _entries(self, tree: Tree | None, key: str) -> tuple[tuple[ast.Word, ast.Expression], ...]:
-        """Names and expressions; in a list, names that stand for themselves."""
+        """Read names and expressions. In a list each name stands for its own value."""
         if tree is None:
             return ()
         if isinstance(tree, Sequence):
@@ -148,13 +150,13 @@ class SlotReader:
         return self._each(expect_mapping(tree, key, self._bag), self._entry)
 
     def _binding(self, scalar: Scalar | None) -> ast.Binding | None:
-        return None if scalar is None else parse_binding(self._counted(scalar), self._bag)
+        return None if scalar is None else parse_binding(self._count(scalar), self._bag)
 
     def _template(self, scalar: Scalar | None, in_url: bool = False) -> ast.Expression | None:
-        return None if scalar is None else parse_template(self._counted(scalar), self._bag, in_url)
+        return None if scalar is None else parse_template(self._count(scalar), self._bag, in_url)
 
     def _json_tree(self, tree: Tree | None, key: str) -> ast.Expression | None:
-        """A tree of templates that is sent as JSON; keys of its mappings are any text."""
+        """Read a tree of templates that is sent as JSON. Keys of its mappings are any text."""
         if tree is None:
             return None
         if isinstance(tree, Scalar):
@@ -168,8 +170,8 @@ class SlotReader:
         entries = tuple((word, value) for word, value in pairs if value is not None)
         return ast.JsonTree(entries, (), False, tree.span) if len(entries) == len(pairs) else None
 
-    def _counted(self, scalar: Scalar) -> Scalar:
-        """The scalar, unless it is one too many to be read: a check has a bound in time too."""
+    def _count(self, scalar: Scalar) -> Scalar:
+        """Count a scalar and return it. Too many expressions or too much text stop the check."""
         self._expressions += 1
         self._expression_text += scalar.span.end - scalar.span.start
         if self._expressions > MAX_EXPRESSIONS:

@@ -1,5 +1,4 @@
-"""The steps of a flow, as written: shape only. What a name means and whether types fit is asked in
-`vesper.language.check`."""
+"""Steps of a flow, from YAML to AST. Checks structure only; `vesper.language.check` resolves names and types."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.syntax import ast, shapes
 from vesper.language.syntax.effects_to_ast import EffectReader
-from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, wrong_kind
+from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, report_wrong_kind
 from vesper.language.syntax.template import as_text
 from vesper.language.syntax.transform_stages import Stages
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
@@ -20,8 +19,11 @@ MAX_BLOCKS = 16
 _LEAVING = ("return", "raise")
 
 
-def _without_guesses(table: ast.DecisionTable) -> ast.DecisionTable:
-    """The table, all unread from a condition that is: what it says about null decides what the rows below may do."""
+def _drop_undecided_rows(table: ast.DecisionTable) -> ast.DecisionTable:
+    """Return the table with every row from an unreadable condition on as unread.
+
+    Facts about null from that condition would decide which rows below are valid.
+    """
     for position, row in enumerate(table.rows):
         if isinstance(row.when, ast.Unread):
             unread = [ast.Row(ast.Unread(each.when.span), ast.Unread(each.then.span)) for each in table.rows[position:]]
@@ -30,6 +32,8 @@ def _without_guesses(table: ast.DecisionTable) -> ast.DecisionTable:
 
 
 class StepReader(EffectReader):
+    """Reads the steps of a flow and their blocks."""
+
     _steps = 0
     _blocks = 0
 
@@ -37,7 +41,7 @@ class StepReader(EffectReader):
         return tuple(step for item in (tree.items if tree else ()) for step in self._step(item))
 
     def _step(self, tree: Tree) -> list[ast.Step]:
-        """One step; a compute block is one for each of its names."""
+        """Read one step; a compute block yields one for each of its names."""
         mapping = expect_mapping(tree, "a step", self._bag)
         if mapping is None:
             return []
@@ -70,7 +74,7 @@ class StepReader(EffectReader):
         return [] if action is None else [ast.Step(name, word, conditions, action, handlers)]
 
     def _with_parameters(self, mapping: Mapping) -> Mapping:
-        """The step with what stands under `parameters` beside its other fields."""
+        """Return the step with the entries of `parameters` merged into its fields."""
         found = next(((key, value) for key, value in mapping.entries if key.text == "parameters"), None)
         if found is None:
             return mapping
@@ -83,7 +87,7 @@ class StepReader(EffectReader):
         return Mapping((*outside, *(inner.entries if inner else ())), mapping.span)
 
     def _conditions(self, entry: Fields) -> tuple[ast.Expression, ...]:
-        """`when`, then the guards."""
+        """Read `when`, then the guards."""
         when = self._expression(entry.scalar("when"))
         guards = entry.sequence("guards")
         scalars = [expect_scalar(item, "guards", self._bag) for item in (guards.items if guards else ())]
@@ -152,7 +156,7 @@ class StepReader(EffectReader):
             return None
         otherwise = self._expression(Fields(last, shapes.OTHERWISE, self._bag).scalar("otherwise"))
         type_ = self._type(entry.scalar("type"))
-        return None if otherwise is None else _without_guesses(ast.DecisionTable(tuple(rows), otherwise, type_))
+        return None if otherwise is None else _drop_undecided_rows(ast.DecisionTable(tuple(rows), otherwise, type_))
 
     def _row(self, tree: Tree) -> ast.Row | None:
         mapping = expect_mapping(tree, "a row", self._bag)
@@ -267,7 +271,7 @@ class StepReader(EffectReader):
         if tree is None:
             return None
         if isinstance(tree, Scalar):
-            wrong_kind(tree, "success", "a list of names, or a mapping of outputs to expressions", self._bag)
+            report_wrong_kind(tree, "success", "a list of names, or a mapping of outputs to expressions", self._bag)
             return None
         return ast.Return(self._entries(tree, "success"), operation.span)
 
@@ -305,7 +309,7 @@ class StepReader(EffectReader):
     # -- blocks -----------------------------------------------------------------------------------
 
     def _block(self, tree: Tree | None, key: str) -> ast.Block | None:
-        """An expression, a list of steps, or a mapping of both."""
+        """Read an expression, a list of steps, or a mapping of both."""
         if tree is None:
             return None
         if isinstance(tree, Scalar):
@@ -360,7 +364,7 @@ class StepReader(EffectReader):
             self._bag.error(Code.MISSING_KEY, entry.span, where="a loop", key="over", help="or `while`, with `max`")
             return None
         if entry.get("while") is not None and entry.get("over") is None and entry.get("max") is None:
-            help_ = "say after how many iterations something must be wrong"
+            help_ = "give the number of iterations after which the loop must have ended"
             self._bag.error(Code.MISSING_KEY, entry.span, where="a loop with `while`", key="max", help=help_)
         steps = entry.sequence("steps")
         block = None if steps is None else self._block(steps, "steps")
@@ -438,7 +442,7 @@ class StepReader(EffectReader):
         return ast.Handler(self._codes(key), tuple(steps), value)
 
     def _codes(self, key: Scalar) -> tuple[ast.Word, ...]:
-        """`timeout, unavailable`: each with its own span where the key is plain."""
+        """Split `timeout, unavailable` into words, each with its own span where the key is plain."""
         words = []
         start = 0
         for part in key.text.split(","):

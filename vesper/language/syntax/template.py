@@ -1,7 +1,7 @@
 """Text with `{expression}` holes: `order {order_id} is closed`. `{{` and `}}` are braces.
 
-In: a scalar of a template slot. Out: one expression where the scalar is one hole and nothing else, so that it keeps
-its type; otherwise a `Template`. Spans of what stands in holes are exact, whatever the quoting.
+A scalar that consists of one hole becomes that expression and keeps its type; any other becomes a `Template`. Spans
+inside holes are exact in any quoting.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from vesper.language.syntax.tokens import tokenize
 from vesper.language.syntax.yaml_tree import Scalar
 
 _Hole = tuple[int, int]
-"""Where the text between two braces begins and ends."""
+"""Start and end of the text between two braces."""
 
 
 def parse_template(scalar: Scalar, bag: DiagnosticBag, in_url: bool = False) -> ast.Expression | None:
+    """Return the expression or template in a scalar, or None after reporting an error."""
     placed = place_text(bag.source, scalar)
     pieces = _split(placed, bag)
-    # YAML folds lines of a scalar; its text is what counts outside holes, the places in the file are of the raw text.
+    # Outside holes the folded text of YAML counts; spans come from the raw text.
     texts = pieces if placed.text == scalar.text else _split(_flat(scalar.text), None)
     if pieces is None or texts is None:
         return None
@@ -44,7 +45,7 @@ def parse_template(scalar: Scalar, bag: DiagnosticBag, in_url: bool = False) -> 
 
 
 def as_text(expression: ast.Expression) -> ast.Expression:
-    """What a string is expected from: a template, even where the whole of it is one hole."""
+    """Return the expression as a template, so that even a single hole yields a string."""
     if isinstance(expression, ast.Template):
         return expression
     return ast.Template((expression,), False, expression.span)
@@ -66,7 +67,10 @@ def _hole(placed: PlacedText, start: int, end: int, bag: DiagnosticBag) -> ast.E
 
 
 def _split(placed: PlacedText, bag: DiagnosticBag | None) -> list[str | _Hole] | None:
-    """Literal text and holes in turn, literal text first and last; None, and reported, where a brace has no other."""
+    """Return literal text and holes alternately, starting and ending with text.
+
+    Returns None after reporting an unpaired brace.
+    """
     text = placed.text
     pieces: list[str | _Hole] = []
     literal: list[str] = []
@@ -94,7 +98,7 @@ def _split(placed: PlacedText, bag: DiagnosticBag | None) -> list[str | _Hole] |
 
 
 def _end_of_hole(text: str, start: int) -> int | None:
-    """Where the brace that closes a hole stands: braces of records inside nest, those in strings do not count."""
+    """Return the index of the closing brace. Braces of inner records nest; braces in strings do not count."""
     depth, quote = 1, ""
     for index in range(start, len(text)):
         character = text[index]

@@ -1,4 +1,4 @@
-"""Walking over tokens: what the parsers of expressions and of types share."""
+"""Token cursor shared by the parsers of expressions and types."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ _Parsed = TypeVar("_Parsed")
 
 
 class SyntaxProblem(Exception):
-    """This text cannot be read further; the reason is in the bag."""
+    """The text cannot be parsed further; the bag holds the reason."""
 
 
 def read_tokens(scalar: Scalar, bag: DiagnosticBag) -> list[Token] | None:
+    """Return the tokens of a scalar; None after reporting invalid characters."""
     return tokenize(place_text(bag.source, scalar), bag)
 
 
 class TokenReader:
+    """A cursor over tokens that reports the first mismatch and stops."""
+
     def __init__(self, tokens: list[Token], bag: DiagnosticBag) -> None:
         self._tokens = tokens
         self._position = 0
@@ -34,7 +37,7 @@ class TokenReader:
         self.bag = bag
 
     def whole(self, rule: Callable[[], _Parsed]) -> _Parsed | None:
-        """Apply a rule to all of the tokens."""
+        """Apply a rule to all of the tokens; None after reporting a mismatch."""
         try:
             parsed = rule()
             if self.next.kind is not END:
@@ -48,6 +51,7 @@ class TokenReader:
         return following.text == text and (following.kind is WORD or following.kind is SIGN)
 
     def take(self) -> Token:
+        """Return the next token and advance."""
         token = self.next
         if token.kind is not END:
             self._position += 1
@@ -55,39 +59,44 @@ class TokenReader:
         return token
 
     def at(self, *texts: str) -> bool:
+        """Return whether the next token is one of these signs or words."""
         token = self.next
         return token.text in texts and (token.kind is SIGN or token.kind is WORD)
 
     def expect(self, text: str) -> Token:
+        """Take the sign or word, or report its absence and stop."""
         if not self.at(text):
             self.fail(f"`{text}`")
         return self.take()
 
     def name(self, expected: str) -> ast.Word:
+        """Take a name, or report its absence and stop."""
         if self.next.kind is not NAME:
             self.fail(expected)
         token = self.take()
         return ast.Word(token.text, token.span)
 
     def fail(self, expected: str) -> NoReturn:
-        if self.at("="):  # it has a place in LET and fold alone; anywhere else a comparison was meant
+        """Report the next token as unexpected and stop."""
+        if self.at("="):  # `=` is valid only in LET and fold; elsewhere a comparison was meant
             self.bag.error(Code.BAD_CHARACTER, self.next.span, help="compare with `==`", what="`=`")
             raise SyntaxProblem
         self.fail_at(self.next.span, expected, self.next.describe(), self._cut_short())
 
     def _cut_short(self) -> str | None:
-        """The help for `{total: round(x, 2)}`: YAML ends the value at the comma, before the expression ends."""
+        """Return help for `{total: round(x, 2)}`, where YAML ends the value at the comma."""
         text = self.bag.source.text
         is_cut = self.next.kind is END and text[self.next.span.start : self.next.span.end + 1].lstrip()[:1] == ","
         return "inside `{…}` or `[…]` a comma ends the value: put the expression in quotes" if is_cut else None
 
     def fail_at(self, span: Span, expected: str, found: str, help_: str | None = None) -> NoReturn:
+        """Report a span as unexpected and stop."""
         self.bag.error(Code.EXPRESSION_SYNTAX, span, expected=expected, found=found, help=help_)
         raise SyntaxProblem
 
-    def nested(self, rule: Callable[[], _Parsed]) -> _Parsed:
-        """Apply a rule one level deeper; too deep is reported where it happens."""
-        # A call and not a context manager: this is the busiest place of the parser, and that costs three times as much.
+    def parse_nested(self, rule: Callable[[], _Parsed]) -> _Parsed:
+        """Apply a rule one level deeper; report too deep nesting at its location."""
+        # A call and not a context manager, which takes three times as long on the hottest path of the parser.
         self._depth += 1
         if self._depth > MAX_DEPTH:
             self.bag.error(Code.TOO_DEEP, self.next.span, limit=MAX_DEPTH, what="nesting in this expression")

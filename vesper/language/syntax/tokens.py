@@ -1,4 +1,4 @@
-"""Expression text to tokens, each with its place in the file."""
+"""Tokenizer for expressions; each token has its span in the file."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from vesper.language.syntax.scalar_text import PlacedText
 
 
 class TokenKind(Enum):
+    """Kind of a token."""
+
     NAME = "a name"
     WORD = "a word of the language"
     NUMBER = "a number"
@@ -22,20 +24,23 @@ class TokenKind(Enum):
     END = "the end"
 
 
-# A member found through its class takes several times as long, and parsing asks for little else.
+# Module constants, because lookup through the class is several times slower and dominates parsing.
 NAME, WORD, NUMBER, STRING, SIGN, END = TokenKind
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
+    """One token of an expression."""
+
     kind: TokenKind
     text: str
-    """For a string, what is between its quotes."""
+    """Source text; for a string, the text between its quotes."""
     span: Span
     offsets: Sequence[int] = ()
-    """For a string, where in the file each of its characters starts, and last its closing quote."""
+    """File offset of each character of a string, and of its closing quote."""
 
     def describe(self) -> str:
+        """Return the token for messages."""
         if self.kind is TokenKind.END:
             return "the end of the expression"
         return f"the string '{self.text}'" if self.kind is TokenKind.STRING else f"`{self.text}`"
@@ -83,15 +88,15 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-"""Searched for: what is between two tokens is white space."""
+"""Searched, not matched: text between two tokens is white space."""
 
 
 def tokenize(placed: PlacedText, bag: DiagnosticBag) -> list[Token] | None:
-    """The tokens, ending with one END; None after reporting what is no token."""
+    """Return the tokens, ending with one END; None after reporting an invalid character."""
     tokens: list[Token] = []
     errors = bag.error_count
     text = placed.text
-    # Of text that stands in the file just so, a place is a sum; `placed.span` would say the same.
+    # Where text and file agree character by character a span is a sum; `placed.span` gives the same result.
     shift = placed.end - len(text) if type(placed.offsets) is range else None
     has_equals = False
     for match in _TOKEN.finditer(text):
@@ -111,7 +116,7 @@ def tokenize(placed: PlacedText, bag: DiagnosticBag) -> list[Token] | None:
             tokens.append(Token(STRING, found[1:-1], span, placed.offsets[start + 1 : end]))
         else:
             _report_character(found, span, bag)
-    # `=` gives a name to a value in a LET, and in a call after a FOR: `fold(acc + x FOR x IN xs, acc = 0)`.
+    # `=` names a value in a LET, and in a call after a FOR: `fold(acc + x FOR x IN xs, acc = 0)`.
     if has_equals and not any(token.text in ("LET", "FOR") for token in tokens):
         for token in tokens:
             if token.text == "=" and token.kind is SIGN:

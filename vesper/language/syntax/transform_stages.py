@@ -1,4 +1,4 @@
-"""`data_transform` is sugar: each stage is a comprehension, or a call with a binding, over the array before it."""
+"""Stages of `data_transform`, rewritten as comprehensions or calls over the array before them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from vesper.language.diagnostics.source import Span
 from vesper.language.syntax import ast
 
 _KEY, _ITEMS = "_key", "_items"
-"""Names that no author can write, for what a group is made of."""
+"""Names for the parts of a group. The grammar does not allow authors to write them."""
 
 
 class Stages:
-    """The array so far, as the binding that goes over it."""
+    """The array after the stages so far, as a binding over it."""
 
     def __init__(self, binding: ast.Binding, span: Span) -> None:
         self._item = binding.names[0]
         self._binding = binding
         self._span = span
         self._is_array = False
-        """True once the collection is known to be an array, because a stage made it."""
+        """True once a stage has made the collection an array."""
         self._result: ast.Expression | None = None
 
     def result(self) -> ast.Expression:
+        """Return the value after all stages."""
         return self._array() if self._result is None else self._result
 
     def _array(self) -> ast.Expression:
@@ -31,7 +32,7 @@ class Stages:
         item = ast.Name(self._item.text, self._item.span)
         return ast.Comprehension("array", None, item, self._binding, self._span)
 
-    def _becomes(self, array: ast.Expression) -> bool:
+    def _set_array(self, array: ast.Expression) -> bool:
         self._binding = ast.Binding((self._item,), array, None)
         self._is_array = True
         return True
@@ -43,14 +44,15 @@ class Stages:
         return ast.Call(ast.Word(function, span), arguments, self._binding, span)
 
     def simple(self, stage: str, given: ast.Expression) -> bool:
+        """Apply `filter`, `distinct`, `take`, `drop` or `group_by` with its expression."""
         match stage:
             case "filter":
                 self._binding = replace(self._binding, where=_and(self._binding.where, given))
                 return True
             case "distinct":
-                return self._becomes(self._over("distinct_by", (given,), given.span))
+                return self._set_array(self._over("distinct_by", (given,), given.span))
             case "take" | "drop":
-                return self._becomes(self._call(stage, (self._array(), given), given.span))
+                return self._set_array(self._call(stage, (self._array(), given), given.span))
             case _:
                 groups = self._over("group_by", (given,), given.span)
                 key, items = ast.Word(_KEY, given.span), ast.Word(_ITEMS, given.span)
@@ -62,20 +64,20 @@ class Stages:
                     given.span,
                 )
                 binding = ast.Binding((key, items), groups, None)
-                return self._becomes(ast.Comprehension("array", None, entry, binding, given.span))
+                return self._set_array(ast.Comprehension("array", None, entry, binding, given.span))
 
     def map(self, value: ast.Expression) -> bool:
-        return self._becomes(ast.Comprehension("array", None, value, self._binding, value.span))
+        return self._set_array(ast.Comprehension("array", None, value, self._binding, value.span))
 
     def sort(self, by: ast.Expression, order: ast.Word | None) -> bool:
         arguments = (by,) if order is None else (by, ast.Name(order.text, order.span))
-        return self._becomes(self._over("sort_by", arguments, by.span))
+        return self._set_array(self._over("sort_by", arguments, by.span))
 
     def join(self, other: ast.Binding, condition: ast.Expression, value: ast.Expression) -> bool:
         inner = replace(other, where=_and(other.where, condition))
         pairs = ast.Comprehension("array", None, value, inner, value.span)
         nested = ast.Comprehension("array", None, pairs, self._binding, value.span)
-        return self._becomes(self._call("flatten", (nested,), value.span))
+        return self._set_array(self._call("flatten", (nested,), value.span))
 
     def aggregate(self, entries: tuple[tuple[ast.Word, ast.Expression], ...], span: Span) -> bool:
         self._result = ast.Let(ast.Word("items", span), self._array(), ast.RecordLiteral(entries, span), span)

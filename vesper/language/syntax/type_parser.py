@@ -1,4 +1,4 @@
-"""Tokens to a type: `decimal`, `enum[a, b]`, `map<string, array<Line>>`."""
+"""Parser from tokens to types: `decimal`, `enum[a, b]`, `map<string, array<Line>>`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ARITY = {"array": 1, "set": 1, "optional": 1, "map": 2}
 
 
 def parse_type(scalar: Scalar, bag: DiagnosticBag) -> ast.TypeText | None:
-    """The type in a scalar, or None after reporting why there is none."""
+    """Return the type in a scalar, or None after reporting why there is none."""
     tokens = read_tokens(scalar, bag)
     if tokens is None:
         return None
@@ -26,15 +26,17 @@ def parse_type(scalar: Scalar, bag: DiagnosticBag) -> ast.TypeText | None:
 
 
 class TypeParser(TokenReader):
+    """Recursive-descent parser of type texts."""
+
     def type(self) -> ast.TypeText:
-        return self.nested(self._type)
+        return self.parse_nested(self._type)
 
     def _type(self) -> ast.TypeText:
         name = self.name("a type")
         if name.text == "enum":
             return self._enum(name)
         if name.text in ARITY:
-            return self._applied(name)
+            return self._parse_applied(name)
         return ast.TypeName(name, name.span)
 
     def _enum(self, head: ast.Word) -> ast.TypeText:
@@ -46,15 +48,15 @@ class TypeParser(TokenReader):
         return ast.TypeEnum(tuple(members), head.span.to(self.expect("]").span))
 
     def _member(self) -> ast.Word:
-        if self.next.kind is WORD:  # `null` is a kind of json, and a word of the language
-            help_ = f"a member that is a word of the language stands in quotes: '{self.next.text}'"
+        if self.next.kind is WORD:  # `null` is a kind of json and a reserved word
+            help_ = f"write a member that is a reserved word in quotes: '{self.next.text}'"
             self.fail_at(self.next.span, "a member of the enum", self.next.describe(), help_)
         if self.next.kind not in (NAME, STRING):
             self.fail("a member of the enum")
         token = self.take()
         return ast.Word(token.text, token.span)
 
-    def _applied(self, head: ast.Word) -> ast.TypeText:
+    def _parse_applied(self, head: ast.Word) -> ast.TypeText:
         self.expect("<")
         arguments = [self.type()]
         while len(arguments) < ARITY[head.text]:

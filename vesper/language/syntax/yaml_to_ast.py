@@ -1,6 +1,6 @@
-"""YAML tree to AST: shape only. Unknown keys, wrong kinds, names that cannot be names, text that is no expression.
+"""From YAML tree to AST. Reports unknown keys, wrong kinds, invalid names and malformed expressions.
 
-What a name means and whether types fit is asked in `vesper.language.check`.
+`vesper.language.check` resolves names and types.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ NODE_TYPES = (
 
 
 def build_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
-    """The document; None when a part of it is missing.
+    """Return the document; None when a part of it is missing.
 
-    An expression or a type that cannot be read stands in it as `Unread`, so that one of them does not hide what is
-    wrong with all the others.
+    An unreadable expression or type becomes `Unread`, so that its error does not hide those of the other parts.
     """
     root = expect_mapping(tree, "a node", bag)
     builder = _Builder(bag)
@@ -45,7 +44,7 @@ def build_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
 
 
 def build_cases(tree: Tree, bag: DiagnosticBag) -> tuple[ast.TestCase, ...]:
-    """The cases of a file that holds nothing else: `test_cases` with the same list as in a node."""
+    """Return the cases of a file that holds only `test_cases`. The list is the same as in a node."""
     root = expect_mapping(tree, "a file of cases", bag)
     return () if root is None else _Builder(bag).cases(root)
 
@@ -139,7 +138,9 @@ class _Builder(StepReader):
         if isinstance(tree, Scalar):
             return ast.Constraint(ast.Word(tree.text, tree.span), None, tree.span)
         if not isinstance(tree, Mapping) or len(tree.entries) != 1:
-            fields.wrong_kind(tree, "constraints", "names or mappings with one key, such as `{min: 0}`", self._bag)
+            fields.report_wrong_kind(
+                tree, "constraints", "names or mappings with one key, such as `{min: 0}`", self._bag
+            )
             return None
         key, value = tree.entries[0]
         bound = expect_scalar(value, key.text, self._bag)
@@ -177,7 +178,7 @@ class _Builder(StepReader):
         return None if type_ is None else ast.NamedType(name, type_, constraints)
 
     def _constraint_or_clause(self, tree: Tree) -> ast.Constraint | ast.Clause | None:
-        """`positive`, `{max: 9}`, or a clause over `value`. A word alone is a constraint."""
+        """Read `positive`, `{max: 9}`, or a clause over `value`. A single word is a constraint."""
         if not isinstance(tree, Scalar) or NAME.fullmatch(tree.text):
             return self._constraint(tree)
         scalar = expect_scalar(tree, "constraints", self._bag)
@@ -204,7 +205,7 @@ class _Builder(StepReader):
         is_whole = listed is None or len(parameters) == len(listed.entries)
         return ast.Function(name, parameters, returns, value) if returns and value and is_whole else None
 
-    # -- what stands around the flow --------------------------------------------------------------
+    # -- declarations around the flow -------------------------------------------------------------
 
     def _errors(self, mapping: Mapping | None) -> tuple[tuple[ast.Output, ...], Span | None]:
         found = next((value for key, value in (mapping.entries if mapping else ()) if key.text == "error"), None)
@@ -225,7 +226,7 @@ class _Builder(StepReader):
         return name, self._names(tree, name.text)
 
     def _metadata(self, mapping: Mapping | None) -> tuple[ast.Word, ...] | None:
-        """The dependencies; the rest is for people, but it has a shape too."""
+        """Return the dependencies; check the structure of the other metadata, which is for readers only."""
         metadata = self._fields(mapping, shapes.METADATA)
         if metadata is None:
             return None

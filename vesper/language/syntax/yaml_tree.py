@@ -1,7 +1,8 @@
-"""Text to a YAML tree with a span on every key and scalar, and nothing that the YAML profile leaves out.
+"""YAML tree of a node, with a span on every key and scalar.
 
-In: a source file. Out: `Scalar`, `Sequence` and `Mapping` values, or diagnostics. What a scalar means is decided
-later, by the slot it stands in and from its source text; YAML's own guesses (`NO`, `0x1F`, `1e3`) never happen here.
+Takes a source file and returns `Scalar`, `Sequence` and `Mapping` values, or diagnostics for features outside the YAML
+profile of nodes. The meaning of a scalar is decided later from its source text and its slot; YAML's implicit types
+(`NO`, `0x1F`, `1e3`) are not applied.
 """
 
 from __future__ import annotations
@@ -20,25 +21,31 @@ MAX_DEPTH = 32
 MAX_VALUES = 8_192
 MAX_ENTRIES = 4_096
 _TURNS_TEXT = re.compile("[\u202a-\u202e\u2066-\u2069]")
-"""Shown, the text around one is in another order than it is read: a way to hide what a node does."""
+"""Direction controls. They display text in another order than it is read, which can hide the behaviour of a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
+    """A scalar as text, with its quoting style."""
+
     text: str
     style: str
-    """How it is written: empty for plain, or one of `'`, `"`, `|`, `>`."""
+    """Quoting style: empty for plain, or one of `'`, `"`, `|`, `>`."""
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
+    """A list."""
+
     items: tuple[Tree, ...]
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
+    """A mapping with its entries in source order."""
+
     entries: tuple[tuple[Scalar, Tree], ...]
     span: Span
 
@@ -47,18 +54,18 @@ Tree: TypeAlias = Scalar | Sequence | Mapping
 
 
 def describe(tree: Tree) -> str:
-    """A tree's kind in the words of a message."""
+    """Return a tree's kind in the words of a message."""
     if isinstance(tree, Scalar):
         return "nothing" if tree.text == "" and tree.style == "" else "text"
     return "a list" if isinstance(tree, Sequence) else "a mapping"
 
 
-class _Stop(Exception):
-    """Reading cannot go on; the reason is in the bag."""
+class _ReadingStopped(Exception):
+    """Reading cannot continue; the bag holds the reason."""
 
 
 def read_yaml(bag: DiagnosticBag) -> Tree | None:
-    """The tree of the bag's source, or None when the bag has errors now."""
+    """Return the tree of the bag's source, or None when the bag has errors now."""
     root: Tree | None = None
     for control in _TURNS_TEXT.finditer(bag.source.text):
         feature = f"the character U+{ord(control[0]):04X}, which turns the direction of text,"
@@ -66,11 +73,11 @@ def read_yaml(bag: DiagnosticBag) -> Tree | None:
     try:
         parser = yaml.CSafeLoader(bag.source.text)
         root = _tree_of(parser, bag)
-    except _Stop:
+    except _ReadingStopped:
         return None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        assert mark is not None, "libyaml always says where"
+        assert mark is not None, "libyaml always gives a position"
         context = f"{error.context}, " if error.context else ""
         bag.error(Code.INVALID_YAML, bag.source.character(mark.index), reason=f"{context}{error.problem}")
         return None
@@ -78,7 +85,7 @@ def read_yaml(bag: DiagnosticBag) -> Tree | None:
         offset = _offset_of_reader_error(bag.source.text, error)
         bag.error(Code.INVALID_YAML, bag.source.character(offset), reason=str(error.reason))
         return None
-    except UnicodeEncodeError as error:  # half of a surrogate pair; no file has one, a text that a program gives may
+    except UnicodeEncodeError as error:  # half of a surrogate pair, possible in texts from programs
         bag.error(Code.INVALID_YAML, Span(error.start, error.end), reason="characters that are not Unicode text")
         return None
     if root is None and not bag.has_errors:
@@ -87,7 +94,7 @@ def read_yaml(bag: DiagnosticBag) -> Tree | None:
 
 
 def _offset_of_reader_error(text: str, error: yaml.reader.ReaderError) -> int:
-    # libyaml gives this position in bytes of UTF-8, the only one it does.
+    # libyaml gives only this position in UTF-8 bytes.
     return len(text.encode("utf-8", "surrogatepass")[: error.position].decode("utf-8", "ignore"))
 
 
@@ -100,21 +107,21 @@ class _Open:
         self.start = start
         self.is_mapping = is_mapping
         self.items: list[Tree] = []
-        """Of a mapping, its values."""
+        """Items of a sequence, or values of a mapping."""
         self.entries: list[tuple[Scalar, Tree]] = []
         self.key: Scalar | None = None
         self.key_spans: dict[str, Span] = {}
 
-    def closed(self, end: Span) -> Tree:
+    def close(self, end: Span) -> Tree:
         items = self.items
-        # A block collection ends, for YAML, where the next thing begins; for a reader it ends with its last part.
+        # YAML ends a block collection where the next token begins; its span ends with its last part instead.
         whole = Span(self.start, end.end if end.end > end.start or not items else items[-1].span.end)
         return Mapping(tuple(self.entries), whole) if self.is_mapping else Sequence(tuple(items), whole)
 
 
 def _tree_of(parser: yaml.CSafeLoader, bag: DiagnosticBag) -> Tree | None:
-    """The tree of all events. The stack is a list, so that depth is a number and not a crash."""
-    # One function and not one for each kind of event: there are hundreds of events in a node.
+    """Return the tree of all events. The stack is a list, so that depth is checked instead of overflowing."""
+    # One function for all events, since a node has hundreds of them.
     root: Tree | None = None
     top: _Open | None = None
     outside: list[_Open | None] = []
@@ -124,21 +131,21 @@ def _tree_of(parser: yaml.CSafeLoader, bag: DiagnosticBag) -> Tree | None:
         assert event.start_mark is not None
         assert event.end_mark is not None
         span = Span(event.start_mark.index, event.end_mark.index)
-        if isinstance(event, yaml.ScalarEvent):  # first, because most are
+        if isinstance(event, yaml.ScalarEvent):  # first, as the most frequent event
             if event.anchor is not None or event.tag is not None:
                 _check_node(event, span, bag)
             tree = Scalar(event.value, event.style or "", span)
         elif isinstance(event, yaml.CollectionEndEvent):
             assert top is not None
-            tree, top = top.closed(span), outside.pop()
+            tree, top = top.close(span), outside.pop()
         elif isinstance(event, yaml.CollectionStartEvent):
             _check_node(event, span, bag)
             if len(outside) >= MAX_DEPTH:
                 bag.error(Code.TOO_DEEP, span, limit=MAX_DEPTH, what="nesting in this document")
-                raise _Stop
+                raise _ReadingStopped
             if top is not None and top.is_mapping and top.key is None:
                 _refuse("a key that is not a single word", span, bag)
-                raise _Stop
+                raise _ReadingStopped
             outside.append(top)
             top = _Open(span.start, isinstance(event, yaml.MappingStartEvent))
             continue
@@ -148,7 +155,7 @@ def _tree_of(parser: yaml.CSafeLoader, bag: DiagnosticBag) -> Tree | None:
         else:
             if isinstance(event, yaml.DocumentStartEvent) and root is not None:
                 _refuse("a second document", span, bag)
-                raise _Stop
+                raise _ReadingStopped
             continue
         values += 1
         if values > MAX_VALUES:
@@ -184,7 +191,7 @@ def _refuse(feature: str, span: Span, bag: DiagnosticBag) -> None:
 
 def _too_large(span: Span, limit: int, what: str, bag: DiagnosticBag) -> NoReturn:
     bag.error(Code.TOO_LARGE, span, limit=f"{limit:,}", what=what)
-    raise _Stop
+    raise _ReadingStopped
 
 
 def _check_key(parent: _Open, key: Scalar, bag: DiagnosticBag) -> None:

@@ -27,11 +27,10 @@ from vesper.migration.compare.paths import path_name
 from vesper.migration.compare.reports import Agreement, Difference, Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.control.modes import Mode
-from vesper.migration.router.node_state import Live
-from vesper.migration.router.router import Chooser, Keyed, Rules
-from vesper.migration.shadow.guarded_direct import Broke, DirectSide, PathedProgram
+from vesper.migration.router.context import Chooser, RoutingContext
+from vesper.migration.shadow.guarded_direct import Broke, DirectSide
 from vesper.migration.shadow.recorded_program import transcript_of
-from vesper.migration.shadow.shadow_queue import Followers, Following
+from vesper.migration.shadow.shadow_queue import Following
 from vesper.migration.shadow.shadow_run import follow_transcript
 from vesper.values.types import OptionalOf
 from vesper.values.vesper_error import VesperError
@@ -182,24 +181,10 @@ def answers_of(compiled: Compiled) -> Program:
 class AdoptedProgram:
     """A node behind a function, which is called as before."""
 
-    def __init__(
-        self,
-        compiled: Compiled,
-        direct: PathedProgram,
-        live: Live,
-        comparator: FunctionComparator,
-        followers: Followers,
-        keyed: Keyed,
-        rules: Rules,
-    ) -> None:
-        self._compiled = compiled
-        self._direct = direct
-        self.live = live
-        self._comparator = comparator
-        self._followers = followers
-        self._keyed = keyed
-        self._rules = rules
-        self.chooser = Chooser(compiled.node.node_id, rules, keyed, followers)
+    def __init__(self, context: RoutingContext) -> None:
+        self._context = context
+        self.live = context.live
+        self.chooser = Chooser(context)
 
     def call(self, function: FunctionCall, inputs: Mapping[str, object]) -> Returned | None:
         """Return the node's outputs; None where the function was called and its result is returned."""
@@ -222,14 +207,14 @@ class AdoptedProgram:
             return
         transcript = replace(given, outcome=outcome)
         size = size_of(transcript.inputs)
-        self._followers.put(Following(lambda: self._follow(transcript, took_ns), self.live.report, size))
+        self._context.followers.put(Following(lambda: self._follow(transcript, took_ns), self.live.report, size))
 
     def _learn(self, work: Callable[[], None]) -> None:
         """Run `work`, and log its errors: the function is done, and its caller must not see them."""
         try:
             work()
         except Exception as error:  # noqa: BLE001  # see the docstring
-            name = self._compiled.node.node_id
+            name = self._context.compiled.node.node_id
             _log.error("%s: what the function came to could not be compared: %s", name, type(error).__name__)
 
     def _alone(self, function: FunctionCall, inputs: Mapping[str, object]) -> Returned | None:
@@ -237,8 +222,8 @@ class AdoptedProgram:
         mode = self.live.local.mode
         given = transcript_of(inputs, None, (), Returned({}))
         side = DirectSide(
-            self._direct, self._keyed.key, inputs, None, None, self._rules.deadline,
-            is_sensitive=self._rules.is_sensitive,
+            self._context.direct, self._context.keyed.key, inputs, None, None, self._context.rules.deadline,
+            is_sensitive=self._context.is_sensitive,
         )  # fmt: skip
         step = side.call()
         outcome = step.outcome if isinstance(step, Done) else None
@@ -269,15 +254,16 @@ class AdoptedProgram:
 
         Noise checks repeat the node, never the function, which may have effects.
         """
+        context = self._context
         report = checked(
             lambda: follow_transcript(
-                self._direct,
+                context.direct,
                 transcript,
-                self._comparator,
-                self._keyed.key,
-                deadline=self._rules.deadline,
+                context.comparator,
+                context.keyed.key,
+                deadline=context.rules.deadline,
                 is_plain=True,
-                is_sensitive=self._rules.is_sensitive,
+                is_sensitive=context.is_sensitive,
             ),
             transcript,
         )

@@ -20,14 +20,13 @@ from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from vesper.compiler import Compiled
-from vesper.config.migration import Tolerance
 from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.control.modes import Mode
 from vesper.migration.control.state import CONTROLLER, Enumerated, Forget
 from vesper.migration.router import evidence_replay as carry
-from vesper.migration.router.node_state import Live, now_us
+from vesper.migration.router.context import RoutingContext
+from vesper.migration.router.node_state import now_us
 from vesper.migration.stores.pruning import prune
 from vesper.migration.stores.reservoir import Reservoir
 from vesper.migration.stores.store import Store, StoreError
@@ -49,30 +48,23 @@ class Tending:
 
     def __init__(
         self,
-        compiled: Compiled,
-        live: Live,
+        context: RoutingContext,
         store: Store,
         helper: Helper,
-        key: Callable[[], bytes],
         folder: Path,
-        is_sensitive: bool,
-        tolerances: tuple[Tolerance, ...] = (),
-        is_adopted: bool = False,
-        redact: Callable[[str], str] | None = None,
-        retention: float | None = None,
+        redact: Callable[[str], str],
+        retention: float | None,
     ) -> None:
-        """`is_adopted`: the reference is somebody's function, which no helper can run. `retention`: for how many
-        seconds the evidence of old definitions stays; for ever, where there is none."""
-        self._compiled = compiled
-        self._live = live
+        """`retention` is how many seconds the evidence of old definitions stays; None is for ever."""
+        self._compiled = context.compiled
+        self._live = context.live
+        self._keyed = context.keyed
         self._store = store
         self._helper = helper
-        self._key = key
         self._folder = folder
-        self._is_adopted = is_adopted
         self._retention = retention
-        self._known = Known.of(compiled, tolerances)
-        self._reservoir = Reservoir(live.key, is_sensitive or is_adopted, redact)
+        self._known = Known.of(context.compiled, context.rules.tolerances)
+        self._reservoir = Reservoir(context.key, context.is_sensitive, redact)
         self._looked_at: dict[str, int] = {}
         self._draw = random.Random().random
         self._begun_with = b""
@@ -93,8 +85,6 @@ class Tending:
 
         `is_chosen` is True where the execution was drawn already.
         """
-        if self._is_adopted:
-            return
         name = report.note.name
         self._reservoir.offer(name, report.fingerprint, transcript)
         count = self._looked_at.get(name, 0)
@@ -102,7 +92,7 @@ class Tending:
             return
         if count or len(self._looked_at) < _MAX_NAMES:
             self._looked_at[name] = count + 1
-        self._helper.rerun(self._known, transcript, self._key(), then=self._looked)
+        self._helper.rerun(self._known, transcript, self._keyed.key, then=self._looked)
 
     def _looked(self, answer: Answer) -> None:
         """Report a disagreement of a repetition. Its agreement has been counted before."""
@@ -121,9 +111,7 @@ class Tending:
 
     def begin(self) -> None:
         """Start the one-time work in the background. One process per folder or store carries it out."""
-        if self._is_adopted:
-            return
-        self._begun_with = self._key()
+        self._begun_with = self._keyed.key
         self._start_enumeration()
         self._start("carry", self._carry, "running executions of the last definition again")
         if self._retention is not None:
@@ -135,8 +123,8 @@ class Tending:
         The new store does not know the enumeration, and traffic brings too few distinct inputs to replace it. It starts
         once the node's mode counts evidence.
         """
-        key, state = self._key(), self._live.state
-        if self._is_adopted or self._is_closing or key == self._begun_with:
+        key, state = self._keyed.key, self._live.state
+        if self._is_closing or key == self._begun_with:
             return
         if not self._begun_with:
             self._begun_with = key  # the store was away at the start; the work that began then counts for this one
@@ -182,7 +170,7 @@ class Tending:
 
     def _part(self, start: int, count: int) -> Report | None:
         """Run a part of the enumeration in the helper, and wait while the helper is busy with traffic."""
-        while (answer := self._helper.enumerate_part(self._known, start, count, self._key())) is None:
+        while (answer := self._helper.enumerate_part(self._known, start, count, self._keyed.key)) is None:
             if self._is_ending():
                 return Lost("the helper process was closed, or died too often")
             with suppress(Empty):
@@ -230,7 +218,7 @@ class Tending:
         return self._is_closing or self._helper.is_closed or self._helper.is_given_up
 
     def _rerun(self, transcript: Transcript) -> Report | None:
-        answer = self._helper.rerun(self._known, transcript, self._key(), is_recorded=False)
+        answer = self._helper.rerun(self._known, transcript, self._keyed.key, is_recorded=False)
         return None if answer is None else self._waited(answer)  # not admitted: no comparison
 
     def _waited(self, answer: Answer) -> Report | None:

@@ -12,23 +12,21 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from vesper.engines.direct_engine import DirectProgram, Flight, Plan, Route
+from vesper.engines.engine import Unwrap
 from vesper.engines.outcome import Outcome
 from vesper.engines.python_engine import PythonProgram
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Lost
 from vesper.migration.control.modes import LADDER
+from vesper.migration.router.context import RoutingContext
 from vesper.migration.router.node_state import Live, Local
-from vesper.migration.shadow.admission import Admission
 
 _log = logging.getLogger("vesper.migration")
 _ENGINES = ("python", "direct")
 _CLOSING = 5.0
-
-Ended: TypeAlias = Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
-"""The outputs of an outcome; raises where there are none."""
 
 
 class Routed(Protocol):
@@ -53,23 +51,18 @@ class WayIn:
 
     def __init__(
         self,
+        context: RoutingContext,
         routed: Routed,
         python: PythonProgram,
         direct: DirectProgram,
         flights: tuple[Flight, Flight],
-        admission: Admission,
-        key: Callable[[], bytes],
-        *,
-        sample: float,
-        deadline: float,
-        is_sensitive: bool,
-        ended: Ended,
+        unwrap: Unwrap,
     ) -> None:
         self._routed = routed
-        self._admission = admission
-        self._key = key
-        self._sample = sample
-        self._ended = ended
+        self._admission = admission = context.followers.admission
+        self._keyed = context.keyed
+        self._sample = context.rules.shares.sample / 10_000
+        self._unwrap = unwrap
         self._draining = threading.Lock()
         self._aside: deque[tuple[Any, ...]] = deque()
         """Executions with a possible difference, until a thread without locks of the node compares them."""
@@ -80,9 +73,9 @@ class WayIn:
             self._hand_over,
             flights,
             is_bare=python.is_always_plain,
-            deadline=deadline,
+            deadline=context.rules.deadline,
             most_bytes=admission.most_bytes,
-            keeps=not is_sensitive,
+            keeps=not context.is_sensitive,
         )
         self.call: Callable[..., dict[str, Any]] = self._route.call_at if python.takes_now else self._route.call
         """Entry function; for a node that reads its start time, with the keyword `now`."""
@@ -101,10 +94,10 @@ class WayIn:
             if self._aside:
                 self._routed.live.hurry()
         trusted = None if local.is_complete else list(local.points)
-        self._route.set(local.mode.level, trusted, self._key(), self._sample)
+        self._route.set(local.mode.level, trusted, self._keyed.key, self._sample)
 
     def _slow(self, plan: int, inputs: Mapping[str, Any], now: datetime | None = None) -> dict[str, Any]:
-        return self._ended(self._routed.planned(Plan(plan), inputs, now), inputs)
+        return self._unwrap(self._routed.planned(Plan(plan), inputs, now), inputs)
 
     def _hand_over(
         self,

@@ -1,151 +1,66 @@
-"""The one way into a node that is being moved over: decides which engines run, and whose answer returns.
+"""The entry of a node that is being moved over: selects the engines of each request.
 
-A `RoutedProgram` is a program like any other, so whatever runs nodes runs it. Before anything is run it looks at what
-this process knows of the node (`Live.local`) and draws what has to be drawn; nothing waits for a store. Whatever goes
-wrong with the direct engine or with comparing, the caller gets Python's answer.
+A `RoutedProgram` is a program like any other, so every caller of programs runs it. Before a request runs, it reads what
+this process knows of the node (`Live.local`) and draws; nothing waits for a store. Whatever goes wrong with the direct
+engine or with comparing, the caller gets Python's answer.
 """
 
 from __future__ import annotations
 
-import random
 import threading
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Protocol, TypeAlias, cast
+from typing import Any, cast
 
-from vesper.compiler import Compiled
 from vesper.engines.direct_engine import DirectProgram, Plan
-from vesper.engines.engine import Execution, Limits, Observer
+from vesper.engines.engine import Execution, FastEntry, Limits, ModalProgram, Observer, Unwrap
 from vesper.engines.outcome import Outcome, Returned
 from vesper.engines.python_engine import PythonProgram
 from vesper.host.host import Host, Prepared
-from vesper.host.plans import plans_of
-from vesper.host.sizes import size_of
-from vesper.journal.errors import JournalError
+from vesper.host.routed import HostedProgram
 from vesper.journal.journal import Summary
-from vesper.journal.typed_json import encode
-from vesper.migration.compare.comparator import Comparator
-from vesper.migration.compare.noise import checked
-from vesper.migration.compare.reports import Agreement, Fault, Lost, Report
+from vesper.migration.compare.reports import Fault, Lost
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.control.modes import Mode
-from vesper.migration.control.routing import Shares, is_in_canary, is_sampled
-from vesper.migration.router.fast_entry import Ended, WayIn
-from vesper.migration.router.node_state import Live
-from vesper.migration.shadow.guarded_direct import PathedProgram
+from vesper.migration.router.context import Chooser, RoutingContext
+from vesper.migration.router.fast_entry import WayIn
+from vesper.migration.router.shadow_feed import Agreed, ShadowFeed
 from vesper.migration.shadow.recorded_program import RecordedProgram, transcript_of
 from vesper.migration.shadow.routed_programs import GuardedProgram, PairedProgram
-from vesper.migration.shadow.shadow_queue import Followers, Following
-from vesper.migration.shadow.shadow_run import follow_transcript
 from vesper.migration.workers.counted_program import CountedProgram
 from vesper.migration.workers.inflight_counters import Slot
 from vesper.values.base_types import is_a
 from vesper.values.model import Value
 
 _MESSAGE = 500
-_SHORT_NS = 50_000
-"""A pure node that takes less is followed at once: handing it over would cost more."""
 
 
-Agreed: TypeAlias = Callable[[Agreement, Transcript, bool], None]
-
-
-class Keyed(Protocol):
-    """Who knows the key of fingerprints and of routing."""
-
-    @property
-    def key(self) -> bytes: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """How requests of one node are routed."""
-
-    shares: Shares
-    routing_key: tuple[str, ...]
-    deadline: float
-    is_sensitive: bool
-    is_apart: bool = False
-    """The direct engine has processes of its own. Asking one takes longer than a short node, and there are fewer of
-    them than threads that call: it follows in its own thread, one after the other."""
-
-
-class Chooser:
-    """Draws for each request whether it is in the canary, in the sample, and followed."""
-
-    def __init__(self, node: str, rules: Rules, keyed: Keyed, followers: Followers) -> None:
-        self._node = node
-        self._rules = rules
-        self._keyed = keyed
-        self._sample = rules.shares.sample / 10_000
-        self.draw = random.Random().random
-        """For executions without a name: they have no journal."""
-        self.admits = followers.admission.admits
-        self.is_ready: Callable[[], bool] = lambda: True
-        """Whether the direct engine can follow now."""
-
-    def is_in_canary(self, inputs: Mapping[str, object]) -> bool:
-        named = self._rules.routing_key
-        chosen = {name: inputs.get(name) for name in named} if named else dict(inputs)
-        try:
-            text = encode(chosen)
-        except JournalError:  # what cannot be written down is no input: Python says so to the caller
-            return False
-        return is_in_canary(self._node, text, self._keyed.key, self._rules.shares)
-
-    def is_sampled(self, execution: str | None = None) -> bool:
-        if execution is None:
-            return self.draw() < self._sample
-        return is_sampled(self._node, execution.encode(), self._keyed.key, self._rules.shares)
-
-    def is_followed(self, mode: Mode) -> bool:
-        """A request that Python leads. For the sample of direct_only no coin is drawn: it is all that guards answers
-        which nobody compares, and a flood of another node, which is only watched, must not thin it out."""
-        return mode is not Mode.PYTHON_ONLY and self.is_ready() and (mode is Mode.DIRECT_ONLY or self.admits())
-
-
-class RoutedProgram:
-    """A node on whichever engine its mode says."""
-
-    way_in_takes_now = True
-    """For `vesper/api/call_entry.py`."""
+class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
+    """A node on the engine that its mode selects."""
 
     def __init__(
         self,
-        compiled: Compiled,
+        context: RoutingContext,
         python: PythonProgram,
-        direct: PathedProgram,
-        live: Live,
-        comparator: Comparator,
-        followers: Followers,
-        keyed: Keyed,
-        rules: Rules,
         agreed: Agreed | None = None,
-        hosted_by: Callable[[Host], None] | None = None,
+        on_host: Callable[[Host], None] | None = None,
     ) -> None:
-        """`agreed` is told of executions that were followed and agreed, with what was written down of each, and whether
-        it was drawn to be looked at closely; `hosted_by` of each Host that performs effects of the node."""
-        self._compiled = compiled
-        self._agreed = agreed
-        self._hosted_by = hosted_by
+        """`on_host` receives each Host that performs effects of the node."""
+        self._context = context
         self._python = python
-        self._direct = direct
-        self.live = live
-        self._comparator = comparator
-        self._followers = followers
-        self._keyed = keyed
-        self._rules = rules
-        self.chooser = Chooser(compiled.node.node_id, rules, keyed, followers)
+        self._on_host = on_host
+        self.live = context.live
+        self.chooser = Chooser(context)
+        self._feed = ShadowFeed(context, python, agreed)
+        self._recorded = RecordedProgram(python, self._feed.put)
         self._both: tuple[bytes, GuardedProgram, PairedProgram] | None = None
-        self._recorded = RecordedProgram(python, self._done)
         self._way_in: WayIn | None = None
         self._making = threading.Lock()
 
     @property
     def semantic_hash(self) -> str:
-        return self._compiled.semantic_hash
+        return self._context.compiled.semantic_hash
 
     def start(
         self,
@@ -174,39 +89,29 @@ class RoutedProgram:
             return self._python.call(inputs, now, limits)
         return self._recorded.call(inputs, now, limits)
 
-    def again(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        """What a request that was served ended with, for a caller who wants to know all of it: no second request."""
+    @property
+    def mode(self) -> str:
+        return self.live.local.mode.value
+
+    def rerun(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         return self._python.call(inputs, now, limits)
 
-    # -- the fast way in --------------------------------------------------------------------------
+    # -- the fast entry ---------------------------------------------------------------------------
 
-    def way_in(self, ended: Ended) -> Callable[..., dict[str, object]] | None:
-        """What a caller of a node without effects calls, in Rust; None where the node has none, because its direct
-        engine runs in another process. `ended` gives the outputs of an outcome, or raises."""
-        direct, slot = self._direct, None
+    def fast_entry(self, unwrap: Unwrap, takes_now: bool) -> Callable[..., dict[str, Any]] | None:
+        """Return the route of the extension; None where the direct engine runs in another process."""
+        direct, slot = self._context.direct, None
         if isinstance(direct, CountedProgram):
             slot, direct = direct.slot, direct.program
         if not isinstance(direct, DirectProgram):
             return None
-        with self._making:  # two that load the node at a time would make one each, and one of them nobody would drain
+        with self._making:  # two threads that load the node would make one each, and one would never be drained
             if self._way_in is None:
-                self._way_in = self._made_way_in(direct, slot, ended)
+                self._way_in = self._made_way_in(direct, slot, unwrap)
             return self._way_in.call
 
-    def _made_way_in(self, direct: DirectProgram, slot: Slot | None, ended: Ended) -> WayIn:
-        rules = self._rules
-        return WayIn(
-            self,
-            self._python,
-            direct,
-            (slot or Slot.apart()).flights,
-            self._followers.admission,
-            lambda: self._keyed.key,
-            sample=rules.shares.sample / 10_000,
-            deadline=rules.deadline,
-            is_sensitive=rules.is_sensitive,
-            ended=ended,
-        )
+    def _made_way_in(self, direct: DirectProgram, slot: Slot | None, unwrap: Unwrap) -> WayIn:
+        return WayIn(self._context, self, self._python, direct, (slot or Slot.apart()).flights, unwrap)
 
     def planned(self, plan: Plan, inputs: Mapping[str, object], now: datetime | None = None) -> Outcome:
         """Carry out a request that the fast entry planned. A plan of another mode is made anew."""
@@ -237,10 +142,10 @@ class RoutedProgram:
         if outputs is not None:
             found = transcript_of(inputs, now, (), Returned(cast(Mapping[str, Value], outputs)))
         if broke is not None:
-            told = "it is at fault" if self._rules.is_sensitive else f"it is at fault: {broke}"
+            told = "it is at fault" if self._context.is_sensitive else f"it is at fault: {broke}"
             self.live.report(Fault(told[:_MESSAGE], found if isinstance(found, Transcript) else None))
         elif found is not None:
-            self._done(found, took_ns, None, is_chosen, is_timed=False)
+            self._feed.put(found, took_ns, None, is_chosen, is_timed=False)
 
     def drain(self) -> None:
         """Report everything that the fast entry collected."""
@@ -258,20 +163,19 @@ class RoutedProgram:
 
     # -- in a Host --------------------------------------------------------------------------------
 
-    def hosted_by(self, host: Host) -> None:
-        """A Host will run the node. Runs that a process left under the direct engine are found by whoever finishes
-        them."""
+    def attach_host(self, host: Host) -> None:
+        """Subscribe to runs that a dead process left under the direct engine, and let callers go before shadow runs."""
         host.on_lost.append(self._lost)
-        self._followers.heed(host)
-        if self._hosted_by is not None:
-            self._hosted_by(host)
+        self._context.followers.heed(host)
+        if self._on_host is not None:
+            self._on_host(host)
 
     def _lost(self, run: Summary) -> None:
         if run.semantic_hash == self.semantic_hash:
             self.live.lost_run(run.execution)
 
-    def routed(self, prepared: Prepared, inputs: Mapping[str, object], execution: str) -> Prepared:
-        """What a Host runs for one request of a node with effects: the same node on the engines that its mode says."""
+    def route(self, prepared: Prepared, inputs: Mapping[str, object], execution: str) -> Prepared:
+        """Return the node on the engines that its mode selects for one run of a node with effects."""
         mode = self.live.local.mode
         if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled(execution):
             self.live.served(mode, "direct")
@@ -285,68 +189,16 @@ class RoutedProgram:
         return replace(prepared, program=self._recorded, engine="python")
 
     def _guarded(self) -> GuardedProgram:
-        if self._both is None or self._both[0] != self._keyed.key:
-            self._both = self._made(self._keyed.key)
-        return self._both[1]
+        return self._programs()[1]
 
     def _paired(self) -> PairedProgram:
-        if self._both is None or self._both[0] != self._keyed.key:
-            self._both = self._made(self._keyed.key)
-        return self._both[2]
+        return self._programs()[2]
 
-    def _made(self, key: bytes) -> tuple[bytes, GuardedProgram, PairedProgram]:
-        """They never change, and any number of requests may use them; but the key comes with the store."""
-        rules = self._rules
-        parts = (self._python, self._direct, self._comparator, key, self.live, rules.deadline)
-        plans = plans_of(self._compiled)
-        guarded = GuardedProgram(*parts, plans=plans, is_sensitive=rules.is_sensitive)
-        return key, guarded, PairedProgram(*parts, plans=plans, is_sensitive=rules.is_sensitive)
-
-    # -- following --------------------------------------------------------------------------------
-
-    def _done(
-        self,
-        found: Transcript | Lost,
-        took_ns: int | None,
-        execution: str | None,
-        is_chosen: bool = False,
-        is_timed: bool = True,
-    ) -> None:
-        """An execution on Python has ended: the direct engine follows, at once where that is short. What was not timed
-        was. `is_timed`: False where the fast way in runs the node, which has times of its own; what it hands over now
-        and then finds everything cold here, and the direct engine would seem slow."""
-        if isinstance(found, Lost):
-            self.live.report(found)
-        elif execution is None and not self._rules.is_apart and (took_ns is None or took_ns < _SHORT_NS):
-            begun = time.thread_time()
-            report = self._follow(found, took_ns, None, is_chosen, is_timed)
-            self._followers.admission.followed(time.thread_time() - begun)
-            if report is not None:
-                self.live.report(report)
-        else:
-            size = size_of(found.inputs) + sum(size_of(each.value) for each in found.exchanges)
-            self._followers.put(
-                Following(lambda: self._follow(found, took_ns, execution, is_chosen, is_timed), self.live.report, size)
-            )
-
-    def _follow(
-        self, transcript: Transcript, python_ns: int | None, execution: str | None, is_chosen: bool, is_timed: bool
-    ) -> Report | None:
-        def follow() -> Report | None:
-            return follow_transcript(
-                self._direct,
-                transcript,
-                self._comparator,
-                self._keyed.key,
-                deadline=self._rules.deadline,
-                execution=execution,
-                is_plain=self._python.is_plain,
-                is_sensitive=self._rules.is_sensitive,
-            )
-
-        report = checked(follow, transcript, execution)
-        if not isinstance(report, Agreement):
-            return report
-        if self._agreed is not None:
-            self._agreed(report, transcript, is_chosen)
-        return replace(report, python_ns=python_ns) if is_timed else replace(report, python_ns=None, direct_ns=None)
+    def _programs(self) -> tuple[bytes, GuardedProgram, PairedProgram]:
+        """Return the programs of the current key: immutable, and shared by all requests until the key changes."""
+        key = self._context.keyed.key
+        both = self._both
+        if both is None or both[0] != key:
+            pair = self._context.pair(self._python, key)
+            self._both = both = key, GuardedProgram(pair), PairedProgram(pair)
+        return both

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -32,9 +31,10 @@ from vesper.migration.compare.reports import Disagreement, Fault
 from vesper.migration.control.routing import Shares
 from vesper.migration.control.state import Diverged, EngineFaulted, Noisy
 from vesper.migration.router.background_checks import Tending
+from vesper.migration.router.context import RoutingContext, Rules
 from vesper.migration.router.epoch import epoch_of
-from vesper.migration.router.node_state import Live, now_us
-from vesper.migration.router.router import Chooser, RoutedProgram, Rules
+from vesper.migration.router.node_state import now_us
+from vesper.migration.router.router import RoutedProgram
 from vesper.migration.router.store_sync import Migration
 from vesper.migration.shadow.admission import Admission
 from vesper.migration.shadow.guarded_direct import PathedProgram
@@ -42,6 +42,7 @@ from vesper.migration.shadow.shadow_queue import Followers
 from vesper.migration.stores.store import Happened, NodeKey, Store
 from vesper.migration.workers.counted_program import Counting
 from vesper.migration.workers.helper import Helper
+from vesper.storage.after_fork import Order, register
 
 if TYPE_CHECKING:
     from vesper.migration.router.adoption import AdoptedProgram
@@ -77,35 +78,28 @@ class Routes:
         _ALL.add(self)
 
     def program(self, compiled: Compiled) -> RoutedProgram:
-        """A node that is routed; the same one for the same node."""
+        """Return the routed node; the same one for the same node."""
         comparator = Comparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
         _say_what_is_over(comparator, compiled.node.node_id)
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, comparator.version))
         with self._lock:
             found = self._programs.get(key)
             if found is None:
-                found = self._programs[key] = self._made(key, compiled, comparator)
+                context = self._context(key, compiled, comparator)
+                found = self._programs[key] = RoutedProgram(
+                    context, _python(compiled), self._tend(context).agreed, self._hosts.add
+                )
             return found
 
     def adopted(self, compiled: Compiled, function: str) -> AdoptedProgram:
-        """A node behind a function: `function` is what that is, and part of the epoch (`function_name`)."""
+        """Return a node behind a function; `function` names it and is part of the epoch (`function_name`)."""
         from vesper.migration.router.adoption import AdoptedProgram, FunctionComparator  # slow to import
 
         comparator = FunctionComparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
         _say_what_is_over(comparator, compiled.node.node_id)
         key = NodeKey(compiled.node.node_id, epoch_of(compiled, f"{comparator.version} {function}"))
         with self._lock:
-            found = AdoptedProgram(
-                compiled,
-                self._counted(key, self._direct(compiled)),
-                self._live(key, compiled, function.partition("#")[0]),
-                comparator,
-                self.followers,
-                self.migration,
-                self._rules(compiled),
-            )
-            self._admit_where_ready(found.chooser)
-            return found
+            return AdoptedProgram(self._context(key, compiled, comparator, leader=function.partition("#")[0]))
 
     def wait_until_ready(self, seconds: float) -> bool:
         """Wait until the direct engine can follow; return False after `seconds`.
@@ -114,64 +108,50 @@ class Routes:
         """
         return self._workers is None or self._workers.is_ready() or self._workers.wait_until_up(seconds)
 
-    def _made(self, key: NodeKey, compiled: Compiled, comparator: Comparator) -> RoutedProgram:
-        python = _python(compiled)
-        live, rules = self._live(key, compiled), self._rules(compiled)
-        tending = Tending(
-            compiled,
-            live,
-            self.migration.store,
-            self.helper,
-            lambda: self.migration.key,
-            self._folder,
-            rules.is_sensitive,
-            self.settings.of(key.node).tolerances,
-            redact=self._redact,
-            retention=self.settings.retention,
-        )
-        self._tended.append(tending)
-        self.migration.chores += (tending.look, tending.flush)
-        tending.begin()
-        found = RoutedProgram(
-            compiled,
-            python,
-            self._counted(key, self._direct(compiled)),
-            live,
-            comparator,
-            self.followers,
-            self.migration,
-            rules,
-            tending.agreed,
-            self._hosts.add,
-        )
-        self._admit_where_ready(found.chooser)
-        return found
-
-    def _admit_where_ready(self, chooser: Chooser) -> None:
-        """In processes of its own the direct engine can follow only while one of them is up."""
-        if self._workers is not None:
-            chooser.is_ready = self._workers.is_ready
-
-    def _live(self, key: NodeKey, compiled: Compiled, leader: str = REFERENCE) -> Live:
-        is_sensitive = plans_of(compiled).is_sensitive
+    def _context(
+        self, key: NodeKey, compiled: Compiled, comparator: Comparator, leader: str = REFERENCE
+    ) -> RoutingContext:
+        """Build all parts of one routed node. Raises `ConfigError` before any of them is registered."""
+        rules, plans = self._rules(compiled), plans_of(compiled)
+        direct = self._counted(key, self._direct(compiled))
 
         def happened(report: Disagreement | Fault) -> Happened:
             engines = (leader, DirectEngine.name)
-            kept = divergence_of(report, compiled, is_sensitive, now_us(), engines, redact=self._redact)
+            kept = divergence_of(report, compiled, plans.is_sensitive, now_us(), engines, redact=self._redact)
             return happened_of(report, kept)
 
-        return self.migration.node(key, compiled, happened)
+        return RoutingContext(
+            compiled,
+            key,
+            plans,
+            rules,
+            comparator,
+            direct,
+            live=self.migration.node(key, compiled, happened),
+            keyed=self.migration,
+            followers=self.followers,
+            is_ready=_always_ready if self._workers is None else self._workers.is_ready,
+        )
+
+    def _tend(self, context: RoutingContext) -> Tending:
+        """Start the background checks of one node."""
+        store, retention = self.migration.store, self.settings.retention
+        tending = Tending(context, store, self.helper, self._folder, self._redact, retention)
+        self._tended.append(tending)
+        self.migration.chores += (tending.look, tending.flush)
+        tending.begin()
+        return tending
 
     def _rules(self, compiled: Compiled) -> Rules:
         node = self.settings.of(compiled.node.node_id)
         _check_routing_key(compiled, node.routing_key)
         canary = self.settings.canary if node.canary is None else node.canary
         shares = Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE))
-        is_apart = self.settings.isolation == "process"
-        return Rules(shares, node.routing_key, self.settings.deadline, plans_of(compiled).is_sensitive, is_apart)
+        has_workers = self.settings.isolation == "process"
+        return Rules(shares, node.routing_key, self.settings.deadline, node.tolerances, has_workers)
 
     def _counted(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
-        """In processes of its own the engine can take nothing with it."""
+        """Count executions under way, unless workers run them: a crash of a worker ends no caller."""
         return direct if self.settings.isolation == "process" else self._counting.program(key, direct)
 
     def _direct(self, compiled: Compiled) -> PathedProgram:
@@ -226,6 +206,10 @@ class Routes:
         self._has_closed = True
 
 
+def _always_ready() -> bool:
+    return True
+
+
 def _python(compiled: Compiled) -> PythonProgram:
     """Load every form that a request may need. Generating one takes a tenth of a second under the GIL."""
     python = PythonEngine().load(compiled)
@@ -267,5 +251,4 @@ def _forked() -> None:
         each.after_fork()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+register(order=Order.ROUTER, after_in_child=_forked)

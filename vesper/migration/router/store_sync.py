@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import secrets
 import threading
 import time
@@ -31,6 +30,7 @@ from vesper.migration.router.spool import Spool
 from vesper.migration.stores import ledger
 from vesper.migration.stores.kill_scope import inherited_kill
 from vesper.migration.stores.store import WHOLE, Batch, Happened, NodeKey, Store, StoreAway, StoreError, open_store
+from vesper.storage.after_fork import Order, register
 from vesper.values.model import printable
 
 _log = logging.getLogger("vesper.migration")
@@ -451,5 +451,4 @@ def _forked() -> None:
         each._after_fork()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+register(order=Order.ROUTER, after_in_child=_forked)

@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Protocol, TypeGuard
 
-from vesper.engines.engine import UNLESS_SAID, Blocked, Completion, Done, Limits
+from vesper.engines.engine import DEFAULT_LIMITS, Blocked, Completion, Done, Limits
 from vesper.engines.outcome import EngineFault, LimitHit, Outcome
 from vesper.engines.path import Point
 from vesper.migration.compare.paths import PathNote, ending_of, prefix_name, settled_text
@@ -94,7 +94,7 @@ class Broke:
 @lru_cache(64)
 def _limits_with_deadline(deadline: float | None) -> Limits:
     """Return the default limits with this deadline. Cached, because every request needs them."""
-    return Limits(UNLESS_SAID.fuel, deadline)
+    return Limits(DEFAULT_LIMITS.fuel, deadline)
 
 
 class DirectSide:

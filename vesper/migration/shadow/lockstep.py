@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -68,31 +69,25 @@ def facts_of(python: PythonProgram) -> Facts:
     return found
 
 
+@dataclass(frozen=True, eq=False)
 class Pair:
-    """A node on both engines, and who judges and counts what they do."""
+    """A node on both engines, with the comparator and the watch of what they do."""
 
-    def __init__(
-        self,
-        python: PythonProgram,
-        direct: PathedProgram,
-        comparator: Compares,
-        key: bytes,
-        watch: Watch,
-        deadline: float | None,
-        is_sensitive: bool,
-        plans: Plans,
-    ) -> None:
-        """`plans`: all that the node may ask for."""
-        self.plans = plans
-        self.python = python
-        self.direct = direct
-        self.comparator = comparator
-        self.key = key
-        self.watch = watch
-        self.deadline = deadline
-        self.is_sensitive = is_sensitive
+    python: PythonProgram
+    direct: PathedProgram
+    comparator: Compares
+    key: bytes
+    watch: Watch
+    deadline: float | None
+    """Seconds that the direct engine may compute."""
+    is_sensitive: bool
+    """True where messages of the engines are withheld from reports."""
+    plans: Plans
+    """All requests that the node may make."""
 
-        self.facts = facts_of(python)
+    @cached_property
+    def facts(self) -> Facts:
+        return facts_of(self.python)
 
     def side(self, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None) -> DirectSide:
         return DirectSide(self.direct, self.key, inputs, now, limits, self.deadline, is_sensitive=self.is_sensitive)

@@ -2,7 +2,7 @@
 
 Each stands in for a program of an engine, so the Host runs it like any other:
 
-    host.run(replace(prepared, program=PairedProgram(python, direct, comparator, key, watch)), inputs, now)
+    host.run(replace(prepared, program=PairedProgram(pair)), inputs, now)
 
 Not with `host.prepare(compiled, PairedProgram(…), …)`: a Host keeps what it prepared, and a run that somebody takes
 over would be counted as evidence again.
@@ -15,12 +15,9 @@ from datetime import datetime
 
 from vesper.engines.engine import Blocked, Done, Execution, Limits, Observer
 from vesper.engines.outcome import LimitHit, Outcome
-from vesper.engines.python_engine import PythonProgram
-from vesper.host.plans import Plans
 from vesper.migration.compare.paths import ending_of, path_name
-from vesper.migration.compare.reports import Watch
-from vesper.migration.shadow.guarded_direct import NotAsked, PathedProgram
-from vesper.migration.shadow.lockstep import Compares, Lockstep, Pair
+from vesper.migration.shadow.guarded_direct import NotAsked
+from vesper.migration.shadow.lockstep import Lockstep, Pair
 from vesper.migration.shadow.recorded_program import RecordedProgram
 from vesper.migration.shadow.shadow_run import follow_transcript
 
@@ -34,23 +31,8 @@ class PairedProgram:
 
     _trusts = False
 
-    def __init__(
-        self,
-        python: PythonProgram,
-        direct: PathedProgram,
-        comparator: Compares,
-        key: bytes,
-        watch: Watch,
-        deadline: float | None = None,
-        *,
-        plans: Plans,
-        is_sensitive: bool = False,
-        execution_name: str | None = None,
-    ) -> None:
-        """`plans` are all that the node may ask for. `is_sensitive`: what the engines say of themselves is kept back.
-        `execution_name` is for reports of runs that no journal has; the others have its name."""
-        self._pair = Pair(python, direct, comparator, key, watch, deadline, is_sensitive, plans)
-        self._name = execution_name
+    def __init__(self, pair: Pair) -> None:
+        self._pair = pair
 
     @property
     def semantic_hash(self) -> str:
@@ -74,7 +56,7 @@ class PairedProgram:
 
     def _lockstep(self, inputs: Mapping[str, object], now: datetime | None, limits: Limits | None) -> Lockstep:
         side = self._pair.side(inputs, now, limits)
-        return Lockstep(self._pair, inputs, now, limits, side, trusts=self._trusts, name=self._name)
+        return Lockstep(self._pair, inputs, now, limits, side, trusts=self._trusts)
 
     @staticmethod
     def _whole(execution: Lockstep) -> Outcome:
@@ -103,4 +85,4 @@ class GuardedProgram(PairedProgram):
                     names[place] = name
             if self._pair.is_trusted(name):
                 return step.outcome
-        return self._whole(Lockstep(self._pair, inputs, now, limits, side, trusts=False, name=self._name))
+        return self._whole(Lockstep(self._pair, inputs, now, limits, side, trusts=False))

@@ -66,7 +66,7 @@ class _Server(PostgresServer):
         import psycopg
 
         passing = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction)
-        return (StoreAway if isinstance(error, passing) else StoreError)(self._said(error))
+        return (StoreAway if isinstance(error, passing) else StoreError)(self._message(error))
 
     def _error_of_crowd(self, text: str) -> StoreError:
         return StoreAway(text)

@@ -10,7 +10,7 @@ from vesper.migration.stores.sql_store import SqlMigrationStore
 from vesper.migration.stores.sql_tables import FORMAT, SQLITE, check_format, make_tables
 from vesper.migration.stores.store import StoreAway, StoreError
 from vesper.storage.durability import is_volatile
-from vesper.storage.sqlite_errors import said_by_sqlite
+from vesper.storage.sqlite_errors import sqlite_message
 from vesper.storage.sqlite_file import SqliteFile, SqliteTransaction, roll_back
 from vesper.storage.transaction import Transaction
 
@@ -63,7 +63,7 @@ class _File(SqliteFile):
 
     def _error_of(self, error: sqlite3.Error) -> StoreError:
         kind = StoreAway if getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSING else StoreError
-        return kind(said_by_sqlite(error, self._path, self.what, BUSY_SECONDS))
+        return kind(sqlite_message(error, self._path, self.what, BUSY_SECONDS))
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
         known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'vesper_control_format'").fetchone()

@@ -27,6 +27,7 @@ from weakref import WeakSet
 import vesper
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import decode
+from vesper.storage.after_fork import Order, register
 
 OUT_OF_MEMORY = 86
 """Exit status of a child that hit its memory limit in Python; in Rust it aborts."""
@@ -350,4 +351,4 @@ def forget_children() -> None:
     _CHILDREN.clear()
 
 
-os.register_at_fork(after_in_child=forget_children)
+register(order=Order.WORKERS, after_in_child=forget_children)

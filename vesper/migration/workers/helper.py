@@ -15,7 +15,6 @@ from __future__ import annotations
 import atexit
 import hashlib
 import logging
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +31,7 @@ from vesper.migration.compare.transcript import Transcript
 from vesper.migration.workers import wire_values as packed
 from vesper.migration.workers.child import MAX_MESSAGE_BYTES, Child, ChildDied, ChildLate, Restarts
 from vesper.migration.workers.wire_values import MAX_PROGRAMS
+from vesper.storage.after_fork import Order, register
 
 _log = logging.getLogger("vesper.migration")
 _MAX_DEATHS = 10
@@ -303,5 +303,5 @@ def _at_exit() -> None:
         each.close()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+register(order=Order.WORKERS, after_in_child=_after_fork)
 atexit.register(_at_exit)

@@ -33,6 +33,7 @@ from vesper.engines.direct_engine import Flight
 from vesper.journal.owner import is_dead, this_owner
 from vesper.migration.control.state import LOST_RUNS, RunLost
 from vesper.migration.stores.store import NodeKey
+from vesper.storage.after_fork import Order, register
 
 _log = logging.getLogger("vesper.migration")
 _MAGIC = b"VSPFLT01"
@@ -171,7 +172,7 @@ def _after_fork() -> None:
         each.forked()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+register(order=Order.WORKERS, after_in_child=_after_fork)
 
 
 # -- what dead processes left ---------------------------------------------------------------------

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +34,7 @@ from vesper.migration.workers.child import Child, ChildDied, Restarts
 from vesper.migration.workers.execution import IsolatedExecution
 from vesper.migration.workers.worker_lease import LoadError, Worker, WorkerLease
 from vesper.migration.workers.worker_main import MAX_PROGRAMS
+from vesper.storage.after_fork import Order, register
 
 _log = logging.getLogger("vesper.migration")
 _HELLO_SECONDS = 20.0
@@ -235,7 +235,7 @@ def _at_exit() -> None:
         each.at_exit()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+register(order=Order.WORKERS, after_in_child=_after_fork)
 atexit.register(_at_exit)
 
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class ErrorCode(StrEnum):
-    """What an execution may fail with."""
+    """Code of a failure."""
 
     BAD_CAST = "bad_cast"
     BAD_FORMAT = "bad_format"

@@ -111,5 +111,5 @@ def identity_of(named: list[tuple[str, Type, Value | None]]) -> Program:
     values = tuple((name, ir.Ref("input", name, type_, place)) for name, type_, _ in named)
     source = ir.Source("identity.vsp", "0" * 64, "Give back what is given")
     body = (ir.Return(values),)
-    node = ir.numbered(ir.Node("identity_v1", "function", inputs, outputs, (), (), (), body, (), source))
+    node = ir.number_expressions(ir.Node("identity_v1", "function", inputs, outputs, (), (), (), body, (), source))
     return PythonEngine().load(Compiled(SourceFile("identity.vsp", ""), node, (), encode(node), semantic_hash(node)))

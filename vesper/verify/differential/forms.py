@@ -15,7 +15,7 @@ from functools import partial
 from vesper.compiler import Compiled
 from vesper.engines.compare import same_outcome, same_requests
 from vesper.engines.direct_engine import DirectEngine, DirectExecution, DirectProgram
-from vesper.engines.engine import Blocked, Completion, Done, Engine, Limits, Observer
+from vesper.engines.engine import Blocked, Completion, Done, Engine, Limits, Observer, Unobserved
 from vesper.engines.outcome import EngineFault, LimitHit, Outcome
 from vesper.engines.python_engine import PythonEngine
 from vesper.engines.registry import PAIR, REFERENCE
@@ -36,8 +36,8 @@ class FormsEngine:
         return FormsProgram(self._engine.load(compiled))
 
 
-class FormsProgram:
-    is_observed = False
+class FormsProgram(Unobserved):
+    """A node in every form of the direct engine; their outcomes are compared with each other."""
 
     def __init__(self, program: DirectProgram) -> None:
         self.program = program

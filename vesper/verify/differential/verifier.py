@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from vesper.compiler import Compiled
 from vesper.engines.compare import Agree, Disagree, NotComparable, compare, same_outcome
-from vesper.engines.engine import Completion, Done, Engine, Program, Request
+from vesper.engines.engine import Completion, Done, Engine, Program, Request, Unobserved
 from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Outcome, Returned
 from vesper.language.check.cases import Case
 from vesper.language.ir.nodes import Node, Raise, Require, Return, walk
@@ -180,9 +180,9 @@ class Verifier:
             told: list[CaseFailure] = []
             for name, program in self._programs.items():
                 failure = _case_failure(program, case, name)
-                # Of the forms that nobody observes only what is news is told: a wrong case is wrong on all of them.
-                is_observed = getattr(program, "is_observed", True)
-                if failure is not None and (is_observed or not any(map(failure.is_like, told))):
+                # A wrong case fails on every form: an unobserved form reports only a failure that no other has.
+                is_known = isinstance(program, Unobserved) and failure is not None and any(map(failure.is_like, told))
+                if failure is not None and not is_known:
                     told.append(failure)
             self.report.case_failures += told
 

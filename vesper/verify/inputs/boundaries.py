@@ -38,7 +38,7 @@ from vesper.language.ir.nodes import (
     Statement,
     Step,
     children,
-    numbered,
+    number_expressions,
     walk,
 )
 from vesper.language.ir.statements import expressions_of
@@ -187,7 +187,9 @@ def _probe(node: Node, comparison: Call) -> Probe | None:
         return None
     outputs = (Output("left", sides[0].type), Output("right", sides[1].type))
     body: tuple[Statement, ...] = (*steps, Return((("left", sides[0]), ("right", sides[1]))))
-    probe = numbered(replace(node, outputs=outputs, constraints=(), preconditions=(), body=body, postconditions=()))
+    probe = number_expressions(
+        replace(node, outputs=outputs, constraints=(), preconditions=(), body=body, postconditions=())
+    )
     compiled = Compiled(SourceFile(node.source.path, ""), probe, (), encode(probe), semantic_hash(probe))
     return Probe(PythonEngine().load(compiled), numeric)
 

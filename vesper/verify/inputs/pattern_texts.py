@@ -7,7 +7,18 @@ from functools import lru_cache
 
 from vesper.kernels.regex.program import CodePoints, set_of
 from vesper.language.ir.nodes import Call, Field, Literal, Node, Ref, walk
-from vesper.values.pattern import Alternation, Anchor, AnyPoint, Class, Group, Part, Pattern, Range, Repeat, Sequence
+from vesper.values.pattern import (
+    Alternation,
+    Anchor,
+    AnyPoint,
+    Class,
+    Group,
+    Pattern,
+    PatternPart,
+    Range,
+    Repeat,
+    Sequence,
+)
 from vesper.values.pattern_parser import parse_pattern
 
 _CHARACTERS = "aZ09 _-.,é\u0130ßσς\u212a٣😀\u0301\n\t\x00\U0010ffffABCxyz157/:@"
@@ -52,7 +63,7 @@ def _parsed(text: str) -> Pattern:
     return parse_pattern(text)
 
 
-def _drawn(part: Part, pattern: Pattern, source: random.Random) -> str:
+def _drawn(part: PatternPart, pattern: Pattern, source: random.Random) -> str:
     match part:
         case Class() | AnyPoint():
             return _character(part, pattern, source)

@@ -1,4 +1,4 @@
-//! One cell of a table, whatever its column is: what a caller of the node would have given in its place.
+//! Cells of a table of any column type, as a caller would pass them.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -13,7 +13,7 @@ use arrow_schema::{DataType, TimeUnit};
 use vesper_ir::Decimal;
 use vesper_ir::decimal::{MAX_SCALE, ParseDecimalError};
 
-/// What stands in a cell.
+/// The content of a cell.
 #[derive(Debug)]
 pub enum Cell<'a> {
     Null,
@@ -25,24 +25,24 @@ pub enum Cell<'a> {
     Float(f64),
     Text(&'a str),
     Bytes(&'a [u8]),
-    /// Microseconds since the beginning of 1970 in UTC.
+    /// Microseconds since the start of 1970 in UTC.
     Moment(i128),
-    /// The same for a time of which nobody knows where.
+    /// Microseconds since the start of 1970 in an unknown time zone.
     NaiveMoment(i128),
     /// Days since 1970-01-01.
     Day(i64),
     /// Microseconds.
     Length(i128),
-    /// A moment or a length with parts of a microsecond, which no value has.
+    /// A moment or a length with fractions of a microsecond, which no value can have.
     Finer,
     List(Vec<Cell<'a>>),
     Fields(Vec<(&'a str, Cell<'a>)>),
     Entries(Vec<(Cell<'a>, Cell<'a>)>),
-    /// A type of Arrow that the language has nothing for.
+    /// An Arrow type without an equivalent in the language.
     Other(&'a DataType),
 }
 
-/// Microseconds in a unit; nothing where a unit is smaller.
+/// Converts a count of units to microseconds; returns `None` for a fraction.
 pub(crate) fn microseconds(unit: TimeUnit, count: i64) -> Option<i128> {
     let count = i128::from(count);
     match unit {
@@ -53,13 +53,13 @@ pub(crate) fn microseconds(unit: TimeUnit, count: i64) -> Option<i128> {
     }
 }
 
-/// A number by its digits and a scale, which in Arrow may be negative.
+/// Makes a decimal of a coefficient and a scale, which in Arrow may be negative.
 pub(crate) fn decimal(coefficient: i128, scale: i8) -> Result<Decimal, ParseDecimalError> {
     let over = |_| ParseDecimalError::OutOfRange;
     if let Ok(scale) = u16::try_from(scale) {
         return Decimal::new(coefficient, scale).map_err(over);
     }
-    // As many zeros behind it.
+    // A negative scale appends zeros.
     let zeros = usize::from(scale.unsigned_abs());
     Decimal::parse(&format!("{coefficient}{}", "0".repeat(zeros)))
 }
@@ -83,10 +83,10 @@ fn of_dictionary<K: ArrowDictionaryKeyType>(array: &dyn Array, row: usize) -> Ce
     }
 }
 
-/// What stands in this row; a row behind the last one is null.
+/// Returns the content of a row; null for a row after the last one.
 ///
-/// Goes as deep as the type of the column does, which is limited by the schema that Arrow itself read.
-#[expect(clippy::too_many_lines, reason = "one arm a type of Arrow")]
+/// The depth of recursion is that of the column type, which Arrow limits when it reads the schema.
+#[expect(clippy::too_many_lines, reason = "one arm for each Arrow type")]
 pub fn cell(array: &dyn Array, row: usize) -> Cell<'_> {
     if row >= array.len() || array.is_null(row) {
         return Cell::Null;
@@ -204,7 +204,7 @@ pub fn cell(array: &dyn Array, row: usize) -> Cell<'_> {
     }
 }
 
-/// The largest scale that a decimal column of this scale has values of.
+/// Returns the largest scale of values in a decimal column of this scale.
 pub(crate) fn scale_of_column(scale: i8) -> u16 {
     u16::try_from(scale).unwrap_or(0).min(MAX_SCALE)
 }

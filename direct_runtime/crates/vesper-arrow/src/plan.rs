@@ -1,4 +1,6 @@
-//! Which column is which input, and what columns come out: found once for a table, before a row is read.
+//! The plan of a batch: the mapping of columns to inputs, and the result columns.
+//!
+//! It is made once for a table, before any row is read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,56 +9,56 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use vesper_interp::Program;
 use vesper_ir::{Type, Value};
 
+use crate::column_writer::{PRECISION, column_type};
 use crate::scales::{Bound, of_column, of_outputs, of_value};
-use crate::write::{PRECISION, column_type};
 
-/// What the columns of a table are.
+/// The form of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Columns of types, one for each input.
+    /// Typed columns, one for each input.
     Typed,
-    /// Columns of texts, which stand for values of the types of inputs; nothing stands for what is not given.
+    /// Columns of texts that denote values of the input types; a null is an absent input.
     Spelled,
     /// One column of texts, each a JSON object with the inputs.
     Json,
 }
 
-/// How the decimals of outputs are shown.
+/// The representation of output decimals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decimals {
-    /// With the scale that follows from the node and the columns; as texts where none does.
-    Found,
+    /// With the scale inferred from the node and the columns, or as texts without one.
+    Inferred,
     Text,
-    /// These outputs with these scales; the others with what is found.
-    Said(Vec<(String, u8)>),
+    /// With these scales for these outputs, and inferred scales for all others.
+    Scales(Vec<(String, u8)>),
 }
 
-/// What a caller may say of a batch.
+/// Options of a batch.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub form: Form,
     pub decimals: Decimals,
-    /// Columns that are handed through as they are.
+    /// Columns to copy into the result.
     pub keep: Vec<String>,
     pub error_column: String,
 }
 
-/// Why a table cannot be run: for the person who gave it.
+/// Reason why a table does not fit a node, reported to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Inputs that no column has and that cannot be left out.
+    /// Required inputs without a column.
     NoColumn(Vec<String>),
-    /// Columns that no input has and that are not kept.
+    /// Columns without an input that are not kept.
     NoInput(Vec<String>),
-    /// A column that is to be kept and does not exist.
+    /// A column to keep that does not exist.
     NothingToKeep(String),
-    /// Two columns of the answer would have this name.
+    /// Two result columns with this name.
     Twice(String),
-    /// An input of a type that no text of a CSV file stands for.
+    /// An input of a type that no text of a CSV file denotes.
     NotSpelled(String, String),
-    /// A column that does not hold texts where it must.
+    /// A column of another type where texts are required.
     NotText(String, String),
-    /// A scale is said for an output that is not there, or has no decimals.
+    /// A scale for an output that does not exist or has no decimals.
     NoDecimals(String),
     TooFine(String, u8),
 }
@@ -67,15 +69,15 @@ impl fmt::Display for Refusal {
             Self::NoColumn(names) => write!(
                 formatter,
                 "the table has no column for {}; each input without a default needs one",
-                listed(names)
+                quote_names(names)
             ),
             Self::NoInput(names) => write!(
                 formatter,
-                "no input is called {}; leave the column out, or name it under `keep` to find it in the answer",
-                listed(names)
+                "no input is called {}; leave the column out, or name it under `keep` to copy it into the answer",
+                quote_names(names)
             ),
             Self::NothingToKeep(name) => {
-                write!(formatter, "`keep` names `{name}`, and no column is called so")
+                write!(formatter, "`keep` names `{name}`, which is not a column")
             }
             Self::Twice(name) => write!(
                 formatter,
@@ -86,7 +88,7 @@ impl fmt::Display for Refusal {
                 formatter,
                 "`{name}` is of type {ty}, which no cell of a CSV file can hold; use JSON lines, Parquet or Arrow"
             ),
-            Self::NotText(name, ty) => write!(formatter, "the column `{name}` holds {ty} and no texts"),
+            Self::NotText(name, ty) => write!(formatter, "the column `{name}` holds {ty} instead of texts"),
             Self::NoDecimals(name) => write!(
                 formatter,
                 "`decimals` names `{name}`, which is no output with decimals"
@@ -99,35 +101,35 @@ impl fmt::Display for Refusal {
     }
 }
 
-fn listed(names: &[String]) -> String {
+fn quote_names(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }
 
-/// Where the values of an input come from.
+/// Source of the values of an input.
 #[derive(Clone, Debug)]
-pub(crate) enum From {
+pub(crate) enum InputSource {
     Column(usize),
-    /// No column has it: its default, or null.
+    /// No column; every row has the default, or null.
     Same(Value),
 }
 
-/// A table and a node, put together.
+/// The combination of a table and a node.
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) form: Form,
-    /// One for each input, in declared order; of JSON lines none.
-    pub(crate) inputs: Vec<From>,
-    /// The column of JSON texts.
+    /// One for each input, in declared order; none for JSON lines.
+    pub(crate) inputs: Vec<InputSource>,
+    /// Position of the column of JSON texts.
     pub(crate) texts: usize,
     pub(crate) kept: Vec<usize>,
-    /// The scale of each output's decimals; texts where there is none.
+    /// The scale of the decimals of each output; `None` for texts.
     pub(crate) scales: Vec<Option<u8>>,
     pub(crate) schema: SchemaRef,
 }
 
 impl Plan {
-    /// Puts a node and the columns of a table together.
+    /// Combines a node with the columns of a table.
     pub fn new(program: &Program, table: &Schema, options: &Options) -> Result<Self, Refusal> {
         let node = program.node();
         let kept = options
@@ -153,7 +155,7 @@ impl Plan {
             fields.extend(table.fields().get(*place).map(|field| field.as_ref().clone()));
         }
         for (output, scale) in node.outputs.iter().zip(&scales) {
-            // Null where a row ends with an error.
+            // Nullable for rows that end with an error.
             fields.push(Field::new(&*output.name, column_type(&output.ty, *scale), true));
         }
         fields.push(Field::new(
@@ -177,7 +179,7 @@ impl Plan {
         })
     }
 
-    /// The columns of the answer: those that are kept, the outputs, and the errors.
+    /// Returns the schema of the result: the kept columns, the outputs and the errors.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -203,7 +205,7 @@ fn json_column(table: &Schema, kept: &[usize]) -> Result<usize, Refusal> {
     }
 }
 
-type Columns = (Vec<From>, Vec<Bound>);
+type Columns = (Vec<InputSource>, Vec<Bound>);
 
 fn columns(
     program: &Program,
@@ -238,15 +240,15 @@ fn columns(
                     let bound = of_column(ty, field.data_type());
                     bounds.push(bound.max(input.default.as_ref().map_or(bound, of_value)));
                 }
-                inputs.push(From::Column(place));
+                inputs.push(InputSource::Column(place));
             }
             (None, Some(default), _) => {
                 bounds.push(of_value(default));
-                inputs.push(From::Same(default.clone()));
+                inputs.push(InputSource::Same(default.clone()));
             }
             (None, None, Type::Optional(_)) => {
                 bounds.push(of_value(&Value::Null));
-                inputs.push(From::Same(Value::Null));
+                inputs.push(InputSource::Same(Value::Null));
             }
             (None, None, _) => missing.push(input.name.to_string()),
         }
@@ -268,15 +270,15 @@ fn refuse_parts(name: &str, ty: &Type) -> Result<(), Refusal> {
     }
 }
 
-fn scales(program: &Program, inputs: &[Bound], said: &Decimals) -> Result<Vec<Option<u8>>, Refusal> {
+fn scales(program: &Program, inputs: &[Bound], requested: &Decimals) -> Result<Vec<Option<u8>>, Refusal> {
     let outputs = &program.node().outputs;
     let found = of_outputs(program.node(), inputs).into_iter().map(Bound::scale);
     let mut scales: Vec<Option<u8>> = found.collect();
-    match said {
-        Decimals::Found => {}
+    match requested {
+        Decimals::Inferred => {}
         Decimals::Text => scales.fill(None),
-        Decimals::Said(said) => {
-            for (name, scale) in said {
+        Decimals::Scales(requested) => {
+            for (name, scale) in requested {
                 if *scale > PRECISION {
                     return Err(Refusal::TooFine(name.clone(), *scale));
                 }
@@ -291,9 +293,9 @@ fn scales(program: &Program, inputs: &[Bound], said: &Decimals) -> Result<Vec<Op
     Ok(scales)
 }
 
-/// What is said of a row that has no outputs.
+/// Returns the fields of the error column.
 pub(crate) fn error_fields() -> Fields {
-    // Null where the whole is: some libraries look there.
+    // Nullable, because some libraries read the fields of an error that is null.
     Fields::from(vec![
         Field::new("kind", DataType::Utf8, true),
         Field::new("code", DataType::Utf8, true),

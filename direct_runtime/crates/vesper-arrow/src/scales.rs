@@ -1,8 +1,8 @@
-//! How many digits after the point the decimals of an output can have, told from the node and from the columns that go
-//! in, never from a row: so the type of a column is the same for every table of one schema.
+//! Bounds of the scale of output decimals, inferred from the node and the input columns.
 //!
-//! Every step, local and expression has a bound, and bounds only grow until nothing changes. Where an operation gives as
-//! many digits as its arguments happen to have, there is no bound, and the column holds texts.
+//! No row is read, so that the column types are the same for every table of one schema. Every step, local and
+//! expression has a bound, and bounds grow until nothing changes. An operation whose scale depends on values has no
+//! bound, and its column holds texts.
 
 use arrow_schema::DataType;
 use vesper_ir::flow::{Block, Handler, NamedValue, Statement};
@@ -10,15 +10,15 @@ use vesper_ir::node::{Expression, ExpressionIndex, ExpressionKind, For, ForKind,
 use vesper_ir::{Op, Type, Value};
 
 use crate::cell::scale_of_column;
-use crate::write::PRECISION;
+use crate::column_writer::PRECISION;
 
-/// A scale, or no bound at all.
+/// A maximum scale, or no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Bound(u16);
 
 const NONE: Bound = Bound(u16::MAX);
 const ZERO: Bound = Bound(0);
-/// The digits of a second that a duration has.
+/// Scale of the seconds of a duration.
 const SECONDS: Bound = Bound(6);
 
 impl Bound {
@@ -34,13 +34,13 @@ impl Bound {
         Self::of(self.0.saturating_add(other.0))
     }
 
-    /// The scale, where there is a bound.
+    /// Returns the scale, if there is a bound.
     pub(crate) fn scale(self) -> Option<u8> {
         u8::try_from(self.0).ok().filter(|scale| *scale <= PRECISION)
     }
 }
 
-/// True when a value of the type can hold a decimal that a column shows as a number.
+/// Returns true if values of the type contain decimals that a column holds as numbers.
 pub(crate) fn has_decimals(ty: &Type) -> bool {
     match ty {
         Type::Decimal => true,
@@ -51,7 +51,7 @@ pub(crate) fn has_decimals(ty: &Type) -> bool {
     }
 }
 
-/// The bound of an input of this type that comes from a column of that one.
+/// Returns the bound of an input of type `ty` from a column of type `column`.
 pub(crate) fn of_column(ty: &Type, column: &DataType) -> Bound {
     match (ty, column) {
         (ty, _) if !has_decimals(ty) => ZERO,
@@ -86,7 +86,7 @@ pub(crate) fn of_column(ty: &Type, column: &DataType) -> Bound {
     }
 }
 
-/// The largest scale in a value.
+/// Returns the largest scale in a value.
 pub(crate) fn of_value(value: &Value) -> Bound {
     let largest = |values: &[Value]| values.iter().map(of_value).max().unwrap_or(ZERO);
     match value {
@@ -97,7 +97,7 @@ pub(crate) fn of_value(value: &Value) -> Bound {
     }
 }
 
-/// The bounds of everything in a node.
+/// The bounds of all parts of a node.
 struct Bounds<'a> {
     node: &'a Node,
     inputs: &'a [Bound],
@@ -108,7 +108,7 @@ struct Bounds<'a> {
     has_changed: bool,
 }
 
-/// The bound of each output, where the inputs have these.
+/// Returns the bound of each output, given those of the inputs.
 pub(crate) fn of_outputs(node: &Node, inputs: &[Bound]) -> Vec<Bound> {
     let mut bounds = Bounds {
         node,
@@ -119,7 +119,7 @@ pub(crate) fn of_outputs(node: &Node, inputs: &[Bound]) -> Vec<Bound> {
         outputs: vec![ZERO; node.outputs.len()],
         has_changed: true,
     };
-    // Each round that changes anything makes a bound larger, and none goes through more than forty values.
+    // Each round that changes anything increases a bound, and a bound has about forty values.
     while bounds.has_changed {
         bounds.has_changed = false;
         for (place, expression) in node.expressions.iter().enumerate() {
@@ -165,7 +165,7 @@ impl Bounds<'_> {
         }
     }
 
-    /// What the locals of an expression stand for.
+    /// Updates the bounds of the locals that an expression binds.
     fn bind_locals(&mut self, expression: &Expression) {
         match expression.kind {
             ExpressionKind::Let { local, value, .. } => self.local(local, self.at(value)),
@@ -201,7 +201,7 @@ impl Bounds<'_> {
             ExpressionKind::Step(place) => place_in(&self.steps, *place),
             ExpressionKind::Output(place) => place_in(&self.outputs, *place),
             ExpressionKind::Local(place) => place_in(&self.locals, *place),
-            // What comes back from elsewhere has the digits that it has.
+            // Values from outside the node have any scale.
             ExpressionKind::Error(_) | ExpressionKind::Now | ExpressionKind::Result => NONE,
             ExpressionKind::If { then, otherwise, .. } => self.at(*then).max(self.at(*otherwise)),
             ExpressionKind::And(left, right) | ExpressionKind::Or(left, right) => {
@@ -239,7 +239,7 @@ impl Bounds<'_> {
             Op::DecimalRound => self.literal_scale(args.get(1)),
             Op::DecimalDiv => self.literal_scale(args.get(2)),
             Op::DurationTotalSeconds => SECONDS,
-            // What they give has no more digits than the decimals among their arguments.
+            // Their scale is at most the largest among their arguments.
             Op::DecimalAdd
             | Op::DecimalSubtract
             | Op::DecimalNegate
@@ -255,7 +255,7 @@ impl Bounds<'_> {
         }
     }
 
-    /// The scale that an argument says, where it is written there as a number.
+    /// Returns the scale given by a literal argument.
     fn literal_scale(&self, argument: Option<&ExpressionIndex>) -> Bound {
         let expression = argument.and_then(|index| self.node.expression(*index));
         match expression.map(|expression| &expression.kind) {
@@ -340,5 +340,5 @@ impl Bounds<'_> {
     }
 }
 
-/// Families whose operations put together or take apart what they are given.
+/// Families of operations that combine or split their arguments.
 const GATHERING: [&str; 4] = ["array.", "map.", "optional.", "record."];

@@ -1,4 +1,4 @@
-//! Tables that come and go through the C interfaces of Arrow.
+//! Import and export of tables through the C interfaces of Arrow.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -9,14 +9,15 @@ use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use crate::run::ROWS;
+use crate::part::MAX_PART_ROWS;
 
-/// A table that is read once, from its beginning to its end.
+/// A table that is read once, from its start to its end.
 pub struct Table {
     reader: Box<dyn RecordBatchReader + Send>,
-    /// What was read and is not given away yet.
-    begun: VecDeque<RecordBatch>,
-    /// Nobody asks a stream again that has ended, or that had an error, which comes after what was read before.
+    /// Batches that were read but not returned yet.
+    buffered: VecDeque<RecordBatch>,
+    /// True after the end or an error. The stream is not read again, and the error is reported after all batches
+    /// before it.
     is_over: bool,
     error: Option<ArrowError>,
 }
@@ -30,39 +31,42 @@ impl std::fmt::Debug for Table {
     }
 }
 
-#[allow(unsafe_code, reason = "what another library hands over comes as addresses")]
+#[allow(
+    unsafe_code,
+    reason = "imports structures of another library by their addresses"
+)]
 impl Table {
-    /// Takes over a stream.
+    /// Imports a stream.
     ///
     /// # Safety
     ///
-    /// The address is that of an `ArrowArrayStream` as the C stream interface has it, which nobody else uses meanwhile.
+    /// The address is that of an `ArrowArrayStream` of the C stream interface, with no other users meanwhile.
     pub unsafe fn of_stream(stream: NonNull<c_void>) -> Result<Self, ArrowError> {
-        // SAFETY: as the caller promises; what is left behind there is marked as released.
+        // SAFETY: guaranteed by the caller; the source is marked as released.
         let reader = unsafe { RecordBatchStreamReader::from_raw(stream.cast().as_ptr()) }?;
         Ok(Self {
             reader: Box::new(reader),
-            begun: VecDeque::new(),
+            buffered: VecDeque::new(),
             is_over: false,
             error: None,
         })
     }
 
-    /// Takes over one array of records.
+    /// Imports an array of records.
     ///
     /// # Safety
     ///
-    /// The addresses are those of an `ArrowSchema` and an `ArrowArray` as the C data interface has them, of the same
-    /// data, which nobody else uses meanwhile.
+    /// The addresses are those of an `ArrowSchema` and an `ArrowArray` of the C data interface for the same data,
+    /// with no other users meanwhile.
     pub unsafe fn of_array(schema: NonNull<c_void>, array: NonNull<c_void>) -> Result<Self, ArrowError> {
-        // SAFETY: as the caller promises; what is left behind there is marked as released.
+        // SAFETY: guaranteed by the caller; the source is marked as released.
         let (schema, array) = unsafe {
             (
                 FFI_ArrowSchema::from_raw(schema.cast().as_ptr()),
                 FFI_ArrowArray::from_raw(array.cast().as_ptr()),
             )
         };
-        // SAFETY: the two are of the same data, and this is the only owner now.
+        // SAFETY: both belong to the same data, and this is the only owner now.
         let data = unsafe { from_ffi(array, &schema) }?;
         if !matches!(data.data_type(), arrow_schema::DataType::Struct(_)) {
             return Err(ArrowError::SchemaError(format!(
@@ -80,7 +84,7 @@ impl Table {
         let schema = batch.schema();
         Ok(Self {
             reader: Box::new(RecordBatchIterator::new([Ok(batch)], schema)),
-            begun: VecDeque::new(),
+            buffered: VecDeque::new(),
             is_over: false,
             error: None,
         })
@@ -92,16 +96,16 @@ impl Table {
         self.reader.schema()
     }
 
-    /// The next parts, none longer than a thread takes at a time: so many, or fewer at the end of the table.
+    /// Returns the next `count` parts of at most `MAX_PART_ROWS` rows. At the end of the table there are fewer.
     pub fn parts(&mut self, count: usize) -> Result<Vec<RecordBatch>, ArrowError> {
         let mut parts = Vec::with_capacity(count);
         while parts.len() < count {
-            let Some(batch) = self.begun.pop_front() else {
+            let Some(batch) = self.buffered.pop_front() else {
                 if self.is_over {
                     break;
                 }
                 match self.reader.next() {
-                    Some(Ok(batch)) => self.begun.push_back(batch),
+                    Some(Ok(batch)) => self.buffered.push_back(batch),
                     ended => {
                         self.is_over = true;
                         self.error = ended.and_then(Result::err);
@@ -110,11 +114,12 @@ impl Table {
                 continue;
             };
             let rows = batch.num_rows();
-            if rows > ROWS {
-                self.begun.push_front(batch.slice(ROWS, rows - ROWS));
+            if rows > MAX_PART_ROWS {
+                self.buffered
+                    .push_front(batch.slice(MAX_PART_ROWS, rows - MAX_PART_ROWS));
             }
             if rows > 0 {
-                parts.push(batch.slice(0, rows.min(ROWS)));
+                parts.push(batch.slice(0, rows.min(MAX_PART_ROWS)));
             }
         }
         match self.error.take_if(|_| parts.is_empty()) {
@@ -125,24 +130,24 @@ impl Table {
 }
 
 impl Table {
-    /// Parts that were not run after all come next.
-    pub fn give_back(&mut self, parts: Vec<RecordBatch>) {
+    /// Puts parts that were not run back to the front.
+    pub fn return_parts(&mut self, parts: Vec<RecordBatch>) {
         for part in parts.into_iter().rev() {
-            self.begun.push_front(part);
+            self.buffered.push_front(part);
         }
     }
 }
 
-/// A stream for another library, which asks for batch after batch.
+/// A stream exported to another library.
 #[derive(Debug)]
-pub struct Exported(FFI_ArrowArrayStream);
+pub struct ExportedStream(FFI_ArrowArrayStream);
 
-impl Exported {
+impl ExportedStream {
     pub fn new(reader: Box<dyn RecordBatchReader + Send>) -> Self {
         Self(FFI_ArrowArrayStream::new(reader))
     }
 
-    /// The stream itself, as the C stream interface has it.
+    /// Returns the structure of the C stream interface.
     pub fn into_inner(self) -> FFI_ArrowArrayStream {
         self.0
     }

@@ -89,9 +89,9 @@ pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
         // SEMANTICS: an integer that no float has exactly is not rounded in silence.
         (Type::Float, Given::Integer(value)) => exact_float(Some(Decimal::from(value))),
         (Type::Float, Given::WideInteger(value)) => exact_float(value),
-        (Type::Float, Given::Text(text)) => {
-            float::named(text).map(Value::Float).ok_or(ProblemKind::Malformed)
-        }
+        (Type::Float, Given::Text(text)) => float::parse_named(text)
+            .map(Value::Float)
+            .ok_or(ProblemKind::Malformed),
         (Type::Text, Given::Text(text)) if is_too_long(text) => Err(ProblemKind::OutOfRange),
         (Type::Text, Given::Text(text)) => Ok(Value::Text(Arc::from(text))),
         (Type::Bytes, Given::Bytes(bytes)) => to_bytes(Arc::from(bytes)),
@@ -141,7 +141,7 @@ fn decimal(number: Result<Decimal, ParseDecimalError>) -> Result<Value, ProblemK
 }
 
 fn exact_float(value: Option<Decimal>) -> Result<Value, ProblemKind> {
-    let exact = value.and_then(|value| float::exactly(&value));
+    let exact = value.and_then(|value| float::from_whole(&value));
     exact.map(Value::Float).ok_or(ProblemKind::OutOfRange)
 }
 

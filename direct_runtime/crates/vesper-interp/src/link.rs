@@ -7,7 +7,7 @@ use vesper_ir::flow::{CalledInput, CalledNode};
 use vesper_ir::limits::CALL_DEPTH;
 use vesper_ir::node::{Input, Output};
 use vesper_ir::{Node, Rejected, Type};
-use vesper_opt::{Rules, optimised};
+use vesper_opt::{Rules, optimise};
 
 use crate::bytecode::Code;
 use crate::compile::{CompileFault, Form, compile, compile_optimised};
@@ -103,7 +103,7 @@ impl Linker {
         let plain = if self.rules == Rules::NONE {
             compile(&node, Form::Plain)
         } else {
-            compile_optimised(&optimised(&node, self.rules))
+            compile_optimised(&optimise(&node, self.rules))
         };
         let plain = plain.map_err(fault)?;
         let deepest = callees.iter().map(|callee| callee.depth).max();

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use vesper_ir::{Node, Rejected, Value};
-use vesper_opt::{Rule, Rules, optimised};
+use vesper_opt::{Rule, Rules, optimise};
 
 use crate::bytecode::Code;
 use crate::compile::{CompileFault, Form, compile};
@@ -129,7 +129,7 @@ impl Program {
                 compile(&self.unit.node, Form::Pathed(self.numbered())).map_err(|fault| fault.0)?;
             if self.tiering.is_some() && self.rules.has(Rule::Intervals) {
                 // The node stays as it is, because rules change its path; what they prove holds all the same.
-                code.proven = optimised(&self.unit.node, Rules::NONE.with(Rule::Intervals))
+                code.proven = optimise(&self.unit.node, Rules::NONE.with(Rule::Intervals))
                     .facts
                     .proven;
             }
@@ -165,7 +165,7 @@ impl Program {
 
     /// What the optimizer makes of the node, for people to read.
     pub fn optimised_listing(&self) -> String {
-        vesper_opt::listing(&optimised(&self.unit.node, self.rules))
+        vesper_opt::listing(&optimise(&self.unit.node, self.rules))
     }
 
     /// The node and all those it calls, each once.

@@ -347,5 +347,5 @@ fn now_is_the_start_in_the_node_and_in_those_it_calls() {
             "op": "value.equal", "of": ["timestamp"], "args": [{"now": "timestamp"}, {"now": "timestamp"}],
         }}}],
     }));
-    assert!(refusal(&early, &[]).contains("`now` does not stand in constraints"));
+    assert!(refusal(&early, &[]).contains("`now` is not permitted in constraints"));
 }

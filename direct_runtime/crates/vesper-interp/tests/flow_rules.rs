@@ -137,11 +137,11 @@ fn blocks_leave_where_they_must_and_nothing_stands_after() {
     );
     refuses(
         json!([both.clone(), returns(integer(1))]),
-        "statement 1 stands after one that leaves",
+        "statement 1 follows one that leaves",
     );
     refuses(
         json!([returns(integer(1)), returns(integer(2))]),
-        "statement 1 stands after one that leaves",
+        "statement 1 follows one that leaves",
     );
     let compensates = json!([{"codes": ["any"], "body": []}]);
     refuses(json!([handled(&both, compensates)]), "does not end");
@@ -155,15 +155,15 @@ fn blocks_leave_where_they_must_and_nothing_stands_after() {
 fn a_return_and_a_raise_give_all_that_is_declared() {
     refuses(
         json!([{"return": {"success": []}}]),
-        "the return gives 0 values for 1 outputs",
+        "the return has 0 values for 1 outputs",
     );
     refuses(
         json!([returns(input("s"))]),
-        "the return gives string for output `result`, which is integer",
+        "the return has string for output `result`, which is integer",
     );
     refuses(
         json!([{"raise": {"error": []}}]),
-        "the raise gives 0 values for 2 error fields",
+        "the raise has 0 values for 2 error fields",
     );
     let mut swapped = raises(&codes(), "late");
     swapped["raise"]["error"].as_array_mut().unwrap().reverse();
@@ -239,17 +239,17 @@ fn handlers_fit_their_statement() {
     );
     refuses(
         with(json!([gives("any", integer(1)), gives("any", integer(2))])),
-        "the code `any` stands twice",
+        "the code `any` is given twice",
     );
     refuses(
         with(json!([{"codes": ["timeout", "timeout"], "body": []}])),
-        "the code `timeout` stands twice",
+        "the code `timeout` is given twice",
     );
     refuses(with(json!([{"codes": [], "body": []}])), "it has no codes");
     refuses(with(json!([{"codes": [""], "body": []}])), "a code is empty");
     refuses(
         with(json!([{"codes": ["any"], "body": [returns(integer(1))], "value": integer(1)}])),
-        "its body leaves, and yet it has a value",
+        "its body leaves, but it has a value",
     );
     let valueless = branch(
         json!([arm(json!([]), None)]),
@@ -441,6 +441,6 @@ fn the_table_is_in_the_order_of_the_statements() {
         let refused = Program::load(&document(&swapped))
             .expect_err("accepted")
             .to_string();
-        assert!(refused.contains("does not stand in program order"), "{refused}");
+        assert!(refused.contains("is not in program order"), "{refused}");
     }
 }

@@ -50,11 +50,11 @@ fn requests_are_as_their_effect_is_declared() {
     );
     refuses(
         asking(json!({"key": null})),
-        "there is a `key` where the class is `keyed`",
+        "a `key` is required for class `keyed`",
     );
     refuses(
         asking(json!({"class": "read"})),
-        "there is a `key` where the class is `keyed`",
+        "a `key` is required for class `keyed`",
     );
     refuses(
         asking(json!({"key": input("x")})),
@@ -86,7 +86,7 @@ fn requests_are_as_their_effect_is_declared() {
     );
     refuses(
         asking(json!({"arguments": [endpoint, endpoint]})),
-        "`endpoint` is no argument of `http_request`, or stands out of order",
+        "`endpoint` is no argument of `http_request`, or is out of order",
     );
     refuses(
         asking(json!({"arguments": [{"name": "endpoint", "value": input("x")}]})),
@@ -108,14 +108,14 @@ fn requests_are_as_their_effect_is_declared() {
     );
     refuses(
         json!([step("a", json!({"result": "integer"})), returns(integer(1))]),
-        "`result` stands only where",
+        "`result` is permitted only as the result",
     );
     let gives_integer = json!({"effect": "random_integer", "class": "read", "key": null, "fixed": {},
         "arguments": [{"name": "min", "value": integer(1)}, {"name": "max", "value": integer(2)}]});
     accepts(asking(gives_integer.clone()));
     let mut other = gives_integer;
     other["result"] = json!({"result": "string"});
-    refuses(asking(other), "`random_integer` gives integer, not string");
+    refuses(asking(other), "`random_integer` returns integer, not string");
 }
 
 #[test]
@@ -183,12 +183,12 @@ fn machines_have_their_states() {
     refuses_with(
         reads(json!("string"), "m"),
         good.clone(),
-        "`state_read` gives enum[on, off], not string",
+        "`state_read` returns enum[on, off], not string",
     );
     refuses_with(
         reads(json!({"enum": ["off", "on"]}), "m"),
         good,
-        "gives enum[on, off], not enum[off, on]",
+        "returns enum[on, off], not enum[off, on]",
     );
     let body = json!([returns(integer(1))]);
     refuses_with(
@@ -254,7 +254,7 @@ fn calls_are_as_the_entry_says() {
     );
     refuses(
         calling("other_v1", given(&["a", "d", "b"]), record.clone()),
-        "`b` is no input of `other_v1`, or stands out of order",
+        "`b` is no input of `other_v1`, or is out of order",
     );
     refuses(
         calling("other_v1", given(&["a", "z"]), record.clone()),
@@ -268,7 +268,7 @@ fn calls_are_as_the_entry_says() {
     let other = json!({"result": {"record": [{"name": "out", "type": "string"}]}});
     refuses(
         calling("other_v1", given(&["a", "d"]), other),
-        "`other_v1` gives record{out: integer}, not record{out: string}",
+        "`other_v1` returns record{out: integer}, not record{out: string}",
     );
     let mut twice = rest.clone();
     twice["calls"].as_array_mut().unwrap().push(entry.clone());

@@ -1,13 +1,13 @@
-//! Base64 as docs/spec/bytes.md has it: the alphabet of RFC 4648 with `+` and `/`, padded, on one line, in one spelling.
+//! Base64 of docs/spec/bytes.md: RFC 4648 alphabet with `+` and `/`, padded, one line, one spelling.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// How many characters the text of so many bytes has.
+/// Returns the length of the base64 text of `bytes` bytes.
 pub fn text_length(bytes: usize) -> usize {
     bytes.div_ceil(3).saturating_mul(4)
 }
 
-/// The text of these bytes.
+/// Encodes bytes as base64.
 pub fn text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(text_length(bytes.len()));
     for chunk in bytes.chunks(3) {
@@ -16,7 +16,7 @@ pub fn text(bytes: &[u8]) -> String {
         for (place, shift) in [18, 12, 6, 0].into_iter().enumerate() {
             let digit = bits >> shift & 0x3f;
             let char = ALPHABET.get(digit as usize).copied().unwrap_or(b'=');
-            // So many bytes, one character more.
+            // A chunk of n bytes fills n + 1 characters; the others are padding.
             let is_padding = place > chunk.len();
             text.push(if is_padding { '=' } else { char::from(char) });
         }
@@ -24,7 +24,7 @@ pub fn text(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes that have exactly this text.
+/// Decodes base64. Returns `None` unless the text is the one spelling of its bytes.
 pub fn parse(text: &str) -> Option<Vec<u8>> {
     let text = text.as_bytes();
     let padding = text
@@ -44,7 +44,7 @@ pub fn parse(text: &str) -> Option<Vec<u8>> {
             bits = bits << 6 | digit(*byte)?;
         }
         let missing = 4 - chunk.len();
-        // SEMANTICS: the bits that no byte takes are zero, or one value would have several texts.
+        // SEMANTICS: unused bits must be zero, or one value would have several texts.
         let unused = (1_u32 << (2 * missing)) - 1;
         if missing == 3 || bits & unused != 0 {
             return None;

@@ -1,26 +1,26 @@
-//! Reads canonical JSON, token by token, and refuses every other spelling.
+//! Streaming reader of canonical JSON that rejects every other spelling.
 //!
-//! There is no tree in between: the decoder asks for what must come next. In canonical form the fields of an object
-//! come in one order only, so asking in that order finds missing, unknown, repeated and misplaced fields alike; and a
-//! hostile document costs memory only for what it is allowed to hold.
+//! There is no tree: the decoder requests each token that must follow. Canonical form fixes the order of an object's
+//! fields, so reading them in that order detects missing, unknown, repeated and misplaced fields. Memory is allocated
+//! only for content within the limits, also for a hostile document.
 
 use std::borrow::Cow;
 
 use crate::Rejected;
 use crate::limits::NAME_BYTES;
 
-/// A position in canonical JSON text.
+/// Position in canonical JSON text.
 #[derive(Debug)]
 pub struct Reader<'a> {
     text: &'a str,
     at: usize,
-    /// True between an opening bracket and the first member. Nested values leave it false when they close, which is
-    /// what the enclosing one needs, so no stack is kept.
+    /// True between an opening bracket and the first member. Nested values reset it to false when they close, which is
+    /// the value that the enclosing one needs; the reader therefore keeps no stack.
     is_first: bool,
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the beginning of the text.
+    /// Creates a reader at the start of the text.
     pub fn new(text: &'a str) -> Self {
         Self {
             text,
@@ -29,17 +29,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The byte that comes next.
+    /// Returns the offset of the next byte.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// A refusal that says where.
+    /// Creates a rejection with the current position.
     pub fn refuse(&self, what: impl std::fmt::Display) -> Rejected {
         Rejected(format!("byte {}: {what}", self.at))
     }
 
-    /// The next byte, which is not consumed.
+    /// Returns the next byte without consuming it.
     pub fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Refuses anything after the value.
+    /// Rejects any byte after the value.
     pub fn end(&self) -> Result<(), Rejected> {
         if self.at == self.text.len() {
             return Ok(());
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Closes an object; a field that is still there is unknown, repeated or misplaced.
+    /// Closes an object. A remaining field is unknown, repeated or misplaced.
     pub fn close_object(&mut self) -> Result<(), Rejected> {
         if self.peek() == Some(b',') || (self.is_first && self.peek() == Some(b'"')) {
             let key = self.key()?;
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         self.expect(b',', "a comma or the end")
     }
 
-    /// The key that comes next, whatever it is.
+    /// Reads the next key, without a condition on its text.
     pub fn key(&mut self) -> Result<Cow<'a, str>, Rejected> {
         self.separator()?;
         let key = self.string(NAME_BYTES)?;
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         Ok(key)
     }
 
-    /// The value of the field that must come next.
+    /// Reads the value of the field that must come next.
     pub fn field<T>(
         &mut self,
         name: &str,
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
         )))
     }
 
-    /// The value of a field, if it comes next.
+    /// Reads the value of a field if that field comes next.
     pub fn optional_field<T>(
         &mut self,
         name: &str,
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// The entries of an object with keys of its own, in code-point order.
+    /// Reads the entries of an object with arbitrary keys, in code-point order.
     pub fn map<T>(
         &mut self,
         limit: usize,
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
         Ok(entries)
     }
 
-    /// The items of an array.
+    /// Reads the items of an array.
     pub fn list<T>(
         &mut self,
         limit: usize,
@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
-    /// `null`.
+    /// Reads `null`.
     pub fn null(&mut self) -> Result<(), Rejected> {
         let rest = self.text.get(self.at..).unwrap_or("");
         if rest.starts_with("null") {
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
         Err(self.refuse(format_args!("expected null{}", self.found())))
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub fn boolean(&mut self) -> Result<bool, Rejected> {
         for (word, value) in [("true", true), ("false", false)] {
             if self
@@ -210,11 +210,11 @@ impl<'a> Reader<'a> {
         Err(self.refuse(format_args!("expected true or false{}", self.found())))
     }
 
-    /// An integer within 64 bits, in its one spelling.
+    /// Reads a 64-bit integer in its one spelling.
     pub fn integer(&mut self) -> Result<i64, Rejected> {
         let rest = self.text.get(self.at..).unwrap_or("");
         let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
-        // 20 bytes are enough for any 64-bit integer; one more tells a longer number apart.
+        // Any 64-bit integer fits in 20 bytes; the 21st byte detects a longer number.
         let length = rest.bytes().take(21).take_while(is_part).count();
         let spelled = rest.get(..length).unwrap_or("");
         match spelled.parse::<i64>() {
@@ -229,7 +229,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string of at most so many bytes (those it stands for, not those that spell it).
+    /// Reads a string of at most `limit` bytes, counted after unescaping.
     pub fn string(&mut self, limit: usize) -> Result<Cow<'a, str>, Rejected> {
         self.expect(b'"', "a string")?;
         let mut escaped: Option<String> = None;

@@ -1,8 +1,8 @@
-//! Exact decimal numbers, as docs/spec/numbers.md defines them: a coefficient and a scale, rounded nowhere but where an
-//! operation says so, and there once.
+//! Exact decimal numbers of docs/spec/numbers.md: a coefficient and a scale. Only rounding operations round, and each
+//! rounds once.
 //!
-//! Nearly every decimal of a business node fits 128 bits, so that is the fast form; anything longer lives behind
-//! an `Arc` and takes the slow path through `num-bigint`. The form is chosen by the coefficient alone.
+//! Nearly every decimal of a business node fits 128 bits, which is the fast form. A longer coefficient is stored behind
+//! an `Arc` and uses `num-bigint`. The coefficient alone determines the form.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -20,12 +20,12 @@ mod quotient;
 mod round;
 mod text;
 
-/// The most digits a coefficient may have.
+/// Maximum number of digits of a coefficient.
 pub const MAX_DIGITS: usize = 1_000;
-/// The most digits after the point.
+/// Maximum number of digits after the point.
 pub const MAX_SCALE: u16 = 1_000;
 
-/// The powers of ten that an `i128` holds: 10^0 to 10^38.
+/// Powers of ten that fit in an `i128`: 10^0 to 10^38.
 #[expect(
     clippy::indexing_slicing,
     reason = "evaluated by the compiler, where a panic is an error"
@@ -40,15 +40,18 @@ const SMALL_POWERS: [i128; 39] = {
     powers
 };
 
-/// The smallest magnitude with one digit too many.
+/// Smallest magnitude with more than `MAX_DIGITS` digits.
 static COEFFICIENT_BOUND: LazyLock<BigUint> = LazyLock::new(|| BigUint::from(10_u8).pow(1_000));
 
-/// A decimal number within the limits of the specification.
+/// Decimal number within the limits of the specification.
 ///
-/// `==` is deliberately absent: numeric equality is [`Decimal::compare`], equality of text is [`Decimal::is_identical`].
+/// `==` is deliberately absent: numeric equality is [`Decimal::compare`], equality of text is
+/// [`Decimal::is_identical`].
 #[derive(Clone)]
 pub struct Decimal(Form);
 
+/// Representation of a decimal.
+///
 /// INVARIANT: `scale <= MAX_SCALE`; `Big` only where the coefficient does not fit `i128`, and then below the bound.
 #[derive(Clone)]
 enum Form {
@@ -61,11 +64,11 @@ struct Big {
     scale: u16,
 }
 
-/// The exact result is longer than a decimal may be.
+/// Error for an exact result beyond the limits of a decimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverLimit;
 
-/// Why a text is not a decimal.
+/// Error for a text that is not a decimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseDecimalError {
     Malformed,
@@ -73,12 +76,12 @@ pub enum ParseDecimalError {
 }
 
 impl Decimal {
-    /// Reads the notation of the specification, exponent included, in time linear in the text.
+    /// Parses the notation of the specification, including exponents, in time linear in the text.
     pub fn parse(text: &str) -> Result<Self, ParseDecimalError> {
         text::parse(text)
     }
 
-    /// The number with this coefficient and scale, if it is within the limits.
+    /// Creates a decimal from coefficient and scale. Fails beyond the limits.
     #[inline]
     pub fn new(coefficient: i128, scale: u16) -> Result<Self, OverLimit> {
         if scale > MAX_SCALE {
@@ -87,7 +90,7 @@ impl Decimal {
         Ok(Self(Form::Small { coefficient, scale }))
     }
 
-    /// This whole number.
+    /// Creates a decimal without a fraction.
     pub fn whole(coefficient: i128) -> Self {
         Self(Form::Small {
             coefficient,
@@ -95,7 +98,7 @@ impl Decimal {
         })
     }
 
-    /// The whole number in these bytes: two's complement, least significant first.
+    /// Creates a whole number from bytes in little-endian two's complement.
     pub fn from_signed_bytes_le(bytes: &[u8]) -> Result<Self, OverLimit> {
         Self::from_big(BigInt::from_signed_bytes_le(bytes), 0)
     }
@@ -113,7 +116,7 @@ impl Decimal {
         Ok(Self(Form::Big(Arc::new(Big { coefficient, scale }))))
     }
 
-    /// The coefficient and the scale, where the coefficient fits 128 bits.
+    /// Returns coefficient and scale if the coefficient fits 128 bits.
     #[inline]
     pub fn as_small(&self) -> Option<(i128, u16)> {
         match self.0 {
@@ -122,7 +125,7 @@ impl Decimal {
         }
     }
 
-    /// The number of digits after the point.
+    /// Returns the number of digits after the point.
     pub fn scale(&self) -> u16 {
         match &self.0 {
             Form::Small { scale, .. } => *scale,
@@ -137,7 +140,7 @@ impl Decimal {
         }
     }
 
-    /// The coefficient this number would have at a larger scale; limits are for the caller to check.
+    /// Returns the coefficient at a larger scale. The caller checks the limits.
     fn big_coefficient_at(&self, scale: u16) -> BigInt {
         let shift = scale.saturating_sub(self.scale());
         let coefficient = self.to_big_coefficient();
@@ -161,36 +164,36 @@ impl Decimal {
         }
     }
 
-    /// Both coefficients at the larger of the two scales, and that scale, where they fit 128 bits.
+    /// Returns both coefficients at the larger scale, and that scale, if they fit 128 bits.
     #[inline]
     fn small_pair(&self, other: &Self) -> Option<(i128, i128, u16)> {
         let (left, scale) = self.as_small()?;
         let (right, other_scale) = other.as_small()?;
         Some(match scale.cmp(&other_scale) {
             Ordering::Equal => (left, right, scale),
-            Ordering::Less => (small_shifted(left, other_scale - scale)?, right, other_scale),
-            Ordering::Greater => (left, small_shifted(right, scale - other_scale)?, scale),
+            Ordering::Less => (shift_small(left, other_scale - scale)?, right, other_scale),
+            Ordering::Greater => (left, shift_small(right, scale - other_scale)?, scale),
         })
     }
 
-    /// The coefficient and the scale of the sum, where nothing on the way takes more than 128 bits.
+    /// Returns coefficient and scale of the sum, if every intermediate value fits 128 bits.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "for the coefficient to stay in registers")]
+    #[expect(clippy::inline_always, reason = "keeps the coefficient in registers")]
     pub fn small_sum(&self, other: &Self) -> Option<(i128, u16)> {
         let (left, right, scale) = self.small_pair(other)?;
         Some((left.checked_add(right)?, scale))
     }
 
-    /// The same of the difference.
+    /// Returns coefficient and scale of the difference, if every intermediate value fits 128 bits.
     #[inline]
     pub fn small_difference(&self, other: &Self) -> Option<(i128, u16)> {
         let (left, right, scale) = self.small_pair(other)?;
         Some((left.checked_sub(right)?, scale))
     }
 
-    /// The same of the product.
+    /// Returns coefficient and scale of the product, if every intermediate value fits 128 bits.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "for the coefficient to stay in registers")]
+    #[expect(clippy::inline_always, reason = "keeps the coefficient in registers")]
     pub fn small_product(&self, other: &Self) -> Option<(i128, u16)> {
         let (left, scale) = self.as_small()?;
         let (right, other_scale) = other.as_small()?;
@@ -202,19 +205,19 @@ impl Decimal {
         Some((small_product(left, right)?, scale))
     }
 
-    /// The numeric order, where nothing on the way takes more than 128 bits.
+    /// Compares numerically, if every intermediate value fits 128 bits.
     #[inline]
     pub fn small_order(&self, other: &Self) -> Option<Ordering> {
         let (left, right, _) = self.small_pair(other)?;
         Some(left.cmp(&right))
     }
 
-    /// Becomes the number with this coefficient and scale.
+    /// Overwrites the number with this coefficient and scale.
     ///
     /// INVARIANT: the scale is at most `MAX_SCALE`; it comes from the functions above.
     #[inline]
     pub(crate) fn set_small(&mut self, to_coefficient: i128, to_scale: u16) {
-        // Part by part: a form that is put together first and then moved goes through memory twice.
+        // Fields are written separately: building a form and moving it would write memory twice.
         if let Form::Small { coefficient, scale } = &mut self.0 {
             *coefficient = to_coefficient;
             *scale = to_scale;
@@ -223,14 +226,14 @@ impl Decimal {
         }
     }
 
-    /// INVARIANT: as above.
+    /// Creates a decimal without checks. INVARIANT: as for `set_small`.
     #[inline]
     pub(crate) fn small(coefficient: i128, scale: u16) -> Self {
         debug_assert!(scale <= MAX_SCALE, "no result has a larger scale");
         Self(Form::Small { coefficient, scale })
     }
 
-    /// The exact sum, at the larger of the two scales.
+    /// Returns the exact sum, at the larger of the two scales.
     pub fn add(&self, other: &Self) -> Result<Self, OverLimit> {
         if let Some((coefficient, scale)) = self.small_sum(other) {
             return Ok(Self(Form::Small { coefficient, scale }));
@@ -242,7 +245,7 @@ impl Decimal {
         )
     }
 
-    /// The exact difference, at the larger of the two scales.
+    /// Returns the exact difference, at the larger of the two scales.
     pub fn subtract(&self, other: &Self) -> Result<Self, OverLimit> {
         if let Some((coefficient, scale)) = self.small_difference(other) {
             return Ok(Self(Form::Small { coefficient, scale }));
@@ -254,7 +257,7 @@ impl Decimal {
         )
     }
 
-    /// The exact product, at the sum of the two scales.
+    /// Returns the exact product, at the sum of the two scales.
     pub fn multiply(&self, other: &Self) -> Result<Self, OverLimit> {
         if let Some((coefficient, scale)) = self.small_product(other) {
             return Ok(Self(Form::Small { coefficient, scale }));
@@ -267,7 +270,7 @@ impl Decimal {
         Self::from_big(self.to_big_coefficient() * other.to_big_coefficient(), scale)
     }
 
-    /// The number with its sign changed; zero stays zero.
+    /// Returns the number with the opposite sign; zero stays zero.
     #[must_use]
     pub fn negate(&self) -> Self {
         if let Form::Small { coefficient, scale } = self.0
@@ -275,12 +278,12 @@ impl Decimal {
         {
             return Self(Form::Small { coefficient, scale });
         }
-        // Only the sign changes, so the limits hold; i128::MIN becomes the one small number whose opposite is big,
-        // and the other way round.
+        // Only the sign changes, so the limits hold. i128::MIN is the one small coefficient whose opposite is big, and
+        // the reverse.
         Self::from_big(-self.to_big_coefficient(), self.scale()).unwrap_or_else(|OverLimit| self.clone())
     }
 
-    /// The distance from zero, with the scale kept.
+    /// Returns the absolute value, at the same scale.
     #[must_use]
     pub fn abs(&self) -> Self {
         if self.signum() < 0 {
@@ -290,7 +293,7 @@ impl Decimal {
         }
     }
 
-    /// Numeric order: `1.0` and `1.00` are equal.
+    /// Compares numerically: `1.0` and `1.00` are equal.
     pub fn compare(&self, other: &Self) -> Ordering {
         if let Some(order) = self.small_order(other) {
             return order;
@@ -299,7 +302,7 @@ impl Decimal {
         if signs != Ordering::Equal || self.signum() == 0 {
             return signs;
         }
-        // Numbers of different size are told apart without writing one of them out at the scale of the other.
+        // Numbers of different magnitude are compared without rescaling either of them.
         let (least, most) = self.size();
         let (other_least, other_most) = other.size();
         if most < other_least || other_most < least {
@@ -311,13 +314,13 @@ impl Decimal {
             };
         }
         let scale = self.scale().max(other.scale());
-        // At most 2,000 digits a side, whatever the two numbers are.
+        // Each side has at most 2,000 digits.
         self.big_coefficient_at(scale)
             .cmp(&other.big_coefficient_at(scale))
     }
 
-    /// How many digits stand before the point, at least and at most (the zeros behind it count as fewer than none).
-    /// Not for zero.
+    /// Returns a lower and an upper bound of the number of digits before the point. The bounds are negative for zeros
+    /// after the point. INVARIANT: the number is not zero.
     fn size(&self) -> (i64, i64) {
         let (least, most) = match &self.0 {
             Form::Small { coefficient, .. } => {
@@ -334,7 +337,7 @@ impl Decimal {
         (least - scale, most - scale)
     }
 
-    /// -1, 0 or 1.
+    /// Returns -1, 0 or 1.
     pub fn signum(&self) -> i8 {
         match &self.0 {
             Form::Small { coefficient, .. } => match coefficient.cmp(&0) {
@@ -347,27 +350,27 @@ impl Decimal {
         }
     }
 
-    /// The nearest float, ties to even; infinite past the largest.
+    /// Converts to the nearest float, ties to even; infinite past the largest.
     pub fn to_float(&self) -> f64 {
-        // Rust reads at most 2,000 digits, and rounds once. What is a decimal's text is a float's too.
+        // Rust parses at most 2,000 digits here and rounds once. The text of a decimal is also that of a float.
         self.to_string().parse().unwrap_or(f64::NAN)
     }
 
-    /// True when the two have the same text: number and scale.
+    /// Returns true when both have the same text: number and scale.
     pub fn is_identical(&self, other: &Self) -> bool {
         self.scale() == other.scale() && self.compare(other) == Ordering::Equal
     }
 }
 
-/// A coefficient with so many zeros behind it.
+/// Multiplies a coefficient by a power of ten.
 #[inline]
-fn small_shifted(coefficient: i128, places: u16) -> Option<i128> {
+fn shift_small(coefficient: i128, places: u16) -> Option<i128> {
     small_product(coefficient, *SMALL_POWERS.get(usize::from(places))?)
 }
 
 #[inline]
 fn small_product(left: i128, right: i128) -> Option<i128> {
-    // One instruction multiplies two numbers of 64 bits; longer ones take a function.
+    // Two 64-bit numbers multiply in one instruction; longer ones need a function call.
     match (i64::try_from(left), i64::try_from(right)) {
         (Ok(left), Ok(right)) => Some(i128::from(left) * i128::from(right)),
         _ => left.checked_mul(right),
@@ -383,7 +386,7 @@ impl From<i64> for Decimal {
     }
 }
 
-/// Plain notation with exactly *scale* digits after the point.
+/// Formats in plain notation with exactly `scale` digits after the point.
 impl fmt::Display for Decimal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

@@ -1,6 +1,6 @@
-//! Bytes to [`Document`]: the shape of docs/spec/ir.md, its spelling and its limits. Meaning is for `verify`.
+//! Decoder from bytes to [`Document`]: the shape, spelling and limits of docs/spec/ir.md. `verify` checks the meaning.
 //!
-//! Fields are asked for in canonical order, which is not the order in which the specification lists them.
+//! Fields are read in canonical order, which differs from the order in the specification.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::{IR_VERSION, Rejected};
 mod expression;
 mod flow;
 mod header;
-mod typed;
+mod types;
 
 use expression::expression;
-use typed::{ty, value};
+use types::{ty, value};
 
-/// Reads a document of the right shape.
+/// Decodes a document and checks its shape.
 pub fn decode(bytes: &[u8]) -> Result<Document, Rejected> {
     if bytes.len() > DOCUMENT_BYTES {
         return Err(Rejected(format!(
@@ -45,7 +45,7 @@ pub fn decode(bytes: &[u8]) -> Result<Document, Rejected> {
         )));
     }
     let semantics = reader.field("semantics", |reader| semantics(reader, &mut types))?;
-    // The document is canonical, so what the hash is over is spelled in it: everything so far, and a closing brace.
+    // The document is canonical, so the hash covers a prefix of its bytes and a closing brace.
     let hashed = bytes.get(..reader.position()).unwrap_or(bytes);
     let semantic_hash = hexadecimal(
         Sha256::new()
@@ -65,7 +65,7 @@ pub fn decode(bytes: &[u8]) -> Result<Document, Rejected> {
     })
 }
 
-/// Reads the JSON of one type, such as `"integer"` or `{"enum":["a","b"]}`.
+/// Decodes the JSON of one type, such as `"integer"` or `{"enum":["a","b"]}`.
 pub fn decode_type(json: &str) -> Result<Type, Rejected> {
     let mut reader = Reader::new(json);
     let found = ty(&mut reader, &mut Types::default())?;
@@ -134,7 +134,7 @@ fn semantics(reader: &mut Reader<'_>, types: &mut Types) -> Result<Semantics, Re
     })
 }
 
-/// `[a-z_][a-z0-9_]*`
+/// Returns true for `[a-z_][a-z0-9_]*`.
 fn is_name(text: &str) -> bool {
     let is_start = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
     text.bytes().next().is_some_and(is_start)
@@ -258,7 +258,7 @@ fn hash(reader: &mut Reader<'_>, of: &str) -> Result<String, Rejected> {
     )))
 }
 
-/// Text for people; the size of the document is its only limit.
+/// Reads text for people. Only the size of the document limits it.
 fn prose(reader: &mut Reader<'_>) -> Result<String, Rejected> {
     Ok(reader.string(DOCUMENT_BYTES)?.into_owned())
 }

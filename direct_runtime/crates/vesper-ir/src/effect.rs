@@ -1,6 +1,6 @@
-//! What a declaration of `schemas/effects.toml` says of a request. The table itself is generated.
+//! Types of the table of effects that is generated from `schemas/effects.toml`.
 
-/// What may be done after a crash between asking and answering (docs/spec/effects.md).
+/// Rule for repeating an effect after a crash between request and completion (docs/spec/effects.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EffectClass {
     Read,
@@ -11,7 +11,7 @@ pub enum EffectClass {
 }
 
 impl EffectClass {
-    /// The class with this name.
+    /// Returns the class with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "read" => Self::Read,
@@ -23,7 +23,7 @@ impl EffectClass {
         })
     }
 
-    /// The name in documents.
+    /// Returns the name of the class in documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -35,33 +35,33 @@ impl EffectClass {
     }
 }
 
-/// The shape of a request for one effect.
+/// Shape of a request for one effect.
 #[derive(Debug)]
 pub struct EffectDeclaration {
-    /// Those that a step may choose.
+    /// Classes that a step may choose.
     pub classes: &'static [EffectClass],
-    /// The names of texts that are known when the node is checked.
+    /// Names of the texts that are fixed when the node is checked.
     pub fixed: &'static [&'static str],
-    /// Expressions, in the order in which they are evaluated.
+    /// Arguments, in order of evaluation.
     pub arguments: &'static [EffectArgument],
     pub gives: Gives,
 }
 
-/// An argument of an effect.
+/// Argument of an effect.
 #[derive(Debug)]
 pub struct EffectArgument {
     pub name: &'static str,
-    /// The words of the types it may have: those of types without parts, `any`, and `record` for every record.
+    /// Names of its permitted types: types without parts, `any`, and `record` for every record.
     pub types: &'static [&'static str],
     pub is_optional: bool,
 }
 
-/// The type of an effect's completion.
+/// Type of an effect's completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gives {
-    /// The one with this word.
+    /// The type with this name.
     Type(&'static str),
-    /// The one that the request says.
+    /// The type that the request declares.
     Declared,
     /// The enum of the states of the request's machine.
     States,

@@ -1,4 +1,4 @@
-//! JSON values to values of a type, in their one spelling: what defaults, literals and constants hold.
+//! Conversion of canonical JSON to a value of a type, for defaults, literals and constants.
 
 use std::sync::Arc;
 
@@ -9,42 +9,45 @@ use crate::types::{EnumType, MapType, RecordType, Type};
 use crate::value::{Map, Member, OwnedKey, Set, Value};
 use crate::{base64, float, time};
 
-/// The value, if the JSON is the form that values.md gives for the type; otherwise what is wrong with it.
+/// Converts JSON in the form of docs/spec/values.md to a value of the type. Returns a message where the JSON is
+/// malformed.
 ///
-/// Goes as deep as the type does, which is limited.
+/// The recursion is as deep as the type, which is limited.
 pub(crate) fn fit(ty: &Type, raw: &RawValue) -> Result<Value, String> {
     match (ty, raw) {
         (Type::Boolean, RawValue::Boolean(value)) => Ok(Value::Boolean(*value)),
         (Type::Integer, RawValue::Integer(value)) => Ok(Value::Integer(*value)),
         (Type::Text, RawValue::Text(text)) => Ok(Value::Text(Arc::clone(text))),
         (Type::Decimal, RawValue::Text(text)) => plain_decimal(text).map(Value::Decimal),
-        (Type::Float, RawValue::Text(text)) => spelled(text, float::parse, |value| float::text(*value))
-            .map(Value::Float)
-            .ok_or_else(|| misspelled(text, "a float as its text is written")),
+        (Type::Float, RawValue::Text(text)) => {
+            parse_canonical(text, float::parse, |value| float::text(*value))
+                .map(Value::Float)
+                .ok_or_else(|| spelling_error(text, "a float in canonical form"))
+        }
         (Type::Bytes, RawValue::Text(text)) => base64::parse(text)
             .map(|bytes| Value::Bytes(Arc::from(bytes)))
-            .ok_or_else(|| misspelled(text, "base64")),
-        (Type::Timestamp, RawValue::Text(text)) => spelled(
+            .ok_or_else(|| spelling_error(text, "base64")),
+        (Type::Timestamp, RawValue::Text(text)) => parse_canonical(
             text,
             |text| time::parse_timestamp(text).ok(),
             |value| time::timestamp_text(*value),
         )
         .map(Value::Timestamp)
-        .ok_or_else(|| misspelled(text, "a timestamp as its text is written")),
+        .ok_or_else(|| spelling_error(text, "a timestamp in canonical form")),
         (Type::Date, RawValue::Text(text)) => time::parse_date(text)
             .map(Value::Date)
-            .map_err(|_| misspelled(text, "a date")),
-        (Type::Duration, RawValue::Text(text)) => spelled(
+            .map_err(|_| spelling_error(text, "a date")),
+        (Type::Duration, RawValue::Text(text)) => parse_canonical(
             text,
             |text| time::parse_duration(text).ok(),
             |value| time::duration_text(*value),
         )
         .map(Value::Duration)
-        .ok_or_else(|| misspelled(text, "a duration as its text is written")),
+        .ok_or_else(|| spelling_error(text, "a duration in canonical form")),
         (Type::Json, RawValue::Text(text)) => {
-            spelled(text, |text| json::parse(text).ok(), Json::literal_text)
+            parse_canonical(text, |text| json::parse(text).ok(), Json::literal_text)
                 .map(|value| Value::Json(Arc::new(value)))
-                .ok_or_else(|| misspelled(text, "JSON text in its one spelling"))
+                .ok_or_else(|| spelling_error(text, "JSON text in canonical form"))
         }
         (Type::Enum(of), RawValue::Text(text)) => member(of, text).map(Value::Member),
         (Type::Optional(_), RawValue::Null) => Ok(Value::Null),
@@ -62,8 +65,8 @@ pub(crate) fn fit(ty: &Type, raw: &RawValue) -> Result<Value, String> {
     }
 }
 
-/// What the text spells, if it is the one spelling of that.
-fn spelled<T>(
+/// Parses a text and returns the value only if the text is its canonical spelling.
+fn parse_canonical<T>(
     text: &str,
     read: impl FnOnce(&str) -> Option<T>,
     write: impl FnOnce(&T) -> String,
@@ -71,16 +74,18 @@ fn spelled<T>(
     read(text).filter(|value| write(value) == text)
 }
 
-fn misspelled(text: &str, what: &str) -> String {
-    format!("`{}` is not {what}", shown(text))
+fn spelling_error(text: &str, what: &str) -> String {
+    format!("`{}` is not {what}", shorten(text))
 }
 
-/// SEMANTICS: inputs may spell a decimal in many ways, the IR in one: else one value would have two hashes.
+/// Parses a decimal in plain notation.
+///
+/// SEMANTICS: inputs may spell a decimal in many ways, the IR in one, or one value would have two hashes.
 fn plain_decimal(text: &str) -> Result<Decimal, String> {
     match Decimal::parse(text) {
         Ok(decimal) if decimal.to_string() == text => Ok(decimal),
-        Ok(_) => Err(format!("`{}` is not a decimal in plain notation", shown(text))),
-        Err(_) => Err(format!("`{}` is not a decimal", shown(text))),
+        Ok(_) => Err(format!("`{}` is not a decimal in plain notation", shorten(text))),
+        Err(_) => Err(format!("`{}` is not a decimal", shorten(text))),
     }
 }
 
@@ -88,13 +93,13 @@ fn member(of: &Arc<EnumType>, text: &str) -> Result<Member, String> {
     of.member(text).ok_or_else(|| {
         format!(
             "`{}` is not a member of {}",
-            shown(text),
+            shorten(text),
             Type::Enum(Arc::clone(of))
         )
     })
 }
 
-/// A key, which must come after the last one.
+/// Converts a key, which must be greater than `last`.
 fn key(of: &Type, raw: &RawValue, last: Option<&OwnedKey>, what: &str) -> Result<OwnedKey, String> {
     let key = fit(of, raw)?
         .to_key()
@@ -148,10 +153,12 @@ fn map(of: &MapType, items: &[RawValue]) -> Result<Value, String> {
     Ok(Value::Map(Arc::new(map)))
 }
 
-/// SEMANTICS: an input may leave out an optional field, the IR may not: null has one spelling too.
+/// Converts an object to a record.
+///
+/// SEMANTICS: an input may omit an optional field, the IR may not: null also has one spelling.
 fn record(of: &RecordType, entries: &[(String, RawValue)]) -> Result<Value, String> {
     if let Some((name, _)) = entries.iter().find(|(name, _)| of.place(name).is_none()) {
-        return Err(format!("a record has no field `{}`", shown(name)));
+        return Err(format!("a record has no field `{}`", shorten(name)));
     }
     let fields = of.fields().iter().map(|field| {
         // INVARIANT: canonical JSON has the keys of an object in order.
@@ -168,14 +175,14 @@ fn describe(raw: &RawValue) -> String {
         RawValue::Null => "null".to_owned(),
         RawValue::Boolean(value) => format!("{value}"),
         RawValue::Integer(value) => format!("{value}"),
-        RawValue::Text(text) => format!("\"{}\"", shown(text)),
+        RawValue::Text(text) => format!("\"{}\"", shorten(text)),
         RawValue::List(_) => "an array".to_owned(),
         RawValue::Object(_) => "an object".to_owned(),
     }
 }
 
-/// The beginning of a text, for a message.
-fn shown(text: &str) -> String {
+/// Shortens a text for a message.
+fn shorten(text: &str) -> String {
     let mut start: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     if text.chars().nth(40).is_some() {
         start.push('…');

@@ -1,16 +1,16 @@
-//! Floats as docs/spec/numbers.md has them: their one text, how text is read, and the order that sorting goes by.
+//! Floats of docs/spec/numbers.md: their canonical text, parsing, and the order for sorting.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use crate::decimal::{Decimal, pieces};
 
-/// The largest and smallest exponents of ten that plain notation is written for.
-const PLAIN: std::ops::Range<i32> = -4..16;
-/// Further from the point than this, every number is zero or an infinity.
-const FAR: i64 = 400;
+/// Decimal exponents for which plain notation is written.
+const PLAIN_EXPONENTS: std::ops::Range<i32> = -4..16;
+/// Largest decimal exponent that is parsed; beyond it every number is zero or infinite.
+const MAX_EXPONENT: i64 = 400;
 
-/// The shortest digits that read back as the same float.
+/// Formats a float with the shortest digits that parse as the same float.
 pub fn text(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -22,7 +22,7 @@ pub fn text(value: f64) -> String {
     let spelled = shortest(value.abs());
     let (digits, exponent) = spelled.split_once('e').unwrap_or((&spelled, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    if !PLAIN.contains(&exponent) {
+    if !PLAIN_EXPONENTS.contains(&exponent) {
         let direction = if exponent < 0 { '-' } else { '+' };
         return format!("{sign}{digits}e{direction}{:02}", exponent.unsigned_abs());
     }
@@ -31,17 +31,18 @@ pub fn text(value: f64) -> String {
         let zeros = "0".repeat(usize::try_from(-exponent - 1).unwrap_or_default());
         return format!("{sign}0.{zeros}{digits}");
     };
-    // One digit more than the exponent says stands before the point, and at least one behind it.
+    // Plain notation has exponent + 1 digits before the point and at least one after it.
     let padded = format!("{digits:0<width$}", width = whole + 2);
     let (whole, fraction) = padded.split_at_checked(whole + 1).unwrap_or((&padded, "0"));
     format!("{sign}{whole}.{fraction}")
 }
 
-/// The shortest digits and their exponent: `1.5e-7`, `1e16`, `0e0`.
+/// Returns the shortest digits and their exponent: `1.5e-7`, `1e16`, `0e0`.
 fn shortest(value: f64) -> String {
     let spelled = format!("{value:e}");
-    // SEMANTICS: of two that are as short and as near, Rust takes the larger and the specification the even one. A
-    // precision rounds exactly, ties to even; where it leads to another float, there was only one that is as short.
+    // SEMANTICS: of two equally short and near texts Rust takes the larger and the specification the even one.
+    // Formatting with a precision rounds exactly, ties to even. Where that parses as another float, the shortest text
+    // was unique.
     let digits = spelled
         .bytes()
         .take_while(|byte| *byte != b'e')
@@ -52,13 +53,13 @@ fn shortest(value: f64) -> String {
     if is_same { even } else { spelled }
 }
 
-/// The nearest float, ties to even, infinite past the largest; nothing where the text is not one of the grammar.
+/// Parses a float: nearest value, ties to even, infinite past the largest. Returns `None` for text outside the grammar.
 pub fn parse(text: &str) -> Option<f64> {
-    named(text).or_else(|| read(text))
+    parse_named(text).or_else(|| parse_digits(text))
 }
 
-/// The floats that have names instead of digits.
-pub fn named(text: &str) -> Option<f64> {
+/// Parses the floats that have names instead of digits.
+pub fn parse_named(text: &str) -> Option<f64> {
     match text {
         "NaN" => Some(f64::NAN),
         "Infinity" => Some(f64::INFINITY),
@@ -67,7 +68,7 @@ pub fn named(text: &str) -> Option<f64> {
     }
 }
 
-fn read(text: &str) -> Option<f64> {
+fn parse_digits(text: &str) -> Option<f64> {
     let pieces = pieces(text)?;
     let sign = if pieces.is_negative { -1.0 } else { 1.0 };
     let is_zero = |digit: &&u8| **digit == b'0';
@@ -76,14 +77,14 @@ fn read(text: &str) -> Option<f64> {
     if zeros == pieces.whole.len() + pieces.fraction.len() {
         return Some(0.0_f64.copysign(sign));
     }
-    // The number is 0.DIGITS times this power of ten. Rust's reader stops counting at exponents of six digits, which a
-    // text of as many zeros may need; so the exponent it sees is always a small one.
+    // The number is 0.DIGITS times this power of ten. Rust's parser stops counting at exponents of six digits, which a
+    // text with as many zeros may need. The digits are therefore shifted so that its exponent is small.
     let place = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
     let power = (place(pieces.whole.len()) - place(zeros)).saturating_add(pieces.exponent);
-    if power > FAR {
+    if power > MAX_EXPONENT {
         return Some(f64::INFINITY.copysign(sign));
     }
-    if power < -FAR {
+    if power < -MAX_EXPONENT {
         return Some(0.0_f64.copysign(sign));
     }
     let mut spelled = String::with_capacity(pieces.whole.len() + pieces.fraction.len() + 8);
@@ -94,30 +95,30 @@ fn read(text: &str) -> Option<f64> {
     spelled.parse::<f64>().ok().map(|value| value.copysign(sign))
 }
 
-/// The float of exactly this whole number, if there is one.
-pub fn exactly(value: &Decimal) -> Option<f64> {
+/// Converts a whole number to a float. Returns `None` where the float would be inexact.
+pub fn from_whole(value: &Decimal) -> Option<f64> {
     let nearest = value.to_float();
-    // Without a fraction the text is exact, however large the number is.
+    // Formatting without a fraction is exact for floats of any size.
     (value.scale() == 0 && nearest.is_finite() && format!("{nearest:.0}") == value.to_string())
         .then_some(nearest)
 }
 
-/// The order for sorting: −Infinity … −0.0, 0.0 … Infinity, NaN.
+/// Compares floats for sorting: −Infinity … −0.0, 0.0 … Infinity, NaN.
 pub fn total_order(left: f64, right: f64) -> Ordering {
     match (left.is_nan(), right.is_nan()) {
         (false, false) => left.total_cmp(&right),
-        // SEMANTICS: there is one NaN; `total_cmp` knows negative ones, which come first.
+        // SEMANTICS: there is one NaN and it sorts last; `total_cmp` sorts negative NaNs first.
         (left, right) => left.cmp(&right),
     }
 }
 
-/// An order in which the equal floats are equal, -0.0 and 0.0 too; a NaN comes last, with the others.
+/// Compares floats so that equal ones, also -0.0 and 0.0, compare as equal. NaNs come last and compare as equal.
 pub fn equality_order(left: f64, right: f64) -> Ordering {
     left.partial_cmp(&right)
         .unwrap_or_else(|| total_order(left, right))
 }
 
-/// True when the two have the same text.
+/// Returns true when both floats have the same text.
 pub fn is_identical(left: f64, right: f64) -> bool {
     total_order(left, right).is_eq()
 }

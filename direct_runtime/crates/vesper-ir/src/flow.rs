@@ -1,5 +1,7 @@
-//! Statements, and what they name besides expressions. They have one form: a document's names are kept, and a
-//! verified node says which places they have.
+//! Statements of a body, and the declarations that they refer to.
+//!
+//! Documents and verified nodes share these types: statements keep the names of the document, and the verified node
+//! maps names to indexes.
 
 use std::sync::Arc;
 
@@ -22,11 +24,11 @@ pub enum Statement {
         value: ExpressionIndex,
         handlers: Vec<Handler>,
     },
-    /// Once verified: every output, in declared order.
+    /// INVARIANT: after verification, every output, in declared order.
     Return {
         success: Vec<NamedValue>,
     },
-    /// Once verified: every error field, in declared order.
+    /// INVARIANT: after verification, every error field, in declared order.
     Raise {
         error: Vec<NamedValue>,
     },
@@ -58,7 +60,7 @@ pub struct Arm {
 #[derive(Clone, Debug)]
 pub struct Loop {
     pub name: Arc<str>,
-    /// The item; over a map, the key, and perhaps the value.
+    /// Locals that a round binds: the item, or a map's key and optionally its value.
     pub locals: Vec<LocalNumber>,
     pub max: i64,
     pub over: Option<ExpressionIndex>,
@@ -72,7 +74,7 @@ pub struct Loop {
     pub handlers: Vec<Handler>,
 }
 
-/// A part of a loop's state.
+/// Variable of a loop's state.
 #[derive(Clone, Debug)]
 pub struct LoopVariable {
     pub local: LocalNumber,
@@ -85,7 +87,7 @@ pub struct Request {
     pub name: Arc<str>,
     pub effect: Effect,
     pub class: EffectClass,
-    /// Names in code-point order, with their texts.
+    /// Fixed texts by name, in code-point order.
     pub fixed: Vec<(Arc<str>, Arc<str>)>,
     pub key: Option<ExpressionIndex>,
     pub arguments: Vec<NamedValue>,
@@ -110,7 +112,7 @@ pub struct Handler {
 }
 
 impl Statement {
-    /// The name, of those that have one.
+    /// Returns the name of the step, if the statement has one.
     pub fn name(&self) -> Option<&Arc<str>> {
         match self {
             Self::Step { name, .. } => Some(name),
@@ -122,7 +124,7 @@ impl Statement {
         }
     }
 
-    /// What takes its failures.
+    /// Returns the handlers of the statement's failures.
     pub fn handlers(&self) -> &[Handler] {
         match self {
             Self::Step { handlers, .. } => handlers,
@@ -134,7 +136,7 @@ impl Statement {
         }
     }
 
-    /// True when nothing after it can be reached.
+    /// Returns true when no later statement of the block can be reached.
     pub fn leaves(&self) -> bool {
         match self {
             Self::Return { .. } | Self::Raise { .. } => true,
@@ -148,12 +150,12 @@ impl Statement {
     }
 }
 
-/// True when the end of the block cannot be reached.
+/// Returns true when the end of the block cannot be reached.
 pub fn leaves(block: &[Statement]) -> bool {
     block.last().is_some_and(Statement::leaves)
 }
 
-/// A machine, as far as an engine knows it: its transitions are the Host's.
+/// State machine as far as an engine uses it. The Host owns its transitions.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub name: Arc<str>,
@@ -162,7 +164,7 @@ pub struct Machine {
     pub transitions: Vec<(Arc<str>, Arc<str>)>,
 }
 
-/// A node that is called: the one with this id and this semantic hash, which has these inputs and outputs.
+/// Declaration of a called node: its id, its semantic hash, its inputs and its outputs.
 #[derive(Clone, Debug)]
 pub struct CalledNode {
     pub node: Arc<str>,
@@ -172,31 +174,30 @@ pub struct CalledNode {
     pub error: Vec<Output>,
 }
 
-/// An input of a called node.
+/// Input of a called node.
 #[derive(Clone, Debug)]
 pub struct CalledInput {
     pub name: Arc<str>,
     pub ty: Type,
-    /// True when it may be left out: it has a default, or may be null.
+    /// True when a call may omit the input. It has a default or may be null.
     pub is_optional: bool,
 }
 
-/// What an execution, or a request, fails with: a code of the closed list, or a name from elsewhere (`http_402`, an
-/// error of a called node).
+/// Code of a failure. An external code is `http_402` or an error of a called node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailureCode {
     Known(ErrorCode),
-    /// INVARIANT: no name of the closed list.
+    /// INVARIANT: not a name of the closed list.
     Other(Arc<str>),
 }
 
 impl FailureCode {
-    /// The code with this name.
+    /// Returns the code with this name.
     pub fn new(name: &str) -> Self {
         ErrorCode::from_name(name).map_or_else(|| Self::Other(Arc::from(name)), Self::Known)
     }
 
-    /// The name in documents and outcomes.
+    /// Returns the name in documents and outcomes.
     pub fn name(&self) -> &str {
         match self {
             Self::Known(code) => code.name(),

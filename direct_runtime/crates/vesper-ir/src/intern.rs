@@ -1,7 +1,8 @@
-//! The types of one document, each once: equal types are the same allocation, and every one of them is well formed.
+//! Interned types of one document: equal types share one allocation.
 //!
-//! Types are computed too (a record of records, an array of what a `for` gives), and sharing lets a few expressions
-//! describe a type that would be enormous if written out. So nothing here or later walks a type as a tree.
+//! Every interned type is well formed. Types are also computed (a record of records, the array of a `for`). Through
+//! sharing, a few expressions can describe a type that would be enormous if written out. INVARIANT: no code in these
+//! crates walks a type as a tree.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use crate::limits::TYPE_DEPTH;
 use crate::types::{EnumType, EnumTypeError, Field, KEY_TYPES, MapType, RecordType, RecordTypeError, Type};
 
-/// A type by its kind and the addresses of its parts; addresses are those of interned types, which live as long.
+/// Identity of a type: its kind and the addresses of its parts. The parts are interned types, which live as long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Id(u8, usize);
 
@@ -22,7 +23,7 @@ enum Shape {
     Record(Vec<(Arc<str>, Id)>),
 }
 
-/// Every type of a document so far.
+/// All types of a document so far.
 #[derive(Debug, Default)]
 pub struct Types {
     enums: HashSet<Arc<EnumType>>,
@@ -53,7 +54,7 @@ fn id(ty: &Type) -> Id {
 }
 
 impl Types {
-    /// The enum of these members.
+    /// Interns the enum of these members.
     pub fn enumeration(&mut self, members: Vec<Arc<str>>) -> Result<Type, String> {
         let of = EnumType::new(members).map_err(|error| match error {
             EnumTypeError::NoMembers => "an enum has no members".to_owned(),
@@ -71,7 +72,7 @@ impl Types {
         Ok(ty)
     }
 
-    /// The set of these.
+    /// Interns the set of a type.
     pub fn set(&mut self, of: &Type) -> Result<Type, String> {
         if !of.is_key() {
             return Err(format!("a set holds {KEY_TYPES}, not {of}"));
@@ -79,12 +80,12 @@ impl Types {
         self.compose(Shape::Set(id(of)), &[of], || Type::Set(Arc::new(of.clone())))
     }
 
-    /// The array of these.
+    /// Interns the array of a type.
     pub fn array(&mut self, of: &Type) -> Result<Type, String> {
         self.compose(Shape::Array(id(of)), &[of], || Type::Array(Arc::new(of.clone())))
     }
 
-    /// The map from these to those.
+    /// Interns the map of a key type and a value type.
     pub fn map(&mut self, key: &Type, value: &Type) -> Result<Type, String> {
         if !key.is_key() {
             return Err(format!("the key of a map is {KEY_TYPES}, not {key}"));
@@ -95,7 +96,7 @@ impl Types {
         })
     }
 
-    /// One of these, or null.
+    /// Interns the optional of a type.
     pub fn optional(&mut self, of: &Type) -> Result<Type, String> {
         if matches!(of, Type::Optional(_)) {
             return Err(format!("an optional is of {of}, which is an optional itself"));
@@ -105,7 +106,7 @@ impl Types {
         })
     }
 
-    /// The record of these fields.
+    /// Interns the record of these fields.
     pub fn record(&mut self, fields: Vec<Field>) -> Result<Type, String> {
         let shape = fields
             .iter()
@@ -123,7 +124,7 @@ impl Types {
         self.compose(shape, &parts, || Type::Record(Arc::clone(&of)))
     }
 
-    /// The interned form of a type whose parameters are interned already, such as an operation's result.
+    /// Interns a type whose parts are interned already, such as an operation's result.
     pub fn adopt(&mut self, ty: &Type) -> Result<Type, String> {
         if self.depths.contains_key(&id(ty)) {
             return Ok(ty.clone());
@@ -153,9 +154,9 @@ impl Types {
                 let fields = fields.collect::<Result<_, String>>()?;
                 self.record(fields)
             }
-            // One that an operation declares.
+            // Enum that an operation declares.
             Type::Enum(of) => self.enumeration(of.members().to_vec()),
-            // Without parts.
+            // Types without parts.
             Type::Boolean
             | Type::Integer
             | Type::Decimal

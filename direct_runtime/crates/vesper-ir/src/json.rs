@@ -1,4 +1,4 @@
-//! JSON values, as docs/spec/collections.md has them: exact numbers, objects whose keys are unique and in order.
+//! JSON values of docs/spec/collections.md: exact numbers, objects with unique keys in order.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -11,33 +11,33 @@ mod parse;
 
 pub use parse::{Build, ParseJsonError, build, parse};
 
-/// The most levels of a value: a scalar has none, `[]` has one.
+/// Maximum depth of a value: a scalar has depth 0, `[]` has depth 1.
 pub const MAX_DEPTH: usize = 128;
 
-/// A JSON value. Parts are shared: what is taken out of a large value costs nothing.
+/// JSON value. Parts are shared, so that extracting a part copies nothing.
 ///
-/// INVARIANT: at most [`MAX_DEPTH`] levels, so that walking one takes little stack.
+/// INVARIANT: at most [`MAX_DEPTH`] levels, which bounds the stack of recursive functions.
 #[derive(Clone, Debug)]
 pub enum Json {
     Null,
     Boolean(bool),
-    /// With the scale that it was written with.
+    /// Number with the scale of its text.
     Number(Decimal),
     Text(Arc<str>),
     Array(Arc<[Json]>),
     Object(Object),
 }
 
-/// The entries of an object. INVARIANT: in code-point order of their keys, each once.
+/// Entries of an object. INVARIANT: in code-point order of their keys, without duplicates.
 #[derive(Clone, Debug)]
 pub struct Object(Arc<[(Arc<str>, Json)]>);
 
 impl Object {
-    /// The object of these entries, put in order; nothing where a key comes twice.
+    /// Creates an object and sorts its entries. Returns `None` where a key is repeated.
     pub fn new(mut entries: Vec<(Arc<str>, Json)>) -> Option<Self> {
         let is_before = |left: &(Arc<str>, Json), right: &(Arc<str>, Json)| left.0 < right.0;
         if !entries.is_sorted_by(is_before) {
-            // By UTF-8 bytes, which is by code points.
+            // UTF-8 byte order is code-point order.
             entries.sort_by(|(left, _), (right, _)| left.cmp(right));
             if !entries.is_sorted_by(is_before) {
                 return None;
@@ -46,12 +46,12 @@ impl Object {
         Some(Self(Arc::from(entries)))
     }
 
-    /// The entries, in code-point order of their keys.
+    /// Returns the entries, in code-point order of their keys.
     pub fn entries(&self) -> &[(Arc<str>, Json)] {
         &self.0
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Json> {
         let place = self.0.binary_search_by(|(own, _)| own.as_ref().cmp(key)).ok()?;
         self.0.get(place).map(|(_, value)| value)
@@ -59,8 +59,8 @@ impl Object {
 }
 
 impl Json {
-    /// How many levels it has. A part that is shared is looked at once: a value that was doubled forty times has few
-    /// parts, and a million million paths to them.
+    /// Returns the depth of the value. Each shared part is visited once: a value doubled forty times has few parts, but
+    /// 2^40 paths to them.
     pub fn depth(&self) -> usize {
         self.depth_with(&mut HashMap::new())
     }
@@ -89,12 +89,12 @@ impl Json {
         depth
     }
 
-    /// Equality as the language has it: of one kind, numbers by value.
+    /// Returns true for equal values of the language: the same kind, numbers by value.
     pub fn is_equal(&self, other: &Self) -> bool {
         self.arrange(other).is_eq()
     }
 
-    /// True when engines may not tell the two apart: numbers by text.
+    /// Returns true when engines may not distinguish the values. Numbers are compared by text.
     pub fn is_identical(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Number(left), Self::Number(right)) => left.is_identical(right),
@@ -110,7 +110,8 @@ impl Json {
         }
     }
 
-    /// An order of all JSON values in which exactly the equal ones are equal. It shows nowhere in the language.
+    /// Compares any two JSON values so that exactly the equal ones compare as equal. The order is not visible in the
+    /// language.
     pub fn arrange(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Boolean(left), Self::Boolean(right)) => left.cmp(right),
@@ -136,7 +137,7 @@ impl Json {
         }
     }
 
-    /// The place of its kind among the kinds.
+    /// Returns the rank of the value's kind.
     fn kind(&self) -> u8 {
         match self {
             Self::Null => 0,
@@ -148,21 +149,21 @@ impl Json {
         }
     }
 
-    /// Canonical JSON.
+    /// Formats the value as canonical JSON.
     pub fn text(&self) -> String {
         let mut out = String::new();
         self.write(&mut out, &|number| number.normalize().to_string());
         out
     }
 
-    /// The same, unless it would have more code points than these. Parts may be shared, so that a small value may have
-    /// a text that no memory would hold: it is measured before it is written.
+    /// Formats the value as canonical JSON, or returns `None` above this number of code points. A small value with
+    /// shared parts may have a text that exceeds memory, so its length is measured before it is written.
     pub fn text_within(&self, most: usize) -> Option<String> {
         let mut left = most;
         self.measure(&mut left).map(|()| self.text())
     }
 
-    /// Takes the length of the text from `left`; nothing where that is not there.
+    /// Subtracts the length of the text from `left`. Returns `None` where `left` is too small.
     fn measure(&self, left: &mut usize) -> Option<()> {
         let mut take = |length: usize| {
             *left = left.checked_sub(length)?;
@@ -179,7 +180,7 @@ impl Json {
             Self::Number(number) => take(number.normalize().to_string().len()),
             Self::Text(text) => take(quoted(text)),
             Self::Array(items) => {
-                // Brackets, and a comma between two.
+                // Brackets, and a comma between two items.
                 take(items.len().saturating_sub(1) + 2)?;
                 items.iter().try_for_each(|item| item.measure(left))
             }
@@ -194,7 +195,7 @@ impl Json {
         }
     }
 
-    /// The text of a literal in the IR: canonical, but with the places that numbers have.
+    /// Formats a literal of the IR: canonical JSON whose numbers keep their scale.
     pub fn literal_text(&self) -> String {
         let mut out = String::new();
         self.write(&mut out, &Decimal::to_string);
@@ -233,10 +234,10 @@ fn first_difference(mut orders: impl Iterator<Item = Ordering>) -> Ordering {
     orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// Writes a string as canonical JSON does.
+/// Appends a string as canonical JSON.
 pub fn quote(text: &str, out: &mut String) {
     out.push('"');
-    // What most texts are. The bytes of other characters are larger than any of these.
+    // Fast path for text without escapes. Bytes of non-ASCII characters are above this range.
     if !text.bytes().any(|byte| matches!(byte, 0..=0x1f | b'"' | b'\\')) {
         out.push_str(text);
         out.push('"');

@@ -1,7 +1,7 @@
-//! The bottom of the direct runtime: values, types, and the way from bytes to a verified node.
+//! Base crate of the direct engine: values, types, and the loader of verified nodes.
 //!
-//! `canonical` reads tokens, `decode` shapes them into a document, `verify` turns a document into a [`Node`] in which
-//! every name is resolved and every expression has a type. The crates above see only that last form.
+//! `canonical` reads tokens, `decode` builds a document from them, and `verify` turns the document into a [`Node`] in
+//! which every name is resolved and every expression has a type. The other crates use only the verified form.
 
 pub mod base64;
 pub mod canonical;
@@ -26,7 +26,7 @@ mod verify;
 pub use decimal::Decimal;
 pub use effect::EffectClass;
 pub use flow::FailureCode;
-// Everything: a new family must not need an edit here.
+// Glob exports: a new family of operations needs no edit here.
 pub use generated::choices::*;
 pub use generated::dispatch::*;
 pub use generated::effects::*;
@@ -38,10 +38,10 @@ pub use node::Node;
 pub use types::{EnumType, MapType, RecordType, Signature, Type};
 pub use value::{Key, KeyKind, Map, Member, OwnedKey, Set, Value};
 
-/// The version of the IR format that this build reads.
+/// Version of the IR format that this build reads.
 pub const IR_VERSION: i64 = 2;
 
-/// The bytes are not a well-formed IR document; the message says what and where.
+/// Error for bytes that are not a well-formed IR document. The message contains the defect and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected(pub String);
 
@@ -53,7 +53,7 @@ impl std::fmt::Display for Rejected {
 
 impl std::error::Error for Rejected {}
 
-/// Reads and verifies an IR document: the one way to get a [`Node`].
+/// Reads and verifies an IR document. This is the only constructor of a [`Node`].
 pub fn load(bytes: &[u8]) -> Result<Node, Rejected> {
     verify::verify(decode::decode(bytes)?)
 }

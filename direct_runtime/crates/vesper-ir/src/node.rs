@@ -1,4 +1,4 @@
-//! A node, in the two forms it has on the way in: as decoded (names as written) and as verified (places and types).
+//! The two forms of a node: decoded with names, and verified with indexes and types.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,28 +9,28 @@ use crate::intern::Types;
 use crate::types::Type;
 use crate::value::Value;
 
-/// A place in the table of expressions.
+/// Index into the table of expressions.
 pub type ExpressionIndex = u32;
 
-/// An IR document whose shape is right; nothing is known yet about its meaning.
+/// Decoded IR document. Its shape is correct; its meaning is not verified.
 #[derive(Debug)]
 pub struct Document {
     pub semantics: Semantics,
     pub source: Source,
-    /// Every type that the document names.
+    /// All types that the document names.
     pub types: Types,
-    /// sha256 over the canonical bytes of version and semantics, in hexadecimal.
+    /// SHA-256 of the canonical bytes of version and semantics, in hexadecimal.
     pub semantic_hash: String,
 }
 
-/// What the hash covers, field by field as the document has it.
+/// Part of the document that the semantic hash covers, field by field.
 #[derive(Debug)]
 pub struct Semantics {
     pub body: Block,
     pub calls: Vec<CalledNode>,
     pub constants: Vec<RawConstant>,
     pub constraints: Vec<RawConstraint>,
-    /// The fields of declared errors.
+    /// Fields of declared errors.
     pub errors: Vec<Output>,
     pub expressions: Vec<RawExpression>,
     pub inputs: Vec<RawInput>,
@@ -42,7 +42,7 @@ pub struct Semantics {
     pub preconditions: Vec<ExpressionIndex>,
 }
 
-/// A value as JSON has it, before a type gives it a meaning.
+/// JSON value that has no type yet.
 #[derive(Debug)]
 pub enum RawValue {
     Null,
@@ -50,7 +50,7 @@ pub enum RawValue {
     Integer(i64),
     Text(Arc<str>),
     List(Vec<RawValue>),
-    /// Keys in code-point order, each once.
+    /// INVARIANT: keys in code-point order, each once.
     Object(Vec<(String, RawValue)>),
 }
 
@@ -122,10 +122,10 @@ pub enum RawExpression {
     },
 }
 
-/// A local as the document numbers it.
+/// Number of a local in the document.
 pub type LocalNumber = u64;
 
-/// What a `for` computes from the items it goes through.
+/// Computation of a `for` over its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForKind {
     Array,
@@ -150,7 +150,7 @@ pub enum ForKind {
     Fold,
 }
 
-/// Every kind of `for`, with its name in documents.
+/// All kinds of `for` with their names in documents.
 const FOR_KINDS: [(ForKind, &str); 20] = [
     (ForKind::Array, "array"),
     (ForKind::Set, "set"),
@@ -175,19 +175,19 @@ const FOR_KINDS: [(ForKind, &str); 20] = [
 ];
 
 impl ForKind {
-    /// The kind with this name.
+    /// Returns the kind with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         let mut kinds = FOR_KINDS.iter();
         kinds.find(|(_, own)| *own == name).map(|(kind, _)| *kind)
     }
 
-    /// The name in documents.
+    /// Returns the name of the kind in documents.
     pub fn name(self) -> &'static str {
         let mut kinds = FOR_KINDS.iter();
         kinds.find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
     }
 
-    /// True where the items themselves are in the result, or counted there, so that each item is one value.
+    /// Returns true where the result contains or counts the items. Each item is then one value.
     pub fn is_of_items(self) -> bool {
         match self {
             Self::SortBy
@@ -214,26 +214,26 @@ impl ForKind {
     }
 }
 
-/// The expressions of a `for`, apart from its locals.
+/// Expressions of a `for`, without its locals.
 #[derive(Clone, Copy, Debug)]
 pub struct For {
     pub kind: ForKind,
     pub over: ExpressionIndex,
-    /// INVARIANT, once verified: the order of a `sort_by`, what a `fold` starts with, and nowhere else.
+    /// Order of a `sort_by` or initial value of a `fold`. INVARIANT: after verification, present only there.
     pub with: Option<ExpressionIndex>,
-    /// Which items count.
+    /// Condition that selects items.
     pub filter: Option<ExpressionIndex>,
-    /// INVARIANT, once verified: there is one in a map and nowhere else.
+    /// INVARIANT: after verification, present in `map` and only there.
     pub key: Option<ExpressionIndex>,
     pub value: ExpressionIndex,
 }
 
-/// Where things stand in the `.vsp` file. Engines carry it and read no meaning from it.
+/// Locations in the `.vsp` file. Engines carry them without interpreting them.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub clauses: Vec<(String, String)>,
     pub intent: String,
-    /// The author's names of the locals, by their numbers.
+    /// The author's names of the locals, by number.
     pub locals: Vec<Arc<str>>,
     pub path: String,
     pub sha256: String,
@@ -244,7 +244,7 @@ pub struct Source {
 /// Line, column, end line, end column.
 pub type Span = [u32; 4];
 
-/// A verified node: every name has a place, every expression has a type, and all rules of docs/spec/ir.md hold.
+/// Verified node. Names are resolved, expressions are typed, and all rules of docs/spec/ir.md hold.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub node_id: Arc<str>,
@@ -257,20 +257,20 @@ pub struct Node {
     pub constraints: Vec<ExpressionIndex>,
     pub preconditions: Vec<ExpressionIndex>,
     pub body: Block,
-    /// Everything in the body that has a name, in program order.
+    /// Named statements of the body, in program order.
     pub steps: Vec<Step>,
     pub postconditions: Vec<ExpressionIndex>,
     pub invariants: Vec<ExpressionIndex>,
-    /// The fields of declared errors; the first is `error_code`, an enum. None where the node declares no errors.
+    /// Fields of declared errors; the first is `error_code`, an enum. Empty where the node declares no errors.
     pub errors: Vec<Output>,
     pub calls: Vec<CalledNode>,
-    /// True when an expression of it is `now`.
+    /// True when an expression of the node is `now`.
     pub uses_now: bool,
-    /// The places of steps, by their names.
+    /// Indexes of steps, by name.
     pub(crate) step_places: HashMap<Arc<str>, usize>,
-    /// The places of the locals of loops, by their numbers.
+    /// Indexes of the locals of loops, by number.
     pub(crate) loop_locals: HashMap<LocalNumber, usize>,
-    /// How many locals there are.
+    /// Number of locals.
     pub locals: usize,
 }
 
@@ -297,7 +297,7 @@ pub struct Constant {
 #[derive(Clone, Debug)]
 pub struct Step {
     pub name: Arc<str>,
-    /// The type of its value; nothing for a branch without one.
+    /// Type of the step's value; `None` for a branch without a value.
     pub ty: Option<Type>,
 }
 
@@ -305,11 +305,11 @@ pub struct Step {
 pub struct Expression {
     pub ty: Type,
     pub kind: ExpressionKind,
-    /// The first expression of the subtree; the subtree is everything from there to the expression itself.
+    /// First expression of the subtree, which extends from there to the expression itself.
     pub start: ExpressionIndex,
 }
 
-/// What an expression does; inputs, constants, steps, outputs and locals by their places.
+/// Operation of an expression. Inputs, constants, steps, outputs and locals are indexes.
 #[derive(Clone, Debug)]
 pub enum ExpressionKind {
     Literal(Value),
@@ -317,11 +317,11 @@ pub enum ExpressionKind {
     Constant(usize),
     Step(usize),
     Output(usize),
-    /// A field of the declared error.
+    /// Field of the declared error.
     Error(usize),
-    /// The start of the execution.
+    /// Start time of the execution.
     Now,
-    /// What a request or a call gave: it stands in the statement and in no other expression.
+    /// Completion of a request or result of a call. INVARIANT: occurs only as a direct expression of the statement.
     Result,
     Call {
         op: Op,
@@ -341,16 +341,16 @@ pub enum ExpressionKind {
         body: ExpressionIndex,
     },
     For {
-        /// The item; over a map, the key.
+        /// Local of the item; over a map, of the key.
         item: usize,
-        /// The value of a map's entry.
+        /// Local of the value of a map's entry.
         entry_value: Option<usize>,
-        /// What a `fold` has so far. INVARIANT: there is one in a `fold` and nowhere else.
+        /// Local of the accumulator. INVARIANT: present in a `fold` and only there.
         so_far: Option<usize>,
         parts: For,
     },
     Array(Vec<ExpressionIndex>),
-    /// The fields in declared order.
+    /// Fields in declared order.
     Record(Vec<ExpressionIndex>),
     Field {
         place: u32,
@@ -359,17 +359,17 @@ pub enum ExpressionKind {
 }
 
 impl Node {
-    /// The expression at this place of the table.
+    /// Returns the expression at this index.
     pub fn expression(&self, index: ExpressionIndex) -> Option<&Expression> {
         self.expressions.get(usize::try_from(index).ok()?)
     }
 
-    /// The place of a step.
+    /// Returns the index of the step with this name.
     pub fn step_place(&self, name: &str) -> Option<usize> {
         self.step_places.get(name).copied()
     }
 
-    /// The place of a local that a loop introduces.
+    /// Returns the index of the local that a loop introduces under this number.
     pub fn loop_local(&self, number: LocalNumber) -> Option<usize> {
         self.loop_locals.get(&number).copied()
     }

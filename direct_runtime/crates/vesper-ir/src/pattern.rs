@@ -1,8 +1,8 @@
-//! Regular expressions, as docs/spec/regex.md has them: from the text of a pattern to a program for the matcher.
+//! Regular expressions of docs/spec/regex.md, compiled to a program for the matcher.
 //!
-//! `parse` reads the grammar and settles what every atom matches, flags and Unicode included; `compile` lays the tree
-//! out as instructions. The matcher is beside the kernels. The front end has refused wrong patterns with a good message
-//! already: here they are refused so that no document can bring one past verification.
+//! `parse` reads the grammar and determines the code points of every atom, including flags and Unicode. `compile` emits
+//! instructions. The matcher is in vesper-kernels. The front end rejects invalid patterns with a detailed message; the
+//! checks here ensure that no document passes verification with one.
 
 use std::sync::OnceLock;
 
@@ -15,31 +15,31 @@ use automaton::Automaton;
 pub use class::Class;
 pub use compile::{Instruction, Program, Starts};
 
-/// The most code points of a pattern.
-const LENGTH: usize = 1_000;
-/// The most groups that are numbered.
-const GROUPS: u32 = 100;
-/// How deep brackets may nest.
-const DEPTH: u32 = 50;
-/// The highest count in `{}`.
-const COUNT: u32 = 1_000;
-/// The most instructions, counted as docs/spec/regex.md does.
-const INSTRUCTIONS: u64 = 10_000;
+/// Maximum number of code points in a pattern.
+const MAX_LENGTH: usize = 1_000;
+/// Maximum number of capture groups.
+const MAX_GROUPS: u32 = 100;
+/// Maximum nesting depth of brackets.
+const MAX_DEPTH: u32 = 50;
+/// Maximum count in `{}`.
+const MAX_COUNT: u32 = 1_000;
+/// Maximum number of instructions, counted as in docs/spec/regex.md.
+const MAX_INSTRUCTIONS: u64 = 10_000;
 
-/// A pattern that keeps the rules.
+/// Valid pattern.
 #[derive(Debug)]
 pub struct Pattern {
     text: String,
     tree: Tree,
-    /// Made when it is first needed: a document may hold many patterns, and each may be long.
+    /// Compiled on first use, because a document may hold many long patterns.
     program: OnceLock<Program>,
     automaton: OnceLock<Option<Automaton>>,
 }
 
-/// Why a text is no pattern.
+/// Error for a text that is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError {
-    /// Where, in code points.
+    /// Position in code points.
     pub at: usize,
     pub what: &'static str,
 }
@@ -51,7 +51,7 @@ impl std::fmt::Display for PatternError {
 }
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn new(text: &str) -> Result<Self, PatternError> {
         let tree = parse::parse(text)?;
         Ok(Self {
@@ -62,22 +62,22 @@ impl Pattern {
         })
     }
 
-    /// The text it was read from.
+    /// Returns the text of the pattern.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// How many groups it has, the whole not counted.
+    /// Returns the number of groups without the whole match.
     pub fn groups(&self) -> usize {
         self.tree.groups as usize
     }
 
-    /// What the matcher runs.
+    /// Returns the program of the matcher.
     pub fn program(&self) -> &Program {
         self.program.get_or_init(|| compile::compile(&self.tree))
     }
 
-    /// Whether it matches somewhere in the text, if that can be told without the matcher.
+    /// Returns whether the pattern matches in the text. `None` means that only the matcher can decide.
     pub fn matches(&self, text: &str) -> Option<bool> {
         let program = self.program();
         let automaton = self.automaton.get_or_init(|| Automaton::new(program));
@@ -85,37 +85,37 @@ impl Pattern {
     }
 }
 
-/// A pattern as it was written, with what each atom matches.
+/// Syntax tree of a pattern with resolved classes.
 #[derive(Debug)]
 struct Tree {
     root: Part,
-    /// What the parts name by number.
+    /// Classes that parts refer to by number.
     classes: Vec<Class>,
     groups: u32,
 }
 
-/// A part of a pattern.
+/// Part of a pattern.
 #[derive(Debug)]
 enum Part {
     Char(char),
-    /// The class of this number.
+    /// Class with this number.
     Class(u32),
     Anchor(Anchor),
-    /// A group of this number, from 1.
+    /// Group with this number, from 1.
     Group(u32, Box<Part>),
     Sequence(Vec<Part>),
-    /// At least one; the first is preferred.
+    /// At least one alternative; earlier ones are preferred.
     Alternation(Vec<Part>),
     Repeat {
         of: Box<Part>,
         least: u32,
-        /// No end without it.
+        /// Maximum count; `None` is unbounded.
         most: Option<u32>,
         is_lazy: bool,
     },
 }
 
-/// A place that matches no code point.
+/// Position that matches no code point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     Start,
@@ -125,7 +125,7 @@ pub enum Anchor {
 }
 
 impl Anchor {
-    /// True between these two neighbours; at an end of the text there is none.
+    /// Returns true when the anchor matches between these neighbours. `None` is an end of the text.
     #[inline]
     pub fn holds(self, before: Option<char>, after: Option<char>) -> bool {
         match self {
@@ -137,13 +137,15 @@ impl Anchor {
     }
 }
 
-/// SEMANTICS: `\w` is ASCII, and so is what `\b` goes by.
+/// Returns true for a word character.
+///
+/// SEMANTICS: `\w` is ASCII, and so is `\b`.
 fn is_word(char: Option<char>) -> bool {
     char.is_some_and(|char| char.is_ascii_alphanumeric() || char == '_')
 }
 
 impl Part {
-    /// True when it can match without taking a code point.
+    /// Returns true when the part can match without consuming a code point.
     fn can_be_empty(&self) -> bool {
         match self {
             Self::Char(_) | Self::Class(_) => false,
@@ -155,7 +157,7 @@ impl Part {
         }
     }
 
-    /// How many instructions it takes, as docs/spec/regex.md counts them.
+    /// Returns the number of instructions, counted as in docs/spec/regex.md.
     fn size(&self) -> u64 {
         match self {
             Self::Char(_) | Self::Class(_) | Self::Anchor(_) => 1,
@@ -169,7 +171,7 @@ impl Part {
                 let size = of.size();
                 let copies = u64::from(*least).saturating_mul(size);
                 match most {
-                    // `x+` is a copy and a way back; `x*` and `x{m,}` end with a loop of their own.
+                    // `x+` is a copy and a backward jump; `x*` and `x{m,}` end with a loop of their own.
                     None if *least == 1 => size.saturating_add(1),
                     None => copies.saturating_add(size).saturating_add(2),
                     Some(most) => {

@@ -1,4 +1,4 @@
-//! The types of docs/spec/values.md, and the patterns that operations declare over them.
+//! Types of docs/spec/values.md, and the type patterns that operations declare.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -10,8 +10,8 @@ mod sums;
 
 pub use sums::Addition;
 
-/// A type. Parts are shared, so that a clone is cheap; within one document [`crate::intern::Types`] makes equal types
-/// the same allocation.
+/// Type of a value. Parts are shared, so that a clone is cheap. Within one document [`crate::intern::Types`] allocates
+/// equal types once.
 #[derive(Clone, Debug)]
 pub enum Type {
     Boolean,
@@ -28,12 +28,12 @@ pub enum Type {
     Set(Arc<Type>),
     Array(Arc<Type>),
     Map(Arc<MapType>),
-    /// INVARIANT: never of an optional.
+    /// INVARIANT: never the optional of an optional.
     Optional(Arc<Type>),
     Record(Arc<RecordType>),
 }
 
-/// The types of a map's keys and values. INVARIANT: keys have a key type.
+/// Types of a map's keys and values. INVARIANT: the key type is one that [`Type::is_key`] accepts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct MapType {
     pub key: Type,
@@ -41,8 +41,8 @@ pub struct MapType {
 }
 
 impl PartialEq for Type {
-    /// Parts that are the same allocation are not looked into: a type whose parts are shared may stand for a tree far
-    /// larger than itself.
+    /// Compares types without descending into shared parts. A type with shared parts may represent a tree far larger
+    /// than itself.
     fn eq(&self, other: &Self) -> bool {
         fn shared<T: PartialEq>(left: &Arc<T>, right: &Arc<T>) -> bool {
             Arc::ptr_eq(left, right) || left == right
@@ -71,15 +71,15 @@ impl PartialEq for Type {
 
 impl Eq for Type {}
 
-/// The members of an enum, as declared. INVARIANT: at least one, each once.
+/// Enum with its members in declared order. INVARIANT: at least one member, no duplicates.
 #[derive(Debug)]
 pub struct EnumType {
     members: Vec<Arc<str>>,
-    /// Places in `members`, ordered by name: for look-up without hashing.
+    /// Indexes into `members`, ordered by name, for lookup without hashing.
     by_name: Vec<u32>,
 }
 
-/// Why a list of names does not make an enum.
+/// Error for a list of names that does not make an enum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnumTypeError {
     NoMembers,
@@ -87,7 +87,7 @@ pub enum EnumTypeError {
 }
 
 impl EnumType {
-    /// An enum of these members.
+    /// Creates an enum of these members.
     pub fn new(members: Vec<Arc<str>>) -> Result<Self, EnumTypeError> {
         if members.is_empty() {
             return Err(EnumTypeError::NoMembers);
@@ -105,17 +105,17 @@ impl EnumType {
         Ok(Self { members, by_name })
     }
 
-    /// The members in declared order.
+    /// Returns the members in declared order.
     pub fn members(&self) -> &[Arc<str>] {
         &self.members
     }
 
-    /// The text of a member.
+    /// Returns the name of a member.
     pub fn name(&self, member: Member) -> Option<&Arc<str>> {
         self.members.get(usize::try_from(member.0).ok()?)
     }
 
-    /// The member with this name.
+    /// Returns the member with this name.
     pub fn member(&self, name: &str) -> Option<Member> {
         let found = self
             .by_name
@@ -127,7 +127,7 @@ impl EnumType {
 
 impl PartialEq for EnumType {
     fn eq(&self, other: &Self) -> bool {
-        // `by_name` follows from the members.
+        // `by_name` is derived from the members.
         std::ptr::eq(self, other) || self.members == other.members
     }
 }
@@ -140,22 +140,22 @@ impl Hash for EnumType {
     }
 }
 
-/// The fields of a record, as declared. INVARIANT: at least one, each name once.
+/// Record with its fields in declared order. INVARIANT: at least one field, no duplicate names.
 #[derive(Debug)]
 pub struct RecordType {
     fields: Vec<Field>,
-    /// Places in `fields`, ordered by name.
+    /// Indexes into `fields`, ordered by name.
     by_name: Vec<u32>,
 }
 
-/// A field of a record.
+/// Field of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     pub name: Arc<str>,
     pub ty: Type,
 }
 
-/// Why a list of fields does not make a record.
+/// Error for a list of fields that does not make a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordTypeError {
     NoFields,
@@ -163,7 +163,7 @@ pub enum RecordTypeError {
 }
 
 impl RecordType {
-    /// A record of these fields.
+    /// Creates a record of these fields.
     pub fn new(fields: Vec<Field>) -> Result<Self, RecordTypeError> {
         if fields.is_empty() {
             return Err(RecordTypeError::NoFields);
@@ -181,12 +181,12 @@ impl RecordType {
         Ok(Self { fields, by_name })
     }
 
-    /// The fields in declared order.
+    /// Returns the fields in declared order.
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
-    /// The place of the field with this name.
+    /// Returns the index of the field with this name.
     pub fn place(&self, name: &str) -> Option<usize> {
         let own = |place: u32| self.fields.get(place as usize).map_or("", |field| &*field.name);
         let found = self
@@ -199,16 +199,16 @@ impl RecordType {
 
 impl PartialEq for RecordType {
     fn eq(&self, other: &Self) -> bool {
-        // `by_name` follows from the fields.
+        // `by_name` is derived from the fields.
         self.fields == other.fields
     }
 }
 
 impl Eq for RecordType {}
 
-/// What a message shows of a long enum or record.
+/// Number of members or fields that a message shows.
 const PARTS_SHOWN: usize = 6;
-/// How deep a message goes into a type. With the limit above this bounds what is written, however large the type is.
+/// Depth to which a message shows a type. Together with `PARTS_SHOWN` it bounds the message for types of any size.
 const DEPTH_SHOWN: usize = 4;
 
 impl fmt::Display for Type {
@@ -277,17 +277,17 @@ impl Type {
     }
 }
 
-/// The types that keys have, for a message.
+/// Types that keys may have, for a message.
 pub(crate) const KEY_TYPES: &str = "string, integer, boolean, bytes, date, timestamp or an enum";
 
-/// What a type argument must be.
+/// Constraint on a type argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Any type.
     Any,
-    /// Something a set may hold: string, integer, boolean, bytes, date, timestamp or an enum.
+    /// Type of a set's members: string, integer, boolean, bytes, date, timestamp or an enum.
     Key,
-    /// Something that can be sorted: the keys, and decimal, float and duration.
+    /// Sortable type: a key type, decimal, float or duration.
     Ordered,
     /// Integer, decimal or float.
     Number,
@@ -298,7 +298,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// True when the type may stand for a parameter with this bound.
+    /// Returns true when the type satisfies the bound.
     pub fn admits(self, of: &Type) -> bool {
         match self {
             Self::Any => true,
@@ -327,12 +327,12 @@ impl fmt::Display for Bound {
 }
 
 impl Type {
-    /// True for the types that a set may hold and that keys may have.
+    /// Returns true for the types of set members and map keys.
     pub fn is_key(&self) -> bool {
         self.key_kind().is_some()
     }
 
-    /// Which kind of key the values of this type are, if they are any.
+    /// Returns the kind of keys of this type, or `None` for other types.
     pub fn key_kind(&self) -> Option<KeyKind> {
         match self {
             Self::Boolean => Some(KeyKind::Boolean),
@@ -346,8 +346,8 @@ impl Type {
         }
     }
 
-    /// Where the parts of the type are in memory; nothing for a type without parts. Within one document two types
-    /// with the same address are equal.
+    /// Returns the address of the type's parts, or `None` for a type without parts. Within one document two types with
+    /// the same address are equal.
     pub fn address(&self) -> Option<usize> {
         Some(match self {
             Self::Boolean
@@ -368,7 +368,7 @@ impl Type {
     }
 }
 
-/// A type as an operation declares it: with type parameters by position.
+/// Type in the declaration of an operation. Type parameters are given by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypePattern {
     Boolean,
@@ -382,18 +382,18 @@ pub enum TypePattern {
     Duration,
     Json,
     Parameter(usize),
-    /// The enum of these members.
+    /// Enum of these members.
     EnumOf(&'static [&'static str]),
     SetOf(&'static TypePattern),
     ArrayOf(&'static TypePattern),
     MapOf(&'static TypePattern, &'static TypePattern),
     OptionalOf(&'static TypePattern),
-    /// The record of these fields.
+    /// Record of these fields.
     RecordOf(&'static [(&'static str, TypePattern)]),
 }
 
 impl TypePattern {
-    /// The type itself, with the arguments put in; nothing where a parameter has no argument.
+    /// Substitutes type arguments. Returns `None` where a parameter has no argument.
     pub fn instantiate(&self, of: &[Type]) -> Option<Type> {
         Some(match self {
             Self::Boolean => Type::Boolean,
@@ -417,7 +417,7 @@ impl TypePattern {
                 key: key.instantiate(of)?,
                 value: value.instantiate(of)?,
             })),
-            // SEMANTICS: an optional of what turns out to be an optional is that optional.
+            // SEMANTICS: the optional of an optional is that optional.
             Self::OptionalOf(pattern) => match pattern.instantiate(of)? {
                 optional @ Type::Optional(_) => optional,
                 other => Type::Optional(Arc::new(other)),
@@ -433,23 +433,23 @@ impl TypePattern {
     }
 }
 
-/// The declared shape of an operation.
+/// Declaration of an operation's types and failures.
 #[derive(Debug)]
 pub struct Signature {
     /// Type parameters and their bounds.
     pub type_params: &'static [(&'static str, Bound)],
     /// Parameters and their types.
     pub params: &'static [(&'static str, TypePattern)],
-    /// The type of the result.
+    /// Type of the result.
     pub returns: TypePattern,
-    /// What a call may fail with.
+    /// Failure codes of a call.
     pub raises: &'static [crate::ErrorCode],
-    /// Type parameters whose members' names the kernel is given, after its arguments: a member is a place in its
-    /// enum, and only the type knows what it is called.
+    /// Type parameters whose member names the kernel receives after its arguments. A member value is an index into its
+    /// enum; only the type has its name.
     pub named: &'static [usize],
-    /// Type parameters that the kernel is given as they are, after those names: json does not tell what it is to be
-    /// cast to, nor a record what its fields are called.
+    /// Type parameters that the kernel receives as types, after those names. A json value does not contain the type to
+    /// cast to, nor a record the names of its fields.
     pub typed: &'static [usize],
-    /// Parameters whose argument is a literal, which the kernel is given as the pattern that it spells.
+    /// Parameters with a literal argument, which the kernel receives as a compiled pattern.
     pub patterns: &'static [usize],
 }

@@ -1,4 +1,6 @@
-//! Values as every engine crate passes them around: 32 bytes at most, cheap to clone, no heap for the small ones.
+//! Values of the language: at most 32 bytes, cheap to clone.
+//!
+//! Small values use no heap memory.
 
 use std::sync::Arc;
 
@@ -13,8 +15,7 @@ mod sets;
 
 pub use order::first_of_equals;
 
-/// A value of some type. Which enum a member belongs to and what the fields of a record are called is known from the
-/// type, never from the value.
+/// Value of the language. Its type, not the value, holds the enum of a member and the field names of a record.
 #[derive(Clone, Debug)]
 pub enum Value {
     Boolean(bool),
@@ -23,37 +24,38 @@ pub enum Value {
     Float(f64),
     Text(Arc<str>),
     Bytes(Arc<[u8]>),
-    /// Microseconds since the beginning of 1970 in UTC; within the years 1 to 9999.
+    /// Microseconds since 1970-01-01 in UTC, within the years 1 to 9999.
     Timestamp(i64),
-    /// Days since 1970-01-01; within the years 1 to 9999.
+    /// Days since 1970-01-01, within the years 1 to 9999.
     Date(i32),
-    /// Microseconds; at most 3,652,059 days of them.
+    /// Microseconds, at most 3,652,059 days.
     Duration(i64),
     Json(Arc<Json>),
     Member(Member),
     Set(Arc<Set>),
     Array(Arc<[Value]>),
     Map(Arc<Map>),
-    /// The fields in declared order.
+    /// Fields in declared order.
     Record(Arc<[Value]>),
-    /// An optional without a value. One that has a value is that value: no optional is of an optional.
+    /// Optional without a value. A present optional is the value itself, since optionals do not nest.
     Null,
-    /// No value of the language: what a kernel is given where it asks for a type (`Signature::typed`).
+    /// Type argument of a kernel (`Signature::typed`); not a value of the language.
     Type(Type),
-    /// No value of the language: what a kernel is given where it asks for a pattern (`Signature::patterns`).
+    /// Pattern argument of a kernel (`Signature::patterns`); not a value of the language.
     Pattern(Arc<Pattern>),
 }
 
-/// A member of an enum, by its place in the declaration.
+/// Member of an enum, as an index into its declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member(pub u32);
 
-/// Up to this many texts, looking at all is quicker than searching.
-const FEW: usize = 8;
+/// Number of texts up to which a linear scan is faster than a binary search.
+const MAX_LINEAR_SEARCH: usize = 8;
 
-/// The members of a set, or the keys of a map. INVARIANT: in the order of docs/spec/values.md, without repeats.
+/// Members of a set, or keys of a map. INVARIANT: in the order of docs/spec/values.md, without duplicates.
 ///
-/// An empty set may be of any kind, because what makes one may not know the type; so emptiness is asked for first.
+/// An empty set may have any kind, because its creator may not know the type. Code therefore checks for emptiness
+/// first.
 #[derive(Clone, Debug)]
 pub enum Set {
     Boolean(Vec<bool>),
@@ -65,14 +67,14 @@ pub enum Set {
     Member(Vec<Member>),
 }
 
-/// A map. INVARIANT: as many values as keys, each at the place of its key.
+/// Map from keys to values. INVARIANT: `values` has one value for each key, at the same index.
 #[derive(Clone, Debug)]
 pub struct Map {
     keys: Set,
     values: Vec<Value>,
 }
 
-/// The kinds of value that sets hold and that keys are.
+/// Kind of the values that sets and map keys hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
     Boolean,
@@ -84,7 +86,7 @@ pub enum KeyKind {
     Member,
 }
 
-/// A value that may be looked up in a set, borrowed for the length of one operation.
+/// Borrowed key for a lookup in a set or map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key<'a> {
     Boolean(bool),
@@ -96,8 +98,8 @@ pub enum Key<'a> {
     Member(Member),
 }
 
-/// A key on its own. Within one type the derived order is that of docs/spec/values.md: Rust orders `str` by UTF-8
-/// bytes, which is the order of code points, and bytes as unsigned numbers.
+/// Owned key. Within one type the derived order is that of docs/spec/values.md: Rust orders `str` by UTF-8 bytes, which
+/// is the order of code points, and bytes as unsigned numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OwnedKey {
     Boolean(bool),
@@ -110,7 +112,7 @@ pub enum OwnedKey {
 }
 
 impl Key<'_> {
-    /// Which kind of key it is.
+    /// Returns the kind of the key.
     pub fn kind(self) -> KeyKind {
         match self {
             Self::Boolean(_) => KeyKind::Boolean,
@@ -125,7 +127,7 @@ impl Key<'_> {
 }
 
 impl OwnedKey {
-    /// Which kind of key it is.
+    /// Returns the kind of the key.
     pub fn kind(&self) -> KeyKind {
         match self {
             Self::Boolean(_) => KeyKind::Boolean,
@@ -139,8 +141,8 @@ impl OwnedKey {
     }
 }
 
-/// Writing into a place that mostly holds a value of the same type already: a value that is put together first and then
-/// moved there goes through memory in pieces that cannot be read again at once.
+/// In-place writes. The destination mostly holds a value of the same type already; building a value and moving it there
+/// stalls on partial writes to memory.
 impl Value {
     #[inline]
     pub fn set_boolean(&mut self, value: bool) {
@@ -166,11 +168,13 @@ impl Value {
         }
     }
 
-    /// INVARIANT: the scale is one that a decimal may have; it comes from a result of `Decimal`.
+    /// Writes a decimal in place.
+    ///
+    /// INVARIANT: the scale is valid for a decimal; it comes from a result of `Decimal`.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "a coefficient that is passed on goes through memory in two halves"
+        reason = "passing the coefficient to a call would store it in two halves"
     )]
     pub fn set_small_decimal(&mut self, coefficient: i128, scale: u16) {
         match self {
@@ -179,7 +183,7 @@ impl Value {
         }
     }
 
-    /// True where more than its own bytes belong to it.
+    /// Returns true where the value owns or shares heap memory.
     #[inline]
     pub fn holds_memory(&self) -> bool {
         match self {
@@ -196,22 +200,22 @@ impl Value {
         }
     }
 
-    /// Writes into a place that is known to hold nothing, without asking it: what it did hold would be lost, no more.
+    /// Overwrites a destination without dropping it. A destination that holds heap memory would leak it.
     #[inline]
     pub fn put(&mut self, value: Self) {
-        debug_assert!(!self.holds_memory(), "what is here would never be freed");
+        debug_assert!(!self.holds_memory(), "the overwritten value would leak");
         std::mem::forget(std::mem::replace(self, value));
     }
 
-    /// The same of a decimal.
+    /// Overwrites a destination with a decimal, without dropping it.
     ///
-    /// INVARIANT: the scale is one that a decimal may have.
+    /// INVARIANT: the scale is valid for a decimal.
     #[inline]
     pub fn put_small_decimal(&mut self, coefficient: i128, scale: u16) {
         self.put(Self::Decimal(Decimal::small(coefficient, scale)));
     }
 
-    /// Becomes what an empty register is.
+    /// Resets the value to that of an empty register.
     #[inline]
     pub fn clear(&mut self) {
         if self.holds_memory() {
@@ -221,7 +225,7 @@ impl Value {
         }
     }
 
-    /// Becomes a copy of another value.
+    /// Copies another value into this one.
     #[inline]
     pub fn set(&mut self, from: &Self) {
         match from {
@@ -255,9 +259,9 @@ impl From<OwnedKey> for Value {
 }
 
 impl Set {
-    /// The set of these keys, put in order, repeats left out; nothing where one is of another kind.
+    /// Creates a sorted set without duplicates. Returns `None` where a key has another kind.
     pub fn from_keys(kind: KeyKind, keys: impl Iterator<Item = OwnedKey>) -> Option<Self> {
-        fn sorted<T: Ord>(members: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
+        fn sort_unique<T: Ord>(members: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
             let mut members: Vec<T> = members.collect::<Option<_>>()?;
             members.sort();
             members.dedup();
@@ -265,7 +269,7 @@ impl Set {
         }
         macro_rules! of_kind {
             ($kind:ident) => {
-                sorted(keys.map(|key| {
+                sort_unique(keys.map(|key| {
                     if let OwnedKey::$kind(it) = key {
                         Some(it)
                     } else {
@@ -286,7 +290,7 @@ impl Set {
         }
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         match self {
             Self::Boolean(members) => members.len(),
@@ -298,12 +302,12 @@ impl Set {
         }
     }
 
-    /// True when there are no members.
+    /// Returns true when there are no members.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The member at a place of the order.
+    /// Returns the member at an index.
     pub fn get(&self, place: usize) -> Option<Value> {
         match self {
             Self::Boolean(members) => members.get(place).copied().map(Value::Boolean),
@@ -316,7 +320,7 @@ impl Set {
         }
     }
 
-    /// The member at a place of the order, as a key.
+    /// Returns the member at an index as a key.
     pub fn key(&self, place: usize) -> Option<Key<'_>> {
         match self {
             Self::Boolean(members) => members.get(place).copied().map(Key::Boolean),
@@ -329,20 +333,20 @@ impl Set {
         }
     }
 
-    /// The members as values, in order.
+    /// Iterates over the members as values, in order.
     pub fn iter(&self) -> impl Iterator<Item = Value> {
         (0..self.len()).map_while(|place| self.get(place))
     }
 
-    /// The place of a member.
+    /// Returns the index of a member.
     pub fn find(&self, key: Key<'_>) -> Option<usize> {
         match (key, self) {
             (Key::Boolean(key), Self::Boolean(members)) => members.binary_search(&key).ok(),
             (Key::Integer(key), Self::Integer(members)) | (Key::Timestamp(key), Self::Timestamp(members)) => {
                 members.binary_search(&key).ok()
             }
-            // Texts of different length are told apart without looking at them.
-            (Key::Text(key), Self::Text(members)) if members.len() <= FEW => {
+            // Equality of texts compares the lengths first.
+            (Key::Text(key), Self::Text(members)) if members.len() <= MAX_LINEAR_SEARCH => {
                 members.iter().position(|member| member.as_ref() == key)
             }
             (Key::Text(key), Self::Text(members)) => {
@@ -359,7 +363,7 @@ impl Set {
 }
 
 impl Map {
-    /// The map of these entries; nothing where a key comes twice or is of another kind.
+    /// Creates a map. Returns `None` where a key is repeated or has another kind.
     pub fn from_entries(kind: KeyKind, mut entries: Vec<(OwnedKey, Value)>) -> Option<Self> {
         entries.sort_by(|(left, _), (right, _)| left.cmp(right));
         let (keys, values): (Vec<OwnedKey>, Vec<Value>) = entries.into_iter().unzip();
@@ -367,30 +371,30 @@ impl Map {
         (keys.len() == values.len()).then_some(Self { keys, values })
     }
 
-    /// The map of these entries, of whatever kind its keys are; nothing where a key comes twice.
+    /// Creates a map of the kind of its first key. Returns `None` where a key is repeated or has another kind.
     pub fn of_entries(entries: Vec<(OwnedKey, Value)>) -> Option<Self> {
         let kind = entries.first().map(|(key, _)| key.kind());
-        // A map without entries may be of any kind.
+        // An empty map may have any kind.
         Self::from_entries(kind.unwrap_or(KeyKind::Boolean), entries)
     }
 
-    /// The keys, in order.
+    /// Returns the keys, in order.
     pub fn keys(&self) -> &Set {
         &self.keys
     }
 
-    /// The values, in the order of their keys.
+    /// Returns the values, in the order of their keys.
     pub fn values(&self) -> &[Value] {
         &self.values
     }
 
-    /// The value for a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: Key<'_>) -> Option<&Value> {
         self.values.get(self.keys.find(key)?)
     }
 }
 
-/// When numbers agree.
+/// Definition of equality for decimals, floats and JSON.
 struct Agreement {
     decimals: fn(&Decimal, &Decimal) -> bool,
     floats: fn(f64, f64) -> bool,
@@ -399,7 +403,7 @@ struct Agreement {
 
 const EQUAL: Agreement = Agreement {
     decimals: |left, right| left.compare(right).is_eq(),
-    // SEMANTICS: as IEEE 754 has it, where NaN compares with nothing.
+    // SEMANTICS: IEEE 754 equality; NaN equals no value.
     floats: |left, right| left.partial_cmp(&right).is_some_and(std::cmp::Ordering::is_eq),
     json: Json::is_equal,
 };
@@ -411,7 +415,7 @@ const IDENTICAL: Agreement = Agreement {
 };
 
 impl Value {
-    /// The value as a key, unless it is of a type that keys do not have.
+    /// Borrows the value as a key. Returns `None` where its type is not a key type.
     #[inline]
     pub fn as_key(&self) -> Option<Key<'_>> {
         match self {
@@ -426,7 +430,7 @@ impl Value {
         }
     }
 
-    /// The value as a key of its own, unless it is of a type that keys do not have.
+    /// Copies the value as a key. Returns `None` where its type is not a key type.
     #[inline]
     pub fn to_key(&self) -> Option<OwnedKey> {
         match self {
@@ -441,7 +445,7 @@ impl Value {
         }
     }
 
-    /// What an optional holds.
+    /// Returns the value of an optional.
     #[inline]
     pub fn as_optional(&self) -> Option<&Value> {
         match self {
@@ -450,23 +454,23 @@ impl Value {
         }
     }
 
-    /// The optional that holds this, or nothing.
+    /// Creates an optional.
     #[inline]
     pub fn from_optional(value: Option<Value>) -> Self {
         value.unwrap_or(Self::Null)
     }
 
-    /// Equality as the language has it: numbers by value, so that NaN equals nothing; parts by their own equality.
+    /// Returns true for equal values of the language. Numbers are compared by value, and NaN equals no value.
     pub fn is_equal(&self, other: &Self) -> bool {
         self.agrees(other, &EQUAL)
     }
 
-    /// True when engines may not tell the two apart: numbers by text, everything else by equality.
+    /// Returns true when engines may not distinguish the values. Numbers are compared by text, the rest by equality.
     pub fn is_identical(&self, other: &Self) -> bool {
         self.agrees(other, &IDENTICAL)
     }
 
-    /// Goes as deep as the type does, which is limited.
+    /// Compares recursively. The recursion is as deep as the type, which is limited.
     fn agrees(&self, other: &Self, by: &Agreement) -> bool {
         let all_agree = |left: &[Value], right: &[Value]| all_agree(left, right, by);
         match (self, other) {
@@ -494,7 +498,7 @@ impl Value {
     }
 }
 
-/// Equality of arrays, and of the fields of records: as many, each equal to the other at its place.
+/// Compares arrays or the fields of records: equal lengths and equal values at each index.
 pub fn are_equal(left: &[Value], right: &[Value]) -> bool {
     all_agree(left, right, &EQUAL)
 }
@@ -505,7 +509,7 @@ fn all_agree(left: &[Value], right: &[Value], by: &Agreement) -> bool {
 }
 
 impl Map {
-    /// Equality of maps: the same keys, with equal values.
+    /// Returns true for maps with the same keys and equal values.
     pub fn is_equal(&self, other: &Self) -> bool {
         self.keys == other.keys && are_equal(&self.values, &other.values)
     }

@@ -1,7 +1,8 @@
-//! [`Document`] to [`Node`]: every rule under "well formed" in docs/spec/ir.md, each with a message of what and where.
+//! Verifier from [`Document`] to [`Node`]: every rule under "well formed" in docs/spec/ir.md.
 //!
-//! `structure` settles which expression belongs to which clause or statement; after that one pass over the table, in
-//! order, resolves names and finds types, because operands stand before their users and steps before what reads them.
+//! Each rule has a message with its location. `structure` assigns expressions to clauses and statements. One pass over
+//! the table in order then resolves names and computes types, because operands precede their users and steps precede
+//! the expressions that read them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use expression::{Names, Scope, Typing};
 use flow::Flow;
 use locals::Locals;
 
-/// What a name of the one namespace of inputs, constants and steps stands for.
+/// Declaration behind a name of the shared namespace of inputs, constants and steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Named {
     Input(usize),
@@ -33,7 +34,7 @@ enum Named {
     Step(usize),
 }
 
-/// The node that a document describes.
+/// Verifies a document and returns its node.
 pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
     let Document {
         semantics,
@@ -46,10 +47,10 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
             "the body does not end with a return or a raise".to_owned(),
         ));
     }
-    distinct("outputs", &semantics.outputs)?;
-    errors(&semantics.errors)?;
-    machines(&semantics.machines)?;
-    calls(&semantics.calls)?;
+    check_distinct("outputs", &semantics.outputs)?;
+    check_errors(&semantics.errors)?;
+    check_machines(&semantics.machines)?;
+    check_calls(&semantics.calls)?;
     let inputs = inputs(semantics.inputs)?;
     let constants = constants(semantics.constants)?;
     let parts = flow::parts(&semantics.body);
@@ -156,7 +157,7 @@ fn constants(raw: Vec<RawConstant>) -> Result<Vec<Constant>, Rejected> {
         .collect()
 }
 
-fn distinct(what: &str, outputs: &[Output]) -> Result<(), Rejected> {
+fn check_distinct(what: &str, outputs: &[Output]) -> Result<(), Rejected> {
     let mut seen = HashSet::with_capacity(outputs.len());
     for output in outputs {
         if !seen.insert(&output.name) {
@@ -166,8 +167,8 @@ fn distinct(what: &str, outputs: &[Output]) -> Result<(), Rejected> {
     Ok(())
 }
 
-fn errors(errors: &[Output]) -> Result<(), Rejected> {
-    distinct("error fields", errors)?;
+fn check_errors(errors: &[Output]) -> Result<(), Rejected> {
+    check_distinct("error fields", errors)?;
     match errors.first() {
         None => Ok(()),
         Some(first) if &*first.name == "error_code" && matches!(first.ty, Type::Enum(_)) => Ok(()),
@@ -178,7 +179,7 @@ fn errors(errors: &[Output]) -> Result<(), Rejected> {
     }
 }
 
-fn machines(machines: &[Machine]) -> Result<(), Rejected> {
+fn check_machines(machines: &[Machine]) -> Result<(), Rejected> {
     let mut names = HashSet::with_capacity(machines.len());
     for machine in machines {
         let name = &machine.name;
@@ -202,7 +203,7 @@ fn machines(machines: &[Machine]) -> Result<(), Rejected> {
     Ok(())
 }
 
-fn calls(calls: &[CalledNode]) -> Result<(), Rejected> {
+fn check_calls(calls: &[CalledNode]) -> Result<(), Rejected> {
     let mut seen = HashSet::with_capacity(calls.len());
     match calls.iter().find(|called| !seen.insert(&called.node)) {
         Some(called) => Err(Rejected(format!("`calls` has the node `{}` twice", called.node))),

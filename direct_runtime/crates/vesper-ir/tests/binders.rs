@@ -1,4 +1,4 @@
-//! The rules of docs/spec/ir.md about the kinds of `for` that sort, choose, group and fold, each broken once.
+//! Tests that break each rule of docs/spec/ir.md about sorting, choosing, grouping and folding.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 
-/// A node that returns the last of these expressions, over one input, `xs`.
+/// Builds a node that returns the last of these expressions over one input, `xs`.
 fn document(xs: &Value, expressions: &Value, ty: &Value, locals: usize) -> Vec<u8> {
     let count = expressions.as_array().unwrap().len();
     let semantics = json!({
@@ -28,7 +28,7 @@ fn document(xs: &Value, expressions: &Value, ty: &Value, locals: usize) -> Vec<u
         .into_bytes()
 }
 
-/// What `vesper_ir` says to the type of the node's result, or to the node.
+/// Returns the type of the node's result, or the message of its rejection.
 fn found(xs: Value, expressions: Value, ty: Value) -> String {
     let introduced = |expression: &Value| expression["for"]["locals"].as_array().map_or(0, Vec::len);
     let locals = expressions.as_array().unwrap().iter().map(introduced).sum();
@@ -46,7 +46,7 @@ fn integer() -> Value {
     json!({"literal": {"type": "integer", "value": 1}})
 }
 
-/// `kind` over `xs` with the item as its value.
+/// Builds `kind` over `xs` with the item as its value.
 fn of_items(kind: &str) -> Value {
     json!([{"input": "xs"}, {"local": 0}, {"for": {"kind": kind, "locals": [0], "over": 0, "value": 1}}])
 }
@@ -99,7 +99,7 @@ fn each_kind_has_its_type() {
             "enum[red, blue]"
         );
     }
-    // Sets give their members, maps their keys.
+    // Sets yield their members, maps their keys.
     assert_eq!(
         found(json!({"set": "integer"}), sort_by(order()), xs()),
         "array<integer>"
@@ -119,7 +119,7 @@ fn each_kind_has_its_type() {
         ),
         "string"
     );
-    // What would be an optional of an optional is one.
+    // The optional of an optional is one optional.
     let optionals = json!({"array": {"optional": "integer"}});
     let by_null = json!([
         {"input": "xs"}, {"local": 0}, {"call": {"op": "optional.is_null", "args": [1], "of": ["integer"]}},
@@ -132,7 +132,7 @@ fn each_kind_has_its_type() {
 }
 
 #[test]
-fn values_are_what_the_kind_takes() {
+fn values_have_the_type_of_the_kind() {
     let records = || json!({"array": {"record": [{"name": "a", "type": "integer"}]}});
     let ordered = "is string, integer, decimal, float, boolean, bytes, date, timestamp, duration or an enum, not record{a: integer}";
     let key = "is string, integer, boolean, bytes, date, timestamp or an enum, not record{a: integer}";
@@ -171,7 +171,7 @@ fn values_are_what_the_kind_takes() {
         ),
         "expression 2: the value of `group_by` is string, integer, boolean, bytes, date, timestamp or an enum, not decimal"
     );
-    // Any type tells items apart.
+    // Items of any type can be compared.
     assert_eq!(
         found(records(), of_items("distinct_by"), records()),
         "array<record{a: integer}>"
@@ -179,7 +179,7 @@ fn values_are_what_the_kind_takes() {
 }
 
 #[test]
-fn with_stands_where_it_must_and_has_its_type() {
+fn with_is_present_where_required_and_typed() {
     let xs = || json!({"array": "integer"});
     let mut without = of_items("sort_by");
     assert_eq!(
@@ -197,7 +197,7 @@ fn with_stands_where_it_must_and_has_its_type() {
         assert_eq!(
             found(xs(), changed, xs()),
             format!(
-                "expression 3: a `for` of kind `{kind}` has a `with`, which stands in `sort_by` and `fold` alone"
+                "expression 3: a `for` of kind `{kind}` has a `with`, which only `sort_by` and `fold` have"
             )
         );
     }
@@ -219,17 +219,17 @@ fn with_stands_where_it_must_and_has_its_type() {
         ),
         "expression 3: the value of `fold` is integer, but its `with` is enum[ascending, descending]"
     );
-    // Its key stands in `map` alone, as ever.
+    // `key` is permitted only in `map`.
     let mut keyed = of_items("group_by");
     keyed = json!([keyed[0], keyed[1], {"local": 0}, {"for": {"kind": "group_by", "key": 1, "locals": [0], "over": 0, "value": 2}}]);
     assert_eq!(
         found(xs(), keyed, json!("integer")),
-        "expression 3: a `for` of kind `group_by` has a `key`, which stands in `map` alone"
+        "expression 3: a `for` of kind `group_by` has a `key`, which only `map` has"
     );
 }
 
 #[test]
-fn locals_are_as_many_as_the_kind_gives() {
+fn number_of_locals_follows_the_kind() {
     let xs = || json!({"array": "integer"});
     let map = || json!({"map": ["integer", "integer"]});
     let of = |over: Value, locals: Value| found(over, fold(locals, integer(), integer()), json!("integer"));
@@ -280,14 +280,14 @@ fn locals_are_as_many_as_the_kind_gives() {
         found(map(), sorted, json!("integer")),
         "expression 3: a `for` of kind `sort_by` has one local, the item, not 2"
     );
-    // Two locals are the key and the value of a map for the others.
+    // For the other kinds two locals are the key and the value of a map.
     let mut average = of_items("avg");
     average[2]["for"]["locals"] = json!([0, 1]);
     assert_eq!(found(map(), average, json!("decimal")), "decimal");
 }
 
 #[test]
-fn with_sees_no_local_and_stands_after_over() {
+fn with_uses_no_local_and_follows_over() {
     let xs = || json!({"array": "integer"});
     for local in [0, 1] {
         assert_eq!(
@@ -329,7 +329,7 @@ fn with_sees_no_local_and_stands_after_over() {
     assert!(twice.contains("expression 1 is used twice"), "{twice}");
     turned[3]["for"]["with"] = json!(9);
     let past = found(xs(), turned.clone(), json!("integer"));
-    assert!(past.contains("does not stand before it"), "{past}");
+    assert!(past.contains("does not precede it"), "{past}");
     turned[3]["for"]["with"] = json!("0");
     let text = found(xs(), turned, json!("integer"));
     assert!(text.starts_with("byte "), "{text}");
@@ -382,7 +382,7 @@ fn operations_make_records_that_are_types_like_any_other() {
         wrong.contains("wants record{second: string, first: integer}"),
         "{wrong}"
     );
-    // What an operation makes is within the limit of nesting too.
+    // The result of an operation is subject to the nesting limit too.
     let nested = |depth: usize| (1..depth).fold(json!("integer"), |of, _| json!({"array": of}));
     let enumerate = |depth: usize| {
         let of = nested(depth - 1);
@@ -392,7 +392,7 @@ fn operations_make_records_that_are_types_like_any_other() {
             json!("integer"),
         )
     };
-    assert!(enumerate(31).contains("the return gives array<record{index: integer"));
+    assert!(enumerate(31).contains("the return has array<record{index: integer"));
     assert!(enumerate(32).contains("a type nests more than 32 deep"));
     let group = found(
         nested(32),

@@ -1,4 +1,4 @@
-//! One meaning, one spelling: every other spelling of JSON is refused.
+//! Tests that the reader rejects every spelling except the canonical one.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use vesper_ir::canonical::Reader;
@@ -81,7 +81,7 @@ fn strings_have_one_spelling() {
 }
 
 #[test]
-fn strings_are_limited_by_what_they_stand_for() {
+fn string_limits_apply_after_unescaping() {
     assert!(Reader::new(r#""\n\n\n""#).string(3).is_ok());
     assert!(Reader::new(r#""\n\n\nx""#).string(3).is_err());
     assert!(Reader::new(r#""abcd""#).string(3).is_err());

@@ -1,4 +1,4 @@
-//! The rules of docs/spec/ir.md about composed types, their values, locals and comprehensions, each broken once.
+//! Tests that break each rule of docs/spec/ir.md about composed types, their values, locals and comprehensions.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -30,7 +30,7 @@ fn item() -> Value {
 
 const LOCALS: usize = 5;
 
-/// A node that has one of everything.
+/// Builds a node with one of each construct.
 fn semantics() -> Value {
     json!({
         "node_id": "small_v1", "type": "function", "audit": "none", "sensitive": [], "policy": {}, "machines": [], "calls": [],
@@ -97,7 +97,7 @@ fn refusal(bytes: &[u8]) -> String {
     }
 }
 
-/// Changes some places of the node and expects a refusal that contains the text.
+/// Changes parts of the node and expects a rejection that contains the text.
 fn refuses_all(edits: &[(&str, Value)], message: &str) {
     let mut changed = semantics();
     for (path, value) in edits {
@@ -134,11 +134,11 @@ fn computed_types_keep_the_same_rules() {
     changed["constraints"] = json!([]);
     changed["outputs"]["success"] = json!([{"name": "total", "type": {"optional": "string"}}]);
     changed["body"] = json!([{"return": {"success": [{"name": "total", "value": 1}]}}]);
-    // What becomes an optional of an optional when a parameter is filled in is one optional.
+    // An optional of an optional from a type argument is one optional.
     let node = vesper_ir::load(&document(&changed, 0)).unwrap();
     assert_eq!(node.expressions[1].ty.to_string(), "optional<string>");
 
-    // Each array holds the one before it.
+    // Each array contains the previous one.
     let deep = |depth: usize| {
         let mut node = semantics();
         let mut ty = json!("integer");
@@ -158,8 +158,8 @@ fn computed_types_keep_the_same_rules() {
 }
 
 #[test]
-fn types_that_share_their_parts_cost_no_more_than_they_are_written() {
-    // Step n is a record of forty times step n - 1: written out, the last type would have forty to the 31st parts.
+fn types_with_shared_parts_are_cheap() {
+    // Step n is a record of forty times step n - 1: as a tree, the last type would have 40^31 parts.
     let tower = |prefix: &str, expressions: &mut Vec<Value>, steps: &mut Vec<Value>| {
         expressions.push(json!({"literal": {"type": "integer", "value": 1}}));
         steps.push(
@@ -310,7 +310,7 @@ fn locals_are_introduced_once_and_used_inside() {
 }
 
 #[test]
-fn comprehensions_go_through_collections_and_compute_what_they_may() {
+fn comprehensions_accept_collections_and_values_of_their_kind() {
     refuses_all(
         &[(
             "/expressions/5",
@@ -335,8 +335,8 @@ fn comprehensions_go_through_collections_and_compute_what_they_may() {
         ("exists", "the value of `exists` is boolean, not integer"),
         ("map", "has no `key`"),
         ("product", "`product` is not a kind of `for`"),
-        ("array", "the return gives array<integer> for output `total`"),
-        ("set", "the return gives set<integer> for output `total`"),
+        ("array", "the return has array<integer> for output `total`"),
+        ("set", "the return has set<integer> for output `total`"),
     ] {
         refuses("/expressions/8/for/kind", json!(kind), wants);
     }
@@ -366,7 +366,7 @@ fn comprehensions_go_through_collections_and_compute_what_they_may() {
     refuses(
         "/expressions/21/for/kind",
         json!("array"),
-        "has a `key`, which stands in `map` alone",
+        "has a `key`, which only `map` has",
     );
     refuses_all(
         &[(
@@ -385,13 +385,13 @@ fn comprehensions_go_through_collections_and_compute_what_they_may() {
         ],
         "expression 21: the key of a map is string",
     );
-    // Operands stand in the order in which they are evaluated: over, where, key, value.
+    // Operands are in order of evaluation: over, where, key, value.
     refuses_all(
         &[
             ("/expressions/21/for/key", json!(20)),
             ("/expressions/21/for/value", json!(19)),
         ],
-        "does not stand in program order",
+        "is not in program order",
     );
 }
 
@@ -427,7 +427,7 @@ fn arrays_and_records_have_exactly_their_types() {
     refuses(
         "/expressions/14/record/fields/1/name",
         json!("cost"),
-        "the return gives record{qty: integer, cost: decimal",
+        "the return has record{qty: integer, cost: decimal",
     );
     refuses(
         "/expressions/3/call/of",

@@ -1,4 +1,4 @@
-//! Decimals against facts worked out by hand from docs/spec/values.md, and against schoolbook identities.
+//! Tests of decimals against results computed by hand from docs/spec/values.md, and against arithmetic identities.
 #![allow(
     clippy::needless_pass_by_value,
     clippy::panic,
@@ -61,7 +61,7 @@ fn text_is_read_and_written_in_plain_notation() {
 }
 
 #[test]
-fn what_is_not_decimal_text_is_malformed() {
+fn text_outside_the_grammar_is_malformed() {
     let cases = [
         "",
         " ",
@@ -168,12 +168,12 @@ fn arithmetic_is_exact_and_keeps_the_scale() {
         text(nines.multiply(&nines)),
         format!("{}8{}1", "9".repeat(37), "0".repeat(37))
     );
-    // A long way apart: only the slow path can line these up.
+    // Far apart: only the slow path can align these.
     assert_eq!(
         text(decimal("1").add(&decimal("1E-999"))),
         format!("1.{}1", "0".repeat(998))
     );
-    // Back from long to short: the form follows the coefficient.
+    // From long to short: the form follows the coefficient.
     let long = decimal("170141183460469231731687303715884105728");
     assert_eq!(
         text(long.subtract(&decimal("1"))),
@@ -228,7 +228,7 @@ fn comparison_is_numeric() {
     assert!(!decimal("1.0").is_identical(&decimal("1.00")));
 }
 
-/// The fast path and the slow path must be one arithmetic: shift both operands past 128 bits and compare.
+/// Compares the fast and the slow form by shifting both operands past 128 bits.
 #[test]
 fn small_and_big_forms_agree() {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;

@@ -1,4 +1,4 @@
-//! The calendar and the texts of docs/spec/time.md.
+//! Tests of the calendar and of the texts of docs/spec/time.md.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use vesper_ir::time::{
@@ -10,7 +10,7 @@ use TimeError::{Malformed, OutOfRange};
 
 #[test]
 fn the_calendar_has_every_day_once() {
-    // From the first day to the last, counted by hand.
+    // From the first day to the last, counted one by one.
     let mut civil = Civil::new(1, 1, 1).unwrap();
     for date in FIRST_DATE..=LAST_DATE {
         assert_eq!(civil.to_date(), date);
@@ -183,6 +183,6 @@ fn durations_are_read_in_two_forms_and_written_in_one() {
         parse_duration(&format!("P{}D", "9".repeat(1_000_000))),
         Err(OutOfRange)
     );
-    // What breaks the grammar counts before what is too long.
+    // Malformed text takes precedence over the limit.
     assert_eq!(parse_duration(&format!("{}dx", "9".repeat(100))), Err(Malformed));
 }

@@ -1,4 +1,4 @@
-//! The types that docs/spec/ir.md allows, and those it does not.
+//! Tests of the types that docs/spec/ir.md permits and rejects.
 #![allow(
     clippy::needless_pass_by_value,
     clippy::panic,
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use vesper_ir::decode::decode_type;
 
 #[test]
-fn types_are_composed_as_they_may_be() {
+fn only_permitted_types_compose() {
     let type_of = |json: Value| decode_type(&json.to_string()).map_err(|rejected| rejected.to_string());
     let refused = |json: Value, message: &str| {
         let found = type_of(json.clone()).unwrap_err();

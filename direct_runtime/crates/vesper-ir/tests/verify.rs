@@ -1,4 +1,4 @@
-//! Each rule of "well formed" in docs/spec/ir.md, broken once: the reader must refuse, and say what and where.
+//! Tests that break each rule of "well formed" in docs/spec/ir.md and check the rejection's message.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -25,7 +25,7 @@ fn document_with_spans(semantics: &Value, spans: usize) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A node that has one of everything.
+/// Builds a node with one of each construct.
 fn semantics() -> Value {
     let color = json!({"enum": ["red", "green"]});
     json!({
@@ -77,7 +77,7 @@ fn refusal(bytes: &[u8]) -> String {
     }
 }
 
-/// Changes one place of the node and expects a refusal that contains the text.
+/// Changes one part of the node and expects a rejection that contains the text.
 fn refuses(path: &str, value: Value, message: &str) {
     let mut changed = semantics();
     *changed.pointer_mut(path).unwrap_or_else(|| panic!("no {path}")) = value;
@@ -93,7 +93,7 @@ fn the_node_itself_is_well_formed() {
     let node = vesper_ir::load(&document(&semantics())).unwrap();
     assert_eq!(&*node.node_id, "small_v1");
     assert_eq!(node.steps.len(), 1);
-    // sha256 of {"ir_version":2,"semantics":{…}}: independent of the source.
+    // SHA-256 of {"ir_version":2,"semantics":{…}}: independent of the source.
     assert_eq!(node.semantic_hash.len(), 64);
     let other = String::from_utf8(document(&semantics()))
         .unwrap()
@@ -106,7 +106,7 @@ fn the_node_itself_is_well_formed() {
 
 #[test]
 fn the_semantic_hash_is_over_the_canonical_bytes() {
-    // Both fixtures were made with Python's json and hashlib, so the hash comes from elsewhere than this crate.
+    // Both fixtures were created with Python's json and hashlib, so the hash is independent of this crate.
     let node = vesper_ir::load(include_bytes!("../../../fixtures/payment_decision_v1.json")).unwrap();
     assert_eq!(
         node.semantic_hash,
@@ -134,7 +134,7 @@ fn names_are_distinct_and_well_spelled() {
 }
 
 #[test]
-fn references_name_what_exists_and_may_be_seen() {
+fn references_name_declarations_in_scope() {
     refuses(
         "/expressions/0",
         json!({"input": "rate"}),
@@ -340,7 +340,7 @@ fn the_body_ends_with_its_one_return_of_every_output() {
     refuses(
         "/outputs/success/1/type",
         json!("integer"),
-        "the return gives boolean for output `is_big`, which is integer",
+        "the return has boolean for output `is_big`, which is integer",
     );
     refuses(
         "/body/1",
@@ -354,12 +354,12 @@ fn expressions_are_a_table_in_program_order_and_used_once() {
     refuses(
         "/expressions/4",
         json!({"or": [2, 4]}),
-        "expression 4: its operand 4 does not stand before it",
+        "expression 4: its operand 4 does not precede it",
     );
     refuses(
         "/expressions/4",
         json!({"or": [2, 9]}),
-        "expression 4: its operand 9 does not stand before it",
+        "expression 4: its operand 9 does not precede it",
     );
     refuses(
         "/expressions/4",
@@ -371,15 +371,11 @@ fn expressions_are_a_table_in_program_order_and_used_once() {
         json!({"literal": {"type": "boolean", "value": true}}),
         "expression 2 is not used",
     );
-    refuses(
-        "/expressions/4",
-        json!({"or": [3, 2]}),
-        "does not stand in program order",
-    );
+    refuses("/expressions/4", json!({"or": [3, 2]}), "is not in program order");
     refuses(
         "/expressions/12/if",
         json!({"condition": 7, "then": 11, "else": 10}),
-        "does not stand in program order",
+        "is not in program order",
     );
     refuses("/constraints/0/holds", json!(99), "the table ends before it");
     refuses("/constraints/0/holds", json!(-1), "-1 is not the index");
@@ -388,7 +384,7 @@ fn expressions_are_a_table_in_program_order_and_used_once() {
     let mut swapped = semantics();
     swapped["constraints"][0]["holds"] = json!(16);
     swapped["postconditions"][0]["holds"] = json!(4);
-    assert!(refusal(&document(&swapped)).contains("does not stand in program order"));
+    assert!(refusal(&document(&swapped)).contains("is not in program order"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The `array` family.
+//! Kernels of the `array` family.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use vesper_ir::{ArrayKernels, ErrorCode, Set, SortOrder, Value};
 
 use crate::{Native, count, pair, within_items};
 
-/// A position or a number of items, where those past the end mean the end; negative ones are refused.
-fn up_to_end(position: i64, length: usize) -> Result<usize, ErrorCode> {
+/// Clamps a position or a count to the length. A negative one fails.
+fn clamp_position(position: i64, length: usize) -> Result<usize, ErrorCode> {
     if position < 0 {
         return Err(ErrorCode::InvalidArgument);
     }
@@ -21,11 +21,11 @@ fn items(values: &[Value], start: usize, end: usize) -> Arc<[Value]> {
     Arc::from(values.get(start..end).unwrap_or(&[]))
 }
 
-/// The first of the items that come furthest to this side.
-fn furthest(values: &[Value], side: Ordering) -> Result<Value, ErrorCode> {
+/// Returns the first of the smallest or largest items, by `side`.
+fn extreme(values: &[Value], side: Ordering) -> Result<Value, ErrorCode> {
     let mut items = values.iter();
     let first = items.next().ok_or(ErrorCode::EmptyCollection)?;
-    // SEMANTICS: Rust's own `max` gives the last of equal ones; here an equal one never takes the place of another.
+    // SEMANTICS: Rust's `max` returns the last of equal items; here an equal item never replaces an earlier one.
     let found = items.fold(first, |best, item| {
         if item.compare(best) == Some(side) {
             item
@@ -36,12 +36,12 @@ fn furthest(values: &[Value], side: Ordering) -> Result<Value, ErrorCode> {
     Ok(found.clone())
 }
 
-/// How many integers a range has. A loop over a range asks this instead of writing them all out.
+/// Returns the number of integers in a range. A loop over a range uses it instead of building the array.
 pub fn range_length(start: i64, end: i64, step: i64) -> Result<usize, ErrorCode> {
     if step == 0 {
         return Err(ErrorCode::InvalidArgument);
     }
-    // In 128 bits, where nothing overflows.
+    // 128-bit arithmetic cannot overflow here.
     let (start, step) = (i128::from(start), i128::from(step));
     let distance = (i128::from(end) - start) * step.signum();
     let length = if distance <= 0 {
@@ -76,14 +76,14 @@ impl ArrayKernels for Native {
 
     #[inline]
     fn array_at(&self, values: &[Value], index: i64) -> Result<Value, ErrorCode> {
-        // SEMANTICS: Python counts negative indexes from the end; here they are out of range, like those past it.
+        // SEMANTICS: Python counts negative indexes from the end; here they are out of range.
         let item = usize::try_from(index).ok().and_then(|index| values.get(index));
         item.cloned().ok_or(ErrorCode::IndexOutOfRange)
     }
 
     #[inline]
     fn array_is_item(&self, value: &Value, values: &[Value]) -> bool {
-        // SEMANTICS: by the equality of the type, so that 1.0 is among [1.00].
+        // SEMANTICS: equality of the type, so that [1.00] contains 1.0.
         values.iter().any(|item| item.is_equal(value))
     }
 
@@ -111,15 +111,18 @@ impl ArrayKernels for Native {
     }
 
     fn array_take(&self, values: &[Value], count: i64) -> Result<Arc<[Value]>, ErrorCode> {
-        Ok(items(values, 0, up_to_end(count, values.len())?))
+        Ok(items(values, 0, clamp_position(count, values.len())?))
     }
 
     fn array_drop(&self, values: &[Value], count: i64) -> Result<Arc<[Value]>, ErrorCode> {
-        Ok(items(values, up_to_end(count, values.len())?, values.len()))
+        Ok(items(values, clamp_position(count, values.len())?, values.len()))
     }
 
     fn array_slice(&self, values: &[Value], start: i64, end: i64) -> Result<Arc<[Value]>, ErrorCode> {
-        let (start, end) = (up_to_end(start, values.len())?, up_to_end(end, values.len())?);
+        let (start, end) = (
+            clamp_position(start, values.len())?,
+            clamp_position(end, values.len())?,
+        );
         Ok(items(values, start, end))
     }
 
@@ -167,7 +170,7 @@ impl ArrayKernels for Native {
     fn array_sort(&self, values: &[Value], order: SortOrder) -> Arc<[Value]> {
         let mut result = values.to_vec();
         let compare = |left: &Value, right: &Value| left.compare(right).unwrap_or(Ordering::Equal);
-        // SEMANTICS: stable both ways. A sort that is turned round afterwards would turn equal items round too.
+        // SEMANTICS: stable in both directions. Reversing a sorted array would also reverse equal items.
         match order {
             SortOrder::Ascending => result.sort_by(compare),
             SortOrder::Descending => result.sort_by(|left, right| compare(right, left)),
@@ -181,7 +184,7 @@ impl ArrayKernels for Native {
     }
 
     fn array_zip(&self, left: &[Value], right: &[Value]) -> Result<Arc<[Value]>, ErrorCode> {
-        // SEMANTICS: Rust's own `zip` ends with the shorter one.
+        // SEMANTICS: Rust's `zip` stops at the shorter one.
         if left.len() != right.len() {
             return Err(ErrorCode::InvalidArgument);
         }
@@ -200,11 +203,11 @@ impl ArrayKernels for Native {
     }
 
     fn array_min(&self, values: &[Value]) -> Result<Value, ErrorCode> {
-        furthest(values, Ordering::Less)
+        extreme(values, Ordering::Less)
     }
 
     fn array_max(&self, values: &[Value]) -> Result<Value, ErrorCode> {
-        furthest(values, Ordering::Greater)
+        extreme(values, Ordering::Greater)
     }
 
     fn array_range(&self, start: i64, end: i64, step: i64) -> Result<Arc<[Value]>, ErrorCode> {
@@ -213,7 +216,7 @@ impl ArrayKernels for Native {
         let mut result = Vec::with_capacity(length);
         for _ in 0..length {
             result.push(Value::Integer(next));
-            // What comes after the last one may not fit, and is not used.
+            // The value after the last item may overflow and is not used.
             next = next.wrapping_add(step);
         }
         Ok(Arc::from(result))

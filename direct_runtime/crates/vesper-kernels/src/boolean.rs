@@ -1,4 +1,4 @@
-//! The `boolean` family.
+//! Kernels of the `boolean` family.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Business days, counted without walking over them: a count may be of millions of days.
+//! Business days, counted arithmetically, because a count may span millions of days.
 
 use vesper_ir::time::FIRST_DATE;
 use vesper_ir::{ErrorCode, Key, Member, Set};
@@ -7,7 +7,7 @@ use crate::date::days_since_monday;
 
 const WEEK: i32 = 7;
 
-/// True for a day on the weekend or in the holidays.
+/// Returns true for a day on the weekend or in the holidays.
 pub(crate) fn is_day_off(date: i32, holidays: &Set, weekend: &Set) -> bool {
     is_on_weekend(date, weekend) || holidays.find(Key::Date(date)).is_some()
 }
@@ -18,16 +18,16 @@ fn is_on_weekend(date: i32, weekend: &Set) -> bool {
     weekend.find(Key::Member(weekday)).is_some()
 }
 
-/// A calendar of business days.
+/// Calendar of business days.
 pub(crate) struct Business {
-    /// How many days of a week that begins on Monday are worked before its first, second … day, and in all of it.
+    /// Number of working days before each weekday, from Monday. The last entry is the whole week.
     worked_before: [i64; 8],
-    /// The holidays that are on no weekend, in order.
+    /// Holidays outside the weekend, in order.
     holidays: Vec<i32>,
 }
 
 impl Business {
-    /// Fails where no day of the week is left.
+    /// Creates a calendar. Fails where the weekend covers the whole week.
     pub(crate) fn new(holidays: &Set, weekend: &Set) -> Result<Self, ErrorCode> {
         let mut worked_before = [0; 8];
         let mut worked = 0;
@@ -45,7 +45,7 @@ impl Business {
                 .copied()
                 .filter(|date| !is_on_weekend(*date, weekend))
                 .collect(),
-            // An empty set may be of any kind.
+            // An empty set may have any kind.
             _ => Vec::new(),
         };
         Ok(Self {
@@ -54,7 +54,7 @@ impl Business {
         })
     }
 
-    /// How many business days come before this one, from the first day there is.
+    /// Returns the number of business days before this date, counted from 0001-01-01.
     fn before(&self, date: i32) -> i64 {
         let days = date - FIRST_DATE;
         let [.., in_a_week] = self.worked_before;
@@ -64,18 +64,18 @@ impl Business {
         i64::from(days.div_euclid(WEEK)) * in_a_week + in_this_week - crate::count(holidays)
     }
 
-    /// How many there are from the start up to, not with, the end; negative where the end comes first.
+    /// Returns the number of business days from `start` to `end`, without `end`. It is negative where `end` is earlier.
     pub(crate) fn between(&self, start: i32, end: i32) -> i64 {
         self.before(end) - self.before(start)
     }
 }
 
-/// The first day of a range from which on something is so.
-pub(crate) fn first_day(from: i32, to: i32, is_so: impl Fn(i32) -> bool) -> Option<i32> {
+/// Returns the first day of a range for which a monotone predicate becomes true.
+pub(crate) fn first_day(from: i32, to: i32, predicate: impl Fn(i32) -> bool) -> Option<i32> {
     let (mut low, mut high) = (from, to + 1);
     while low < high {
         let middle = low + (high - low) / 2;
-        if is_so(middle) {
+        if predicate(middle) {
             high = middle;
         } else {
             low = middle + 1;
@@ -84,9 +84,9 @@ pub(crate) fn first_day(from: i32, to: i32, is_so: impl Fn(i32) -> bool) -> Opti
     (low <= to).then_some(low)
 }
 
-/// The last day of a range up to which something is so.
-pub(crate) fn last_day(from: i32, to: i32, is_so: impl Fn(i32) -> bool) -> Option<i32> {
-    // The first for which it is not so comes behind it.
-    let beyond = first_day(from, to, |day| !is_so(day)).unwrap_or(to + 1);
+/// Returns the last day of a range before a monotone predicate becomes false.
+pub(crate) fn last_day(from: i32, to: i32, predicate: impl Fn(i32) -> bool) -> Option<i32> {
+    // The first day for which the predicate is false follows the result.
+    let beyond = first_day(from, to, |day| !predicate(day)).unwrap_or(to + 1);
     (beyond > from).then(|| beyond - 1)
 }

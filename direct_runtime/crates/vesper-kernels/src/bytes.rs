@@ -1,4 +1,5 @@
-//! The `bytes` family. Decoders are strict: each reads what its encoder writes, and hexadecimal digits of either case.
+//! Kernels of the `bytes` family. Decoders are strict: each accepts the output of its encoder, and hexadecimal digits
+//! of either case.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::{Native, count};
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Fails where there would be more than the limit; asked before they are made.
+/// Fails above the limit. Callers check before they allocate.
 fn within(length: usize, limit: usize) -> Result<(), ErrorCode> {
     if length > limit {
         return Err(ErrorCode::TooLarge);
@@ -51,7 +52,7 @@ impl BytesKernels for Native {
         }
         let place =
             |position: i64| usize::try_from(position).map_or(value.len(), |place| place.min(value.len()));
-        // Nothing where the end is before the start.
+        // Empty where the end precedes the start.
         Ok(Arc::from(value.get(place(start)..place(end)).unwrap_or(&[])))
     }
 
@@ -92,13 +93,13 @@ impl BytesKernels for Native {
     }
 
     fn bytes_utf8(&self, value: &str) -> Result<Arc<[u8]>, ErrorCode> {
-        // A string has its limit in code points, and up to four times as many bytes.
+        // The limit of a string is in code points, which have up to four bytes.
         within(value.len(), BYTES_LENGTH)?;
         Ok(Arc::from(value.as_bytes()))
     }
 
     fn bytes_parse_utf8(&self, value: &[u8]) -> Result<Arc<str>, ErrorCode> {
-        // Rust takes no overlong forms and no surrogates either.
+        // Rust also rejects overlong forms and surrogates.
         std::str::from_utf8(value)
             .map(Arc::from)
             .map_err(|_| ErrorCode::BadFormat)

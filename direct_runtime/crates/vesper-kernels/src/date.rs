@@ -1,4 +1,4 @@
-//! The `date` family: days since 1970-01-01. The calendar is in `vesper_ir::time`.
+//! Kernels of the `date` family: days since 1970-01-01. The calendar is in `vesper_ir::time`.
 
 use std::sync::Arc;
 
@@ -8,12 +8,13 @@ use vesper_ir::{DateKernels, ErrorCode, Set, Weekday};
 use crate::Native;
 use crate::business::{Business, first_day, is_day_off, last_day};
 
-/// The date, unless it is outside the years.
-fn checked(days: i64) -> Result<i32, ErrorCode> {
+/// Converts a count of days to a date. Fails outside the years 1 to 9999.
+fn date_in_range(days: i64) -> Result<i32, ErrorCode> {
     vesper_ir::time::date(days).map_err(|_| ErrorCode::TimeOverflow)
 }
 
-/// The first of a month, and how many days it has; months are counted from the year 0, which does not exist.
+/// Returns the first day of a month and the number of its days. Months are counted from the year 0, which does not
+/// exist.
 fn month_of(months: i128) -> Option<(Civil, i32)> {
     let year = i32::try_from(months.div_euclid(12)).ok()?;
     let month = i32::try_from(months.rem_euclid(12)).ok()? + 1;
@@ -32,21 +33,21 @@ fn add_months(value: i32, count: i128) -> Result<i32, ErrorCode> {
     Ok(Civil { day, ..first }.to_date())
 }
 
-/// Whole months from an earlier day to a later one.
+/// Returns the number of whole months from an earlier day to a later one.
 fn whole_months(start: i32, end: i32) -> i64 {
     let (from, to) = (Civil::from_date(start), Civil::from_date(end));
-    // In the month of the end, the day comes at most at the last of it.
+    // In the month of the end, the day is at most the last of that month.
     let reached = from.day.min(days_in_month(to.year, to.month));
     months(to) - months(from) - i64::from(reached > to.day)
 }
 
-/// The days of the week since Monday.
+/// Returns the number of days since Monday.
 pub(crate) fn days_since_monday(date: i32) -> i32 {
     // 1970-01-01 was a Thursday.
     (date + 3).rem_euclid(7)
 }
 
-/// The first day of the month, or of the year if the month is 1.
+/// Returns the first day of a month.
 fn first_of(year: i32, month: i32) -> i32 {
     Civil { year, month, day: 1 }.to_date()
 }
@@ -105,7 +106,7 @@ impl DateKernels for Native {
     }
 
     fn date_add_days(&self, value: i32, count: i64) -> Result<i32, ErrorCode> {
-        checked(i64::from(value).saturating_add(count))
+        date_in_range(i64::from(value).saturating_add(count))
     }
 
     fn date_add_months(&self, value: i32, count: i64) -> Result<i32, ErrorCode> {
@@ -130,7 +131,7 @@ impl DateKernels for Native {
     }
 
     fn date_years_between(&self, start: i32, end: i32) -> i64 {
-        // Rust divides toward zero, as `quot` does.
+        // Rust's division truncates, as `quot` does.
         self.date_months_between(start, end) / 12
     }
 
@@ -214,7 +215,7 @@ impl DateKernels for Native {
         holidays: &Set,
         weekend: &Set,
     ) -> Result<i64, ErrorCode> {
-        // One less at the end than at the start: the same count both ways, with its sign.
+        // The start is included and the end excluded in both directions; only the sign differs.
         Ok(Business::new(holidays, weekend)?.between(start, end))
     }
 }

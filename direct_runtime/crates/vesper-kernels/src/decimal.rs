@@ -1,6 +1,7 @@
-//! The `decimal` family. The arithmetic is in `vesper_ir::decimal`; here a result over a limit becomes a failure.
+//! Kernels of the `decimal` family. `vesper_ir::decimal` has the arithmetic; here a result over a limit becomes a
+//! failure.
 //!
-//! SEMANTICS: Python's `decimal` rounds to the context's precision and knows −0; Vesper does neither.
+//! SEMANTICS: Python's `decimal` rounds to the context's precision and has −0; Vesper does neither.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ fn whole(value: &Decimal, mode: RoundingMode) -> Result<i64, ErrorCode> {
     value.to_whole(mode).ok_or(ErrorCode::IntegerOverflow)
 }
 
-/// The decimals of an array, which holds nothing else.
+/// Iterates over an array of decimals. INVARIANT: the verifier checked its type.
 fn decimals(values: &[Value]) -> impl Iterator<Item = &Decimal> {
     values.iter().filter_map(|value| match value {
         Value::Decimal(value) => Some(value),

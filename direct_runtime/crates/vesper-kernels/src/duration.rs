@@ -1,4 +1,4 @@
-//! The `duration` family: microseconds, of either sign.
+//! Kernels of the `duration` family: microseconds of either sign.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::Native;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const MILLISECOND: i64 = 1_000;
-/// The places of a second that a microsecond is the last of.
+/// Scale of a number of seconds whose last digit is a microsecond.
 const PLACES: u16 = 6;
 
-/// The duration, unless it is too long.
-fn checked(microseconds: i128) -> Result<i64, ErrorCode> {
+/// Converts microseconds to a duration. Fails beyond the limit.
+fn duration_in_range(microseconds: i128) -> Result<i64, ErrorCode> {
     duration(microseconds).map_err(|_| ErrorCode::TimeOverflow)
 }
 
-/// So many of a unit.
+/// Multiplies a unit.
 fn of(count: i64, unit: i64) -> Result<i64, ErrorCode> {
-    checked(i128::from(count) * i128::from(unit))
+    duration_in_range(i128::from(count) * i128::from(unit))
 }
 
 impl DurationKernels for Native {
@@ -55,11 +55,11 @@ impl DurationKernels for Native {
     }
 
     fn duration_add(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
-        checked(i128::from(left) + i128::from(right))
+        duration_in_range(i128::from(left) + i128::from(right))
     }
 
     fn duration_subtract(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
-        checked(i128::from(left) - i128::from(right))
+        duration_in_range(i128::from(left) - i128::from(right))
     }
 
     fn duration_multiply(&self, value: i64, factor: i64) -> Result<i64, ErrorCode> {
@@ -73,25 +73,25 @@ impl DurationKernels for Native {
         let (value, divisor) = (i128::from(value), i128::from(divisor));
         let (quotient, rest) = (value / divisor, value % divisor);
         let sign = value.signum() * divisor.signum();
-        // To the nearest; half to the even one of the two.
+        // Rounds to the nearest, half to even.
         let rounded = match (2 * rest.abs()).cmp(&divisor.abs()) {
             std::cmp::Ordering::Greater => quotient + sign,
             std::cmp::Ordering::Equal => quotient + sign * (quotient % 2).abs(),
             std::cmp::Ordering::Less => quotient,
         };
-        // No longer than what was divided.
-        checked(rounded)
+        // Not longer than the dividend.
+        duration_in_range(rounded)
     }
 
     fn duration_ratio(&self, left: i64, right: i64) -> Result<Decimal, ErrorCode> {
-        // Two numbers of 64 bits have a quotient within every limit of a decimal, unless the right one is zero.
+        // The quotient of two 64-bit numbers is within the limits of a decimal, so only a zero divisor fails.
         let quotient = Decimal::from(left).divide(&Decimal::from(right));
         quotient.map_err(|_| ErrorCode::DivisionByZero)
     }
 
     #[inline]
     fn duration_negate(&self, value: i64) -> i64 {
-        // As long the other way, so within the limit.
+        // The limit is symmetric.
         -value
     }
 
@@ -112,7 +112,7 @@ impl DurationKernels for Native {
     }
 
     fn duration_total_seconds(&self, value: i64) -> Decimal {
-        // Nineteen digits and six places are within the limits, so the other value is never taken.
+        // Nineteen digits and six places are within the limits, so the fallback is unreachable.
         Decimal::new(i128::from(value), PLACES).unwrap_or_else(|_| Decimal::from(0))
     }
 
@@ -146,7 +146,7 @@ impl DurationKernels for Native {
     }
 
     fn duration_sum(&self, values: &[Value]) -> Result<i64, ErrorCode> {
-        // SEMANTICS: from the left; a partial sum over the limit fails, whatever comes after it.
+        // SEMANTICS: from the left; a partial sum over the limit fails even if later items would reduce it.
         values.iter().try_fold(0, |sum, value| match value {
             Value::Duration(value) => self.duration_add(sum, *value),
             _ => Ok(sum),

@@ -1,4 +1,4 @@
-//! The `enum` family. Both members are of the same enum (the verifier saw to that), so their places decide.
+//! Kernels of the `enum` family. The verifier checked that both members have the same enum, so their indexes decide.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl EnumKernels for Native {
     fn enum_text(&self, value: Member, members_of_e: &[Value]) -> Arc<str> {
         match members_of_e.get(value.0 as usize) {
             Some(Value::Text(name)) => Arc::clone(name),
-            // No member is outside its enum.
+            // Unreachable: every member is in its enum.
             _ => Arc::from(""),
         }
     }

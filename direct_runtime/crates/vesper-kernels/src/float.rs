@@ -1,4 +1,4 @@
-//! The `float` family: IEEE 754 binary64, rounded to nearest even at each operation, as Rust does it.
+//! Kernels of the `float` family: IEEE 754 binary64. Each operation rounds to nearest even, as in Rust.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use vesper_ir::{Decimal, ErrorCode, FloatKernels, Value, float};
 
 use crate::Native;
 
-/// 2^63, the first float that is past the integers; its opposite is the smallest of them.
+/// 2^63, the smallest float above the integers; its negation is the smallest integer.
 const INTEGER_BOUND: f64 = 9_223_372_036_854_775_808.0;
 
-/// A float without a fraction as an integer.
+/// Converts a float without a fraction to an integer.
 fn whole(value: f64) -> Result<i64, ErrorCode> {
     if !(-INTEGER_BOUND..INTEGER_BOUND).contains(&value) {
         return Err(ErrorCode::IntegerOverflow);
@@ -117,7 +117,8 @@ impl FloatKernels for Native {
 
     #[inline]
     fn float_to_integer(&self, value: f64) -> Result<i64, ErrorCode> {
-        // Before the range: every float past the integers is whole, so that only one of the two can be.
+        // Checked before the range. Every float beyond the integers is whole, so at most one of the two failures
+        // applies.
         if finite(value)?.fract() != 0.0 {
             return Err(ErrorCode::NotWhole);
         }
@@ -125,7 +126,7 @@ impl FloatKernels for Native {
     }
 
     fn float_to_decimal(&self, value: f64) -> Result<Decimal, ErrorCode> {
-        // A finite float is spelled with at most 17 digits and 324 places: no limit is near.
+        // A finite float has at most 17 digits and 324 places, far below the limits.
         Decimal::parse(&float::text(finite(value)?)).map_err(|_| ErrorCode::NotFinite)
     }
 
@@ -148,7 +149,7 @@ impl FloatKernels for Native {
     }
 
     fn float_sum(&self, values: &[Value]) -> f64 {
-        // SEMANTICS: from 0.0 and one by one. Rust's `sum` starts with -0.0.
+        // SEMANTICS: starts with 0.0 and adds one by one. Rust's `sum` starts with -0.0.
         floats(values).fold(0.0, |sum, value| sum + value)
     }
 

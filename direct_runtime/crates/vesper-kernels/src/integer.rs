@@ -1,6 +1,6 @@
-//! The `integer` family.
+//! Kernels of the `integer` family.
 //!
-//! SEMANTICS: Rust wraps or panics on overflow and Python never overflows; Vesper fails, at each operation.
+//! SEMANTICS: Rust wraps or panics on overflow and Python never overflows; Vesper fails at each operation.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use vesper_ir::{Decimal, ErrorCode, IntegerKernels, Value};
 
 use crate::{Native, count};
 
-/// The count of a shift: 0 to 63.
+/// Checks the count of a shift: 0 to 63.
 fn shift(count: i64) -> Result<u32, ErrorCode> {
     u32::try_from(count)
         .ok()
@@ -17,7 +17,7 @@ fn shift(count: i64) -> Result<u32, ErrorCode> {
         .ok_or(ErrorCode::InvalidArgument)
 }
 
-/// The integers of an array, which holds nothing else.
+/// Iterates over an array of integers. INVARIANT: the verifier checked its type.
 fn integers(values: &[Value]) -> impl Iterator<Item = i64> {
     values.iter().filter_map(|value| match value {
         Value::Integer(value) => Some(*value),
@@ -79,7 +79,7 @@ impl IntegerKernels for Native {
     #[inline]
     fn integer_divide(&self, left: i64, right: i64) -> Result<Decimal, ErrorCode> {
         let quotient = Decimal::from(left).divide(&Decimal::from(right));
-        // 19 digits by 19 digits are never over a limit.
+        // The quotient of two 19-digit numbers is never over a limit.
         quotient.map_err(|_: DivideError| ErrorCode::DivisionByZero)
     }
 
@@ -104,7 +104,7 @@ impl IntegerKernels for Native {
     fn integer_div_floor(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
         let quotient = self.integer_quot(left, right)?;
         let remainder = left.wrapping_rem(right);
-        // SEMANTICS: `div_euclid` is another division: it rounds up where the divisor is negative.
+        // SEMANTICS: `div_euclid` differs: it rounds up where the divisor is negative.
         let is_rounded_up = remainder != 0 && (remainder < 0) != (right < 0);
         Ok(if is_rounded_up { quotient - 1 } else { quotient })
     }
@@ -113,7 +113,7 @@ impl IntegerKernels for Native {
     fn integer_mod(&self, left: i64, right: i64) -> Result<i64, ErrorCode> {
         let remainder = self.integer_rem(left, right)?;
         let is_other_sign = remainder != 0 && (remainder < 0) != (right < 0);
-        // Of opposite signs, so that the sum fits.
+        // The signs differ, so the sum fits.
         Ok(if is_other_sign {
             remainder + right
         } else {
@@ -146,7 +146,7 @@ impl IntegerKernels for Native {
     #[inline]
     #[expect(
         clippy::cast_precision_loss,
-        reason = "to the nearest, ties to even, as Rust does it"
+        reason = "Rust also rounds to the nearest, ties to even"
     )]
     fn integer_to_float(&self, value: i64) -> f64 {
         value as f64
@@ -165,7 +165,7 @@ impl IntegerKernels for Native {
         if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
             return Err(ErrorCode::BadFormat);
         }
-        // Downwards, where there is one number more.
+        // Counts downwards, because the negative range has one number more.
         let mut number = 0_i64;
         for digit in digits {
             let next = number
@@ -202,14 +202,14 @@ impl IntegerKernels for Native {
 
     #[inline]
     fn integer_shift_left(&self, value: i64, count: i64) -> Result<i64, ErrorCode> {
-        // SEMANTICS: Rust drops the bits that do not fit; in 128 bits all of them do.
+        // SEMANTICS: Rust drops the bits that do not fit; 128 bits hold all of them.
         let shifted = i128::from(value) << shift(count)?;
         i64::try_from(shifted).map_err(|_| ErrorCode::IntegerOverflow)
     }
 
     #[inline]
     fn integer_shift_right(&self, value: i64, count: i64) -> Result<i64, ErrorCode> {
-        // Of a signed integer, which rounds toward negative infinity.
+        // The shift of a signed integer rounds toward negative infinity.
         Ok(value >> shift(count)?)
     }
 
@@ -219,17 +219,17 @@ impl IntegerKernels for Native {
     }
 
     fn integer_sum(&self, values: &[Value]) -> Result<i64, ErrorCode> {
-        // SEMANTICS: every partial sum fits, not only the last one.
+        // SEMANTICS: every partial sum must fit, not only the last one.
         integers(values).try_fold(0, |sum: i64, value| {
             sum.checked_add(value).ok_or(ErrorCode::IntegerOverflow)
         })
     }
 
     fn integer_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode> {
-        // As many integers as there is room for are never over 128 bits.
+        // The sum of an array of integers fits 128 bits.
         let sum: i128 = integers(values).map(i128::from).sum();
         let average = Decimal::whole(sum).divide(&Decimal::from(count(values.len())));
-        // So short a sum by so short a count is never over a limit: what fails is a count of zero.
+        // The quotient is never over a limit, so only a count of zero fails.
         average.map_err(|_: DivideError| ErrorCode::EmptyCollection)
     }
 }

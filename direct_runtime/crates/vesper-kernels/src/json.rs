@@ -1,4 +1,4 @@
-//! The `json` family.
+//! Kernels of the `json` family.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl JsonKernels for Native {
 
     fn json_get(&self, value: &Json, path: &str) -> Result<Option<Value>, ErrorCode> {
         let found = pointer::follow(value, path)?;
-        // SEMANTICS: a JSON null that is there is a value, and not null.
+        // SEMANTICS: a JSON null that is present is a value, not an absent optional.
         Ok(found.map(|found| Value::Json(Arc::new(found.clone()))))
     }
 

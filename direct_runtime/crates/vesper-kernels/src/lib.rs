@@ -1,7 +1,7 @@
-//! What every operation means, in Rust. One file a family; the methods are those of the generated traits.
+//! Kernels of the direct engine: the implementation of every operation, one file per family.
 //!
-//! Written from docs/spec/values.md and the declarations, never from the Python kernels: the two are compared by the
-//! verifier, and that is worth something only while neither copies the other.
+//! The kernels implement the generated traits. They are written from docs/spec/values.md and the declarations, never
+//! from the Python kernels: the verifier compares the two, which has value only while neither copies the other.
 
 use vesper_ir::limits::ITEMS;
 use vesper_ir::{ErrorCode, Value};
@@ -28,11 +28,11 @@ mod value;
 
 pub use array::range_length;
 
-/// The kernels of the direct runtime. There is no state: operations are functions.
+/// Kernels of the direct engine. Operations are functions without state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Native;
 
-/// Fails where there would be more items than a collection holds; asked before they are made.
+/// Fails above the maximum number of items in a collection. Callers check before they allocate.
 fn within_items(length: usize) -> Result<(), ErrorCode> {
     if length > ITEMS {
         return Err(ErrorCode::TooLarge);
@@ -40,12 +40,12 @@ fn within_items(length: usize) -> Result<(), ErrorCode> {
     Ok(())
 }
 
-/// How many there are, as an integer. Nothing in memory has more parts than an `i64` holds.
+/// Converts a length to an integer. No collection in memory is longer than `i64::MAX`.
 fn count(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-/// A record of two fields.
+/// Creates a record of two fields.
 fn pair(first: Value, second: Value) -> Value {
     Value::Record([first, second].into())
 }

@@ -1,4 +1,4 @@
-//! The `map` family.
+//! Kernels of the `map` family.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl MapKernels for Native {
     }
 
     fn map_from_entries(&self, entries: &[Value]) -> Result<Map, ErrorCode> {
-        // Every entry is a record of a key and a value: the verifier saw to that.
+        // INVARIANT: the verifier checked that every entry is a record of a key and a value.
         let entries = entries.iter().filter_map(|entry| match entry {
             Value::Record(fields) => match fields.as_ref() {
                 [key, value] => Some((key.to_key()?, value.clone())),
@@ -77,7 +77,7 @@ impl MapKernels for Native {
     }
 
     fn map_merge(&self, left: &Map, right: &Map) -> Result<Map, ErrorCode> {
-        // No longer than both together, so it may be counted when it is there.
+        // The result is at most as long as both operands, so it may be checked after it is built.
         let merged = left.merge(right);
         within_items(merged.keys().len())?;
         Ok(merged)

@@ -1,4 +1,4 @@
-//! The `optional` family.
+//! Kernels of the `optional` family.
 
 use vesper_ir::{ErrorCode, OptionalKernels, Value};
 

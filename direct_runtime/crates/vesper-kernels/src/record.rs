@@ -1,4 +1,4 @@
-//! The `record` family.
+//! Kernels of the `record` family.
 
 use vesper_ir::value::are_equal;
 use vesper_ir::{RecordKernels, Value};

@@ -1,4 +1,4 @@
-//! The `regex` family.
+//! Kernels of the `regex` family.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ mod search;
 
 use search::Searcher;
 
-/// The matches from left to right, without overlap.
+/// Iterator over the matches from left to right, without overlap.
 struct Matches<'a> {
     searcher: Searcher<'a>,
     text: &'a str,
-    /// Where the search goes on; nothing once it is over.
+    /// Start of the next search; `None` after the last one.
     from: Option<usize>,
-    /// Where the match before ended.
+    /// End of the previous match.
     ended: Option<usize>,
 }
 
@@ -40,7 +40,7 @@ impl Iterator for Matches<'_> {
     fn next(&mut self) -> Option<Range<usize>> {
         loop {
             let found = self.searcher.search(self.from.take()?)?;
-            // SEMANTICS: an empty match is not taken where the match before it ended. Python's `findall` takes it.
+            // SEMANTICS: an empty match directly after the previous match is skipped. Python's `findall` returns it.
             if found.is_empty() && self.ended == Some(found.end) {
                 let next = self.text.get(found.end..)?.chars().next();
                 self.from = next.map(|char| found.end + char.len_utf8());
@@ -53,7 +53,7 @@ impl Iterator for Matches<'_> {
     }
 }
 
-/// False only where there is no match: that is often so, and found out sooner than where one is.
+/// Returns false only where there is no match. This is the common case and cheaper than finding a match.
 fn may_match(value: &str, pattern: &Pattern) -> bool {
     pattern.matches(value) != Some(false)
 }
@@ -97,7 +97,7 @@ fn replace(value: &str, pattern: &Pattern, new: &str) -> Result<Arc<str>, ErrorC
     let length_of_new = new.chars().count();
     let mut result = String::new();
     let (mut length, mut from) = (0_usize, 0);
-    // Counted as it is put together: it may become a million times as long as what is given.
+    // The length is checked while building: the result may be a million times longer than the inputs.
     let mut push = |part: &str, counted: usize| {
         length = length.saturating_add(counted);
         if length > TEXT_LENGTH {
@@ -121,7 +121,7 @@ fn split(value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode> {
     let mut parts = Vec::new();
     let mut from = 0;
     for found in Matches::new(value, pattern) {
-        // With the part that follows the last match.
+        // Includes the part after the last match.
         within_items(parts.len().saturating_add(2))?;
         parts.push(text_of(value, from..found.start));
         from = found.end;

@@ -1,4 +1,4 @@
-//! The `set` family.
+//! Kernels of the `set` family.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl SetKernels for Native {
     }
 
     fn set_union(&self, left: &Set, right: &Set) -> Result<Set, ErrorCode> {
-        // No longer than both together, so it may be counted when it is there.
+        // The result is at most as long as both operands, so it may be checked after it is built.
         let union = left.union(right);
         within_items(union.len())?;
         Ok(union)

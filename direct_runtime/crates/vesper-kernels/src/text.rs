@@ -1,4 +1,4 @@
-//! The `text` family.
+//! Kernels of the `text` family.
 
 use std::sync::Arc;
 
@@ -8,8 +8,10 @@ use vesper_ir::{ErrorCode, TextKernels, Value};
 
 use crate::{Native, count, within_items};
 
-/// SEMANTICS: the property `White_Space` of Unicode 15.0, written out: Rust goes by the tables of its release, and
-/// Python's `strip` takes U+001C to U+001F too.
+/// Returns true for the property `White_Space` of Unicode 15.0.
+///
+/// SEMANTICS: the list is explicit, because Rust uses the tables of its release, and Python's `strip` also removes
+/// U+001C to U+001F.
 fn is_white_space(char: char) -> bool {
     matches!(
         char,
@@ -31,7 +33,7 @@ fn length(value: &str) -> usize {
     value.chars().count()
 }
 
-/// Fails where there would be more code points than a string holds; asked before they are put together.
+/// Fails above the maximum number of code points in a string. Callers check before they allocate.
 fn within_text(length: usize) -> Result<(), ErrorCode> {
     if length > TEXT_LENGTH {
         return Err(ErrorCode::TooLarge);
@@ -39,7 +41,7 @@ fn within_text(length: usize) -> Result<(), ErrorCode> {
     Ok(())
 }
 
-/// The place in bytes of a position in code points; past the end, the end.
+/// Converts a position in code points to bytes; positions past the end become the end.
 fn byte_place(value: &str, position: usize) -> usize {
     value
         .char_indices()
@@ -47,7 +49,7 @@ fn byte_place(value: &str, position: usize) -> usize {
         .map_or(value.len(), |(place, _)| place)
 }
 
-/// The parts as an array, unless they are more than one holds.
+/// Collects parts in an array. Fails above the maximum number of items.
 fn parts<'a>(parts: impl Iterator<Item = &'a str>) -> Result<Arc<[Value]>, ErrorCode> {
     let mut result = Vec::new();
     for part in parts {
@@ -57,7 +59,7 @@ fn parts<'a>(parts: impl Iterator<Item = &'a str>) -> Result<Arc<[Value]>, Error
     Ok(Arc::from(result))
 }
 
-/// Each code point in another case, which may be several.
+/// Converts each code point to another case, which may have several code points.
 fn in_case(value: &str, push: fn(char, &mut String)) -> Result<Arc<str>, ErrorCode> {
     let mut result = String::with_capacity(value.len());
     for char in value.chars() {
@@ -70,7 +72,7 @@ fn in_case(value: &str, push: fn(char, &mut String)) -> Result<Arc<str>, ErrorCo
     Ok(Arc::from(result))
 }
 
-/// What is missing to a width, as a string of fills.
+/// Returns the padding that extends a string to a width.
 fn padding(value: &str, width: i64, fill: &str) -> Result<String, ErrorCode> {
     let mut fills = fill.chars();
     if fills.next().is_none() || fills.next().is_some() {
@@ -109,7 +111,7 @@ impl TextKernels for Native {
         Ok(Arc::from([left, right].concat()))
     }
 
-    // SEMANTICS: UTF-8 bytes are in the order of the code points.
+    // SEMANTICS: UTF-8 byte order is code-point order.
 
     #[inline]
     fn text_less(&self, left: &str, right: &str) -> bool {
@@ -150,7 +152,7 @@ impl TextKernels for Native {
     }
 
     fn text_split(&self, value: &str, separator: &str) -> Result<Arc<[Value]>, ErrorCode> {
-        // SEMANTICS: Rust splits at an empty separator too, around every character.
+        // SEMANTICS: Rust splits at an empty separator around every character; here it fails.
         if separator.is_empty() {
             return Err(ErrorCode::InvalidArgument);
         }
@@ -171,7 +173,7 @@ impl TextKernels for Native {
             .collect();
         let separators = length(separator).saturating_mul(texts.len().saturating_sub(1));
         within_text(separators)?;
-        // One string may be there a million times; so the count ends where it is over.
+        // A string may be repeated a million times, so counting stops at the limit.
         let mut total = separators;
         for text in &texts {
             total = total.saturating_add(length(text));
@@ -213,7 +215,7 @@ impl TextKernels for Native {
     }
 
     fn text_replace(&self, value: &str, old: &str, new: &str) -> Result<Arc<str>, ErrorCode> {
-        // SEMANTICS: Rust replaces an empty text too, around every character.
+        // SEMANTICS: Rust replaces an empty text around every character; here it fails.
         if old.is_empty() {
             return Err(ErrorCode::InvalidArgument);
         }

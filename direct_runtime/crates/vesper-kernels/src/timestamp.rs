@@ -1,4 +1,4 @@
-//! The `timestamp` family: microseconds since the beginning of 1970, in UTC.
+//! Kernels of the `timestamp` family: microseconds since 1970-01-01 in UTC.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::Native;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 
-/// The moment, unless it is outside the years.
-fn checked(microseconds: i128) -> Result<i64, ErrorCode> {
+/// Converts microseconds to a timestamp. Fails outside the years 1 to 9999.
+fn timestamp_in_range(microseconds: i128) -> Result<i64, ErrorCode> {
     timestamp(microseconds).map_err(|_| ErrorCode::TimeOverflow)
 }
 
@@ -21,8 +21,8 @@ fn day(value: i64) -> Civil {
     Civil::from_date(split_timestamp(value).0)
 }
 
-/// How many of a unit have passed since midnight.
-fn passed(value: i64, unit: i64) -> i64 {
+/// Returns the number of whole units since midnight.
+fn units_since_midnight(value: i64, unit: i64) -> i64 {
     split_timestamp(value).1 / unit
 }
 
@@ -58,16 +58,16 @@ impl TimestampKernels for Native {
     }
 
     fn timestamp_add(&self, moment: i64, length: i64) -> Result<i64, ErrorCode> {
-        checked(i128::from(moment) + i128::from(length))
+        timestamp_in_range(i128::from(moment) + i128::from(length))
     }
 
     fn timestamp_subtract(&self, moment: i64, length: i64) -> Result<i64, ErrorCode> {
-        checked(i128::from(moment) - i128::from(length))
+        timestamp_in_range(i128::from(moment) - i128::from(length))
     }
 
     #[inline]
     fn timestamp_since(&self, end: i64, start: i64) -> i64 {
-        // All the years together are shorter than the longest duration.
+        // The whole range of years is shorter than the longest duration.
         end - start
     }
 
@@ -100,19 +100,19 @@ impl TimestampKernels for Native {
     }
 
     fn timestamp_hour(&self, value: i64) -> i64 {
-        passed(value, HOUR)
+        units_since_midnight(value, HOUR)
     }
 
     fn timestamp_minute(&self, value: i64) -> i64 {
-        passed(value, MINUTE) % 60
+        units_since_midnight(value, MINUTE) % 60
     }
 
     fn timestamp_second(&self, value: i64) -> i64 {
-        passed(value, SECOND) % 60
+        units_since_midnight(value, SECOND) % 60
     }
 
     fn timestamp_microsecond(&self, value: i64) -> i64 {
-        passed(value, 1) % SECOND
+        units_since_midnight(value, 1) % SECOND
     }
 
     #[inline]
@@ -122,16 +122,16 @@ impl TimestampKernels for Native {
 
     #[inline]
     fn timestamp_epoch_seconds(&self, value: i64) -> i64 {
-        // SEMANTICS: toward negative infinity; Rust's `/` goes toward zero.
+        // SEMANTICS: rounds toward negative infinity; Rust's `/` rounds toward zero.
         value.div_euclid(SECOND)
     }
 
     fn timestamp_from_epoch_microseconds(&self, count: i64) -> Result<i64, ErrorCode> {
-        checked(i128::from(count))
+        timestamp_in_range(i128::from(count))
     }
 
     fn timestamp_from_epoch_seconds(&self, count: i64) -> Result<i64, ErrorCode> {
-        checked(i128::from(count) * i128::from(SECOND))
+        timestamp_in_range(i128::from(count) * i128::from(SECOND))
     }
 
     fn timestamp_truncate(&self, value: i64, unit: Unit) -> i64 {
@@ -141,7 +141,7 @@ impl TimestampKernels for Native {
             Unit::Minute => MINUTE,
             Unit::Second => SECOND,
         };
-        // Before 1970 too the unit begins before the moment.
+        // Rounds down also before 1970.
         value - value.rem_euclid(length)
     }
 }

@@ -1,4 +1,4 @@
-//! The `value` family: what all ordered types have.
+//! Kernels of the `value` family, for all ordered types.
 
 use std::cmp::Ordering;
 
@@ -7,14 +7,14 @@ use vesper_ir::{ErrorCode, Value, ValueKernels};
 use crate::Native;
 
 fn compare(left: &Value, right: &Value) -> Ordering {
-    // Both are of one ordered type: the verifier saw to that.
+    // INVARIANT: the verifier checked that both have one ordered type.
     left.compare(right).unwrap_or(Ordering::Equal)
 }
 
 impl ValueKernels for Native {
     #[inline]
     fn value_min(&self, left: &Value, right: &Value) -> Value {
-        // SEMANTICS: of equal ones the left one, whose text may be another.
+        // SEMANTICS: of equal values the left one, whose text may differ.
         if compare(right, left).is_lt() { right } else { left }.clone()
     }
 

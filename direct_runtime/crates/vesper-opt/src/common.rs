@@ -1,8 +1,8 @@
-//! Common subexpressions: what was computed already, in every run that comes here, is read and not computed again.
+//! Common subexpressions: a value that every execution has computed before is read, not computed again.
 //!
-//! The first occurrence computes it, and fails where it fails, at its own expression; a run that comes to the second one
-//! has been past the first. Comparisons of numbers are left alone: an instruction that jumps compares by itself. So is
-//! what a round of a loop computes.
+//! The first occurrence computes the value and fails, if it fails, at its own expression. An execution that reaches the
+//! second occurrence has passed the first. Numeric comparisons are excluded, because a jump instruction compares by
+//! itself. Expressions of a loop round are excluded too.
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Node, Op, Value};
@@ -12,14 +12,14 @@ use crate::safety::is_safe;
 use crate::walk::{Scoped, Visitor, walk};
 use crate::{Facts, LoopPlace, kind, replace};
 
-/// Notes which values are held for others.
+/// Records the values that are held for later occurrences.
 pub(crate) fn share(node: &mut Node, facts: &mut Facts) {
     let numbers = Numbers::of(node, facts);
     let known = facts.clone();
     let mut sharing = Sharing {
         numbers,
         facts,
-        there: Scoped::new(),
+        available: Scoped::new(),
         is_round: false,
         rounds: Vec::new(),
     };
@@ -29,16 +29,16 @@ pub(crate) fn share(node: &mut Node, facts: &mut Facts) {
 struct Sharing<'a> {
     numbers: Numbers,
     facts: &'a mut Facts,
-    /// The first occurrence of what was computed on every way here.
-    there: Scoped<Number, ExpressionIndex>,
+    /// First occurrence of each value that is computed on every path to this point.
+    available: Scoped<Number, ExpressionIndex>,
     /// True between a loop and its rounds.
     is_round: bool,
     /// For each scope, whether it is that of a round.
     rounds: Vec<bool>,
 }
 
-/// True where reading is less work than computing.
-fn is_worth_it(kind: &ExpressionKind) -> bool {
+/// Returns true where reading the value costs less than computing it.
+fn is_worthwhile(kind: &ExpressionKind) -> bool {
     match kind {
         ExpressionKind::Call { op, .. } => !is_test(*op),
         ExpressionKind::If { .. } | ExpressionKind::Field { .. } | ExpressionKind::Record(_) => true,
@@ -47,7 +47,7 @@ fn is_worth_it(kind: &ExpressionKind) -> bool {
     }
 }
 
-/// Operations that jumps, loops and tables do by themselves: nobody has their result in a register.
+/// Returns true for operations that jumps, loops and tables evaluate without a result register.
 pub(crate) fn is_test(op: Op) -> bool {
     matches!(
         op,
@@ -77,13 +77,13 @@ pub(crate) fn is_test(op: Op) -> bool {
 
 impl Visitor for Sharing<'_> {
     fn enter(&mut self, node: &Node, index: ExpressionIndex) -> bool {
-        if !is_worth_it(kind(node, index)) || self.facts.chained.contains(&index) {
+        if !is_worthwhile(kind(node, index)) || self.facts.chained.contains(&index) {
             return true;
         }
         let first = self
             .numbers
             .get(node, index)
-            .and_then(|number| self.there.get(&number));
+            .and_then(|number| self.available.get(&number));
         let Some(first) = first.copied() else {
             return true;
         };
@@ -99,12 +99,12 @@ impl Visitor for Sharing<'_> {
     }
 
     fn leave(&mut self, node: &mut Node, index: ExpressionIndex) {
-        if is_worth_it(kind(node, index))
+        if is_worthwhile(kind(node, index))
             && !self.facts.chained.contains(&index)
             && !self.rounds.contains(&true)
             && let Some(number) = self.numbers.get(node, index)
         {
-            self.there.put(number, index);
+            self.available.put(number, index);
         }
     }
 
@@ -113,22 +113,23 @@ impl Visitor for Sharing<'_> {
     }
 
     fn open(&mut self) {
-        self.there.open();
+        self.available.open();
         self.rounds.push(std::mem::take(&mut self.is_round));
     }
 
     fn close(&mut self) {
         self.rounds.pop();
-        self.there.close();
+        self.available.close();
     }
 }
 
-/// Settles comparisons of a value with itself: a clause that says how an output was computed is true.
-pub(crate) fn same_on_both_sides(node: &mut Node, facts: &Facts) {
+/// Replaces comparisons of a value with itself by literals. A postcondition that repeats the computation of an output
+/// is then true.
+pub(crate) fn decide_self_comparisons(node: &mut Node, facts: &Facts) {
     let mut same = Same {
         numbers: Numbers::of(node, facts),
         facts,
-        there: Scoped::new(),
+        available: Scoped::new(),
         decided: Vec::new(),
     };
     walk(node, Some(facts), &mut same);
@@ -137,23 +138,23 @@ pub(crate) fn same_on_both_sides(node: &mut Node, facts: &Facts) {
 struct Same<'a> {
     numbers: Numbers,
     facts: &'a Facts,
-    /// What was computed on every way here.
-    there: Scoped<Number, ()>,
-    /// The comparisons that are being visited and settled, the innermost last.
+    /// Values that are computed on every path to this point.
+    available: Scoped<Number, ()>,
+    /// Decided comparisons that are being visited, the innermost last.
     decided: Vec<(ExpressionIndex, bool)>,
 }
 
 impl Same<'_> {
-    /// True where evaluating the expression once more cannot fail: it cannot at all, or has not before.
+    /// Returns true where another evaluation cannot fail: the expression never fails, or succeeded before.
     fn is_settled(&self, node: &Node, index: ExpressionIndex) -> bool {
         let number = self.numbers.get(node, index);
-        let was_there = number.is_some_and(|number| self.there.get(&number).is_some());
+        let was_there = number.is_some_and(|number| self.available.get(&number).is_some());
         was_there || is_safe(node, self.facts, index)
     }
 }
 
-/// What comparing a value with itself gives. Not of floats: NaN does not equal itself.
-fn of_same(op: Op) -> Option<bool> {
+/// Returns the result of comparing a value with itself. Floats are excluded: NaN does not equal itself.
+fn compare_same(op: Op) -> Option<bool> {
     match op {
         Op::IntegerEqual
         | Op::IntegerLessOrEqual
@@ -179,10 +180,10 @@ fn of_same(op: Op) -> Option<bool> {
 
 impl Visitor for Same<'_> {
     fn enter(&mut self, node: &Node, index: ExpressionIndex) -> bool {
-        // Before the operands are visited: what they are about to compute was not there before.
+        // Before the operands are visited, because visiting them would record them as computed.
         if let ExpressionKind::Call { op, args } = kind(node, index)
             && let [left, right] = args.as_slice()
-            && let Some(value) = of_same(*op)
+            && let Some(value) = compare_same(*op)
         {
             let (first, second) = (self.numbers.get(node, *left), self.numbers.get(node, *right));
             let is_same = first.is_some() && first == second;
@@ -203,15 +204,15 @@ impl Visitor for Same<'_> {
             return;
         }
         if let Some(number) = self.numbers.get(node, index) {
-            self.there.put(number, ());
+            self.available.put(number, ());
         }
     }
 
     fn open(&mut self) {
-        self.there.open();
+        self.available.open();
     }
 
     fn close(&mut self) {
-        self.there.close();
+        self.available.close();
     }
 }

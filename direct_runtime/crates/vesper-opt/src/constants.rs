@@ -1,7 +1,7 @@
-//! Constant folding: what depends on literals and constants alone is computed once, by the kernels that would compute it.
+//! Constant folding: kernels compute expressions over literals and constants once.
 //!
-//! What would fail is left alone, so that it fails when it is come to, at its own expression. So is what would be large:
-//! a range of a million items is no constant of a program.
+//! An expression that would fail is left in place, so that it fails at its own index when it is reached. An expression
+//! with a large value is left too: a range of a million items is not stored in a program.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use vesper_ir::{MAX_ARITY, Node, Value, dispatch};
 use vesper_kernels::Native;
 
 use crate::walk::{Visitor, walk};
-use crate::{Facts, forwarded, is_reference, kind, known_boolean, replace, safety};
+use crate::{Facts, forward, is_reference, kind, known_boolean, replace, safety};
 
-/// Texts and collections of more parts are not made before a run.
-const MOST_PARTS: usize = 64;
+/// Maximum length of folded texts and collections.
+const MAX_FOLDED_PARTS: usize = 64;
 
-/// Computes what can be computed already.
+/// Folds constant expressions.
 pub(crate) fn fold(node: &mut Node) {
     walk(node, None, &mut Folding::default());
 }
@@ -27,9 +27,9 @@ struct Folding {
 }
 
 impl Folding {
-    /// The value of an expression, where it is known.
-    fn known(&self, node: &Node, index: ExpressionIndex) -> Option<Value> {
-        match kind(node, forwarded(node, index)) {
+    /// Returns the value of an expression, if it is constant.
+    fn known_value(&self, node: &Node, index: ExpressionIndex) -> Option<Value> {
+        match kind(node, forward(node, index)) {
             ExpressionKind::Literal(value) => Some(value.clone()),
             ExpressionKind::Constant(place) => Some(node.constants.get(*place)?.value.clone()),
             ExpressionKind::Step(place) => self.steps.get(place).cloned(),
@@ -38,11 +38,11 @@ impl Folding {
         }
     }
 
-    fn computed(&self, node: &Node, index: ExpressionIndex) -> Option<Value> {
+    fn compute(&self, node: &Node, index: ExpressionIndex) -> Option<Value> {
         match kind(node, index) {
             ExpressionKind::Call { op, args } => {
                 let signature = op.signature();
-                // These are given more than values, or a pattern, which is made when the node is compiled.
+                // These kernels receive more than values, or a pattern, which is compiled with the node.
                 if !(signature.named.is_empty()
                     && signature.typed.is_empty()
                     && signature.patterns.is_empty())
@@ -51,7 +51,7 @@ impl Folding {
                 }
                 let mut values = Vec::with_capacity(MAX_ARITY);
                 for arg in args {
-                    values.push(self.known(node, *arg).filter(is_small)?);
+                    values.push(self.known_value(node, *arg).filter(is_small)?);
                 }
                 let first = values.first()?;
                 let mut given = [first; MAX_ARITY];
@@ -61,11 +61,11 @@ impl Folding {
                 let result = dispatch(&Native, *op, &given);
                 result.ok().filter(is_small)
             }
-            ExpressionKind::Field { place, of } => match self.known(node, *of)? {
+            ExpressionKind::Field { place, of } => match self.known_value(node, *of)? {
                 Value::Record(fields) => fields.get(*place as usize).cloned(),
                 _ => None,
             },
-            ExpressionKind::Let { body, .. } => self.known(node, *body),
+            ExpressionKind::Let { body, .. } => self.known_value(node, *body),
             _ => None,
         }
     }
@@ -73,11 +73,13 @@ impl Folding {
 
 fn is_small(value: &Value) -> bool {
     match value {
-        Value::Text(text) => text.len() <= MOST_PARTS,
-        Value::Bytes(bytes) => bytes.len() <= MOST_PARTS,
-        Value::Array(items) | Value::Record(items) => items.len() <= MOST_PARTS && items.iter().all(is_small),
-        Value::Set(members) => members.len() <= MOST_PARTS,
-        Value::Map(map) => map.keys().len() <= MOST_PARTS && map.values().iter().all(is_small),
+        Value::Text(text) => text.len() <= MAX_FOLDED_PARTS,
+        Value::Bytes(bytes) => bytes.len() <= MAX_FOLDED_PARTS,
+        Value::Array(items) | Value::Record(items) => {
+            items.len() <= MAX_FOLDED_PARTS && items.iter().all(is_small)
+        }
+        Value::Set(members) => members.len() <= MAX_FOLDED_PARTS,
+        Value::Map(map) => map.keys().len() <= MAX_FOLDED_PARTS && map.values().iter().all(is_small),
         Value::Json(_) | Value::Type(_) | Value::Pattern(_) => false,
         _ => true,
     }
@@ -88,17 +90,17 @@ impl Visitor for Folding {
         if is_reference(kind(node, index)) {
             return;
         }
-        // A `let` whose value may fail must evaluate it, whatever its body is.
+        // A `let` whose value may fail must evaluate it.
         if let ExpressionKind::Let { value, .. } = kind(node, index)
             && !safety::is_safe(node, &Facts::default(), *value)
         {
             return;
         }
-        if let Some(value) = self.computed(node, index) {
+        if let Some(value) = self.compute(node, index) {
             replace(node, index, value);
             return;
         }
-        // A side that decides, behind one that cannot fail.
+        // A constant right side decides if the left side cannot fail.
         let decided = match kind(node, index) {
             ExpressionKind::And(left, right) if known_boolean(node, *right) == Some(false) => {
                 Some((*left, false))
@@ -116,13 +118,13 @@ impl Visitor for Folding {
     }
 
     fn step(&mut self, node: &Node, place: usize, value: Option<ExpressionIndex>) {
-        if let Some(value) = value.and_then(|value| self.known(node, value)) {
+        if let Some(value) = value.and_then(|value| self.known_value(node, value)) {
             self.steps.insert(place, value);
         }
     }
 
     fn bind(&mut self, node: &Node, local: usize, value: ExpressionIndex) {
-        if let Some(value) = self.known(node, value) {
+        if let Some(value) = self.known_value(node, value) {
             self.locals.insert(local, value);
         }
     }

@@ -1,7 +1,7 @@
-//! Dead steps: a step that nobody reads is not computed, if computing it cannot fail and costs no fuel.
+//! Dead steps: removes unread steps that cannot fail and cost no fuel.
 //!
-//! From the end to the beginning, because a step is read only behind it. What a clause mentions is read too: it is shown
-//! when the clause is broken.
+//! The walk runs from the end, because a step is read only after it. Every reference of a clause counts as a read: the
+//! outcome shows it when the clause is broken.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use vesper_ir::Node;
 use vesper_ir::flow::{Block, Statement};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 
-use crate::safety::{is_safe, reached};
+use crate::safety::{collect_reached, is_safe};
 use crate::{Facts, kind, known_boolean};
 
-/// Takes out the steps that nobody reads.
+/// Removes the steps that no expression reads.
 pub(crate) fn remove(node: &mut Node, facts: &Facts) {
     let body = std::mem::take(&mut node.body);
     let mut search = Search {
@@ -27,7 +27,7 @@ pub(crate) fn remove(node: &mut Node, facts: &Facts) {
 struct Search<'a> {
     node: &'a Node,
     facts: &'a Facts,
-    /// The places of steps that are read further down.
+    /// Indexes of the steps that later statements read.
     read: HashSet<usize>,
 }
 
@@ -100,7 +100,7 @@ impl Search<'_> {
     fn read_all(&mut self, values: impl IntoIterator<Item = ExpressionIndex>) {
         for value in values {
             let mut found = Vec::new();
-            reached(self.node, value, &mut found);
+            collect_reached(self.node, value, &mut found);
             for index in found {
                 if let ExpressionKind::Step(place) = kind(self.node, index) {
                     self.read.insert(*place);
@@ -109,7 +109,7 @@ impl Search<'_> {
         }
     }
 
-    /// Everything that stands in a clause, evaluated or not.
+    /// Records all references of a clause, evaluated or not.
     fn mention(&mut self, holds: ExpressionIndex) {
         let start = self.node.expression(holds).map_or(holds, |own| own.start);
         for index in start..=holds {

@@ -1,60 +1,60 @@
-//! What is known about a node besides the node: the compiler to bytecode asks for it, and documents do not have it.
+//! Facts that the rules derive about a node for the bytecode compiler. Documents do not contain them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use vesper_ir::node::ExpressionIndex;
 
-/// What the rules have found out about a node.
+/// Results of the rules for one node.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Expressions whose value stays where it was computed, by the number of the place: of those with one number the
-    /// first that is come to computes it, the others read it.
+    /// Expressions whose value is held, by the number of the slot. Of those with one slot the first to be reached
+    /// computes the value and the others read it.
     pub held: HashMap<ExpressionIndex, u32>,
-    /// How many such places there are.
+    /// Number of slots.
     pub places: u32,
-    /// What is computed once before the first round of a loop.
+    /// Expressions that are computed once before the first round of a loop.
     pub before: HashMap<LoopPlace, Vec<ExpressionIndex>>,
-    /// Calls that cannot fail here, though their operation may.
+    /// Calls that cannot fail here, although their operation may.
     pub proven: BTreeSet<ExpressionIndex>,
-    /// Choices between two values that are there already: no jump is needed.
+    /// Choices between two available values, which need no jump.
     pub selects: BTreeSet<ExpressionIndex>,
-    /// Chains of tests, by the first one.
+    /// Chains of tests, by their first choice.
     pub switches: BTreeMap<ExpressionIndex, Switch>,
-    /// The choices inside such a chain, which are no expressions of their own any more.
+    /// Choices inside such a chain, which are not compiled separately.
     pub chained: BTreeSet<ExpressionIndex>,
 }
 
-/// A loop.
+/// Loop of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoopPlace {
     For(ExpressionIndex),
-    /// By the place of its step.
+    /// Loop statement, by the index of its step.
     Statement(usize),
 }
 
-/// Where a chain of tests leads, by the value that its first tests look at.
+/// Jump table of a chain of tests, by the value that the first tests compare.
 #[derive(Clone, Debug)]
 pub struct Switch {
-    /// What is looked at: a reference to an enum or an integer.
+    /// Compared value: a reference to an enum or an integer.
     pub subject: ExpressionIndex,
-    /// By value, in order, each once.
+    /// Cases in order of value, without duplicates.
     pub cases: Vec<Case>,
-    /// The arm that all other values begin with; that behind the last one is what is done where no test holds.
+    /// First arm for all other values. An index past the last arm selects the default.
     pub otherwise: usize,
 }
 
-/// One value.
+/// Case of one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     pub value: i64,
-    /// The first arm whose test may hold.
+    /// First arm whose test may hold.
     pub arm: usize,
-    /// True where it does hold, so that nothing is left to test.
+    /// True where that test always holds, so that no test remains.
     pub is_decided: bool,
 }
 
 impl Facts {
-    /// A new place for a value.
+    /// Allocates a slot for a value.
     pub(crate) fn new_place(&mut self) -> u32 {
         let place = self.places;
         self.places += 1;

@@ -1,5 +1,7 @@
-//! Guards are asked once: a condition that a contract, a `require`, a test further out or an arm that left has settled is
-//! not evaluated again. (Guards that no round of a loop can change are moved out of it by `invariants`.)
+//! Guards: replaces a condition with a known value by that value.
+//!
+//! Contracts, `require` statements, enclosing tests and arms that left the block make a condition known. (`invariants`
+//! moves guards that no round changes out of a loop.)
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Node, Op, Type, Value};
@@ -7,10 +9,10 @@ use vesper_ir::{Node, Op, Type, Value};
 use crate::numbering::{Number, Numbers};
 use crate::safety::is_safe;
 use crate::walk::{Scoped, Visitor, walk};
-use crate::{Facts, forwarded, is_reference, kind, replace, type_of};
+use crate::{Facts, forward, is_reference, kind, replace, type_of};
 
-/// Puts the outcome of every guard that is settled already in its place.
-pub(crate) fn remember(node: &mut Node, facts: &Facts) {
+/// Replaces every guard with a known value by that value.
+pub(crate) fn replace_known(node: &mut Node, facts: &Facts) {
     let numbers = Numbers::of(node, facts);
     let mut guards = Guards {
         numbers,
@@ -26,7 +28,7 @@ struct Guards<'a> {
     known: Scoped<Number, bool>,
 }
 
-/// The comparison that holds exactly where this one does not. Not those of floats: NaN is neither less nor not less.
+/// Returns the comparison with the opposite result. Floats are excluded: with NaN both are false.
 fn opposite(op: Op) -> Option<Op> {
     Some(match op {
         Op::IntegerEqual => Op::IntegerNotEqual,
@@ -78,7 +80,7 @@ impl Visitor for Guards<'_> {
     }
 
     fn assume(&mut self, node: &Node, condition: ExpressionIndex, is: bool) {
-        let condition = forwarded(node, condition);
+        let condition = forward(node, condition);
         if let Some(number) = self.numbers.get(node, condition) {
             self.known.put(number, is);
         }

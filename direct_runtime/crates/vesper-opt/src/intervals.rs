@@ -1,9 +1,11 @@
-//! Interval analysis: where numbers lie, from contracts, conditions and arithmetic. Sums that cannot overflow are noted,
-//! and comparisons and clauses that can only come out in one way are settled.
+//! Interval analysis: derives the ranges of numbers from contracts, conditions and arithmetic.
 //!
-//! The state of a loop is guessed, and a guess counts when a walk through the whole node confirms it: what a round makes
-//! of the guess lies within it, or the state moves by so much a round that all rounds together stay within it. Guesses
-//! that are not confirmed are widened, in the end to everything.
+//! Additions that cannot overflow are recorded, and comparisons and clauses with a certain result are replaced by
+//! literals.
+//!
+//! The ranges of a loop's state are guessed. A guess counts when a walk through the whole node confirms it: the range
+//! after a round lies within the guess, or the state changes by a known distance so that all rounds together stay
+//! within it. Guesses that are not confirmed are widened, in the end to the whole type.
 
 use std::collections::HashMap;
 
@@ -14,20 +16,21 @@ use vesper_ir::{Node, Op, Type, Value};
 
 use crate::safety::is_safe;
 use crate::walk::{Scoped, Visitor, walk};
-use crate::{Facts, forwarded, kind, replace, type_of};
+use crate::{Facts, forward, kind, replace, type_of};
 
 mod range;
 
 use range::Range;
 
-/// Walks that may widen a guess to what they found; the next one takes the rounds into account, the last gives up.
-const GROWING: usize = 2;
-const GUESSES: usize = 8;
+/// Number of walks that widen a guess to the range found. The next walk uses the number of rounds, the last one the
+/// whole type.
+const WIDENING_WALKS: usize = 2;
+const MAX_WALKS: usize = 8;
 
-/// Notes calls that cannot overflow and settles comparisons.
+/// Records calls that cannot overflow, and replaces decided comparisons by literals.
 pub(crate) fn prove(node: &mut Node, facts: &mut Facts) {
     let mut guesses: HashMap<usize, Range> = HashMap::new();
-    for attempt in 0..GUESSES {
+    for attempt in 0..MAX_WALKS {
         let mut trial = Intervals::new(node, facts, &guesses, false);
         walk(node, None, &mut trial);
         let found = trial.found;
@@ -38,8 +41,8 @@ pub(crate) fn prove(node: &mut Node, facts: &mut Facts) {
             }
             is_confirmed = false;
             let wider = match attempt {
-                tried if tried < GROWING => state.seen,
-                tried if tried == GROWING => state.by_rounds.unwrap_or(state.widest),
+                tried if tried < WIDENING_WALKS => state.seen,
+                tried if tried == WIDENING_WALKS => state.by_rounds.unwrap_or(state.widest),
                 _ => state.widest,
             };
             guesses.insert(state.local, wider);
@@ -51,27 +54,27 @@ pub(crate) fn prove(node: &mut Node, facts: &mut Facts) {
             return;
         }
     }
-    // Not reached: what is widest is confirmed. Without a confirmed guess nothing is proven.
+    // Unreachable: the widest guess is always confirmed. Without a confirmed guess no fact is recorded.
 }
 
-/// What a range is known of.
+/// Name to which a range is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Name {
     Input(usize),
     Step(usize),
     Local(usize),
     Output(usize),
-    /// A part of the record of a loop.
+    /// Field of the record of a loop.
     Field(usize, u32),
 }
 
-/// What a walk found about a part of a loop's state.
+/// Ranges that a walk found for a variable of a loop's state.
 struct Found {
     local: usize,
     is_confirmed: bool,
-    /// The guess, and what a round made of it.
+    /// Hull of the guess and of the range after a round.
     seen: Range,
-    /// Where all rounds together end up, if each moves it by a known distance.
+    /// Range after all rounds, if each changes the variable by a known distance.
     by_rounds: Option<Range>,
     widest: Range,
 }
@@ -79,7 +82,7 @@ struct Found {
 struct Intervals<'a> {
     guesses: &'a HashMap<usize, Range>,
     facts: Facts,
-    /// True in the walk that writes down what it finds.
+    /// True in the walk that records its results.
     is_last: bool,
     ranges: Vec<Range>,
     known: Scoped<Name, Range>,
@@ -105,19 +108,19 @@ impl<'a> Intervals<'a> {
     }
 
     fn range(&self, node: &Node, index: ExpressionIndex) -> Range {
-        let index = forwarded(node, index);
+        let index = forward(node, index);
         match self.ranges.get(index as usize) {
-            Some(Range::Any) | None => widest(type_of(node, index)),
+            Some(Range::Any) | None => type_range(type_of(node, index)),
             Some(range) => range.clone(),
         }
     }
 
     fn of_name(&self, node: &Node, index: ExpressionIndex, name: Name) -> Range {
         let known = self.known.get(&name).cloned();
-        known.unwrap_or_else(|| widest(type_of(node, index)))
+        known.unwrap_or_else(|| type_range(type_of(node, index)))
     }
 
-    fn computed(&self, node: &Node, index: ExpressionIndex) -> Range {
+    fn compute(&self, node: &Node, index: ExpressionIndex) -> Range {
         let get = |part: &ExpressionIndex| self.range(node, *part);
         match kind(node, index) {
             ExpressionKind::Literal(value) => Range::of(value),
@@ -168,9 +171,9 @@ impl<'a> Intervals<'a> {
         }
     }
 
-    /// How far a value is from that of a local, where it is that local and something more.
+    /// Returns the range of the difference between a value and a local. The value must be that local plus a term.
     fn distance(&self, node: &Node, index: ExpressionIndex, local: usize) -> Option<Range> {
-        let index = forwarded(node, index);
+        let index = forward(node, index);
         match kind(node, index) {
             ExpressionKind::Local(own) if *own == local => Some(Range::Integer(0, 0)),
             ExpressionKind::If { then, otherwise, .. } => {
@@ -195,8 +198,8 @@ impl<'a> Intervals<'a> {
         }
     }
 
-    /// What a comparison comes to, where that is certain.
-    fn settled(&self, node: &Node, index: ExpressionIndex) -> Option<bool> {
+    /// Returns the result of a comparison, if it is certain.
+    fn decide(&self, node: &Node, index: ExpressionIndex) -> Option<bool> {
         let ExpressionKind::Call { op, args } = kind(node, index) else {
             return None;
         };
@@ -205,10 +208,10 @@ impl<'a> Intervals<'a> {
         };
         let relation = Relation::of(*op)?;
         let (left, right) = (self.range(node, *left), self.range(node, *right));
-        relation.settled(&left, &right)
+        relation.decide(&left, &right)
     }
 
-    /// What a condition that is known says about what it compares.
+    /// Narrows the operands of a condition with a known value.
     fn refine(&mut self, node: &Node, condition: ExpressionIndex, is: bool) {
         let ExpressionKind::Call { op, args } = kind(node, condition) else {
             return;
@@ -223,14 +226,14 @@ impl<'a> Intervals<'a> {
             return;
         };
         let (of_left, of_right) = (self.range(node, *left), self.range(node, *right));
-        self.narrow(node, *left, &relation.narrowed(&of_left, &of_right));
-        if let Some(turned) = relation.turned() {
-            self.narrow(node, *right, &turned.narrowed(&of_right, &of_left));
+        self.narrow(node, *left, &relation.narrow_left(&of_left, &of_right));
+        if let Some(turned) = relation.exchange() {
+            self.narrow(node, *right, &turned.narrow_left(&of_right, &of_left));
         }
     }
 
     fn narrow(&mut self, node: &Node, index: ExpressionIndex, range: &Range) {
-        if let Some(name) = name_of(node, kind(node, forwarded(node, index)))
+        if let Some(name) = name_of(node, kind(node, forward(node, index)))
             && !matches!(range, Range::Any)
         {
             self.known.put(name, range.clone());
@@ -238,7 +241,7 @@ impl<'a> Intervals<'a> {
     }
 }
 
-/// How two numbers compare.
+/// Relation between two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
     Less,
@@ -250,7 +253,7 @@ enum Relation {
 }
 
 impl Relation {
-    /// That of an operation on integers or decimals; floats may be NaN.
+    /// Returns the relation of an operation on integers or decimals. Floats are excluded, because they may be NaN.
     fn of(op: Op) -> Option<Self> {
         Some(match op {
             Op::IntegerLess | Op::DecimalLess => Self::Less,
@@ -274,8 +277,8 @@ impl Relation {
         }
     }
 
-    /// The relation of the second to the first.
-    fn turned(self) -> Option<Self> {
+    /// Returns the relation with its operands exchanged.
+    fn exchange(self) -> Option<Self> {
         match self {
             Self::Less => Some(Self::Greater),
             Self::AtMost => Some(Self::AtLeast),
@@ -286,8 +289,8 @@ impl Relation {
         }
     }
 
-    /// What is left of the first range where the relation holds.
-    fn narrowed(self, left: &Range, right: &Range) -> Range {
+    /// Returns the part of the left range for which the relation can hold.
+    fn narrow_left(self, left: &Range, right: &Range) -> Range {
         match self {
             Self::Less => left.at_most(right, true),
             Self::AtMost => left.at_most(right, false),
@@ -298,7 +301,7 @@ impl Relation {
         }
     }
 
-    fn settled(self, left: &Range, right: &Range) -> Option<bool> {
+    fn decide(self, left: &Range, right: &Range) -> Option<bool> {
         let (holds, fails) = match self {
             Self::Less => (left.is_below(right, false), right.is_below(left, true)),
             Self::AtMost => (left.is_below(right, true), right.is_below(left, false)),
@@ -310,7 +313,7 @@ impl Relation {
         match (holds, fails) {
             (true, false) => Some(true),
             (false, true) => Some(false),
-            // Both where a range is empty: nobody comes there.
+            // Both results occur only for an empty range, that is in unreachable code.
             _ => None,
         }
     }
@@ -330,8 +333,8 @@ fn name_of(node: &Node, kind_of: &ExpressionKind) -> Option<Name> {
     })
 }
 
-/// Everything that a value of this type may be.
-fn widest(ty: Option<&Type>) -> Range {
+/// Returns the range of all values of a type.
+fn type_range(ty: Option<&Type>) -> Range {
     match ty {
         Some(Type::Integer) => Range::INTEGER,
         Some(Type::Decimal) => Range::DECIMAL,
@@ -339,7 +342,7 @@ fn widest(ty: Option<&Type>) -> Range {
     }
 }
 
-/// How many items a collection may have.
+/// Returns the range of a collection's length.
 fn items() -> Range {
     Range::Integer(0, i128::try_from(ITEMS).unwrap_or(i128::from(i64::MAX)))
 }
@@ -358,7 +361,7 @@ fn bit_and(left: &Range, right: &Range) -> Range {
 
 impl Visitor for Intervals<'_> {
     fn leave(&mut self, node: &mut Node, index: ExpressionIndex) {
-        let mut range = self.computed(node, index);
+        let mut range = self.compute(node, index);
         if let ExpressionKind::Call { op, .. } = kind(node, index)
             && matches!(
                 op,
@@ -373,7 +376,7 @@ impl Visitor for Intervals<'_> {
                 self.proven.insert(index);
                 self.facts.proven.insert(index);
             } else if let Range::Integer(low, high) = range {
-                // Whoever comes past it has not overflowed.
+                // Execution continues only if the result did not overflow.
                 range = Range::Integer(low.max(i128::from(i64::MIN)), high.min(i128::from(i64::MAX)));
             }
         }
@@ -381,7 +384,7 @@ impl Visitor for Intervals<'_> {
             *place = range;
         }
         if self.is_last
-            && let Some(value) = self.settled(node, index)
+            && let Some(value) = self.decide(node, index)
             && is_safe(node, &self.facts, index)
         {
             replace(node, index, Value::Boolean(value));
@@ -397,7 +400,7 @@ impl Visitor for Intervals<'_> {
     }
 
     fn assume(&mut self, node: &Node, condition: ExpressionIndex, is: bool) {
-        let condition = forwarded(node, condition);
+        let condition = forward(node, condition);
         match kind(node, condition) {
             ExpressionKind::And(left, right) if is => {
                 self.assume(node, *left, true);
@@ -424,11 +427,11 @@ impl Visitor for Intervals<'_> {
     }
 
     fn item(&mut self, node: &Node, local: usize, over: ExpressionIndex) {
-        // The bounds of a range, whichever way it goes.
+        // Bounds of a range in either direction.
         if let ExpressionKind::Call {
             op: Op::ArrayRange,
             args,
-        } = kind(node, forwarded(node, over))
+        } = kind(node, forward(node, over))
             && let [start, end, _] = args.as_slice()
         {
             let range = self.range(node, *start).hull(&self.range(node, *end));
@@ -464,7 +467,7 @@ impl Visitor for Intervals<'_> {
                 || by_rounds
                     .as_ref()
                     .is_some_and(|by_rounds| by_rounds.is_within(&guess));
-            let widest = widest(type_of(node, variable.value));
+            let widest = type_range(type_of(node, variable.value));
             self.nexts.insert(local, guess);
             self.found.push(Found {
                 local,
@@ -474,7 +477,7 @@ impl Visitor for Intervals<'_> {
                 widest,
             });
         }
-        // `stop_when` sees the next values, which the guess covers, and nothing that was said about the old ones.
+        // `stop_when` sees the next values, which the guess covers, but no condition on the previous ones.
         for variable in &repeated.state {
             if let Some(local) = node.loop_local(variable.local) {
                 let range = self.nexts.get(&local).cloned().unwrap_or(Range::Any);
@@ -483,7 +486,7 @@ impl Visitor for Intervals<'_> {
         }
     }
 
-    fn looped(&mut self, node: &Node, place: usize, repeated: &Loop) {
+    fn after_loop(&mut self, node: &Node, place: usize, repeated: &Loop) {
         for (field, variable) in (0..).zip(&repeated.state) {
             let range = node
                 .loop_local(variable.local)
@@ -494,7 +497,7 @@ impl Visitor for Intervals<'_> {
         }
     }
 
-    fn returned(&mut self, node: &Node, success: &[NamedValue]) {
+    fn after_return(&mut self, node: &Node, success: &[NamedValue]) {
         for (place, (_, value)) in success.iter().enumerate() {
             let range = self.range(node, *value);
             let all = match self.outputs.get(&place) {
@@ -507,7 +510,7 @@ impl Visitor for Intervals<'_> {
 
     fn after_body(&mut self, node: &Node, is_post: bool) {
         for (place, range) in &self.outputs {
-            // In invariants of a node with errors an output may be null.
+            // In the invariants of a node with errors an output may be null.
             let is_there = is_post || node.errors.is_empty();
             let range = if is_there { range.clone() } else { Range::Any };
             self.known.put(Name::Output(*place), range);

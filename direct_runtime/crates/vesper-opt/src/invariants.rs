@@ -1,7 +1,7 @@
-//! Loop-invariant code: what no round of a loop changes is computed once, before the first round.
+//! Loop-invariant code: computes unchanging expressions before the first round of a loop.
 //!
-//! Only what cannot fail and spends nothing: a loop without rounds would not have evaluated it. Conditions are the guards'
-//! half of this rule, everything else is its own.
+//! Only expressions that cannot fail and cost no fuel are moved, because a loop without rounds would not evaluate them.
+//! Conditions belong to the rule `guards`, all other expressions to `invariants`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use vesper_ir::node::{ExpressionIndex, ExpressionKind, LocalNumber};
 use vesper_ir::{Node, Type};
 
 use crate::common::is_test;
-use crate::safety::{is_safe, parts_of, reached};
-use crate::{Facts, LoopPlace, Rule, Rules, forwarded, is_reference, kind, type_of};
+use crate::safety::{collect_reached, is_safe, parts_of};
+use crate::{Facts, LoopPlace, Rule, Rules, forward, is_reference, kind, type_of};
 
-/// Notes what is computed before the rounds of loops, of the outermost ones first.
+/// Records the expressions to compute before the rounds of loops, outermost loops first.
 pub(crate) fn hoist(node: &mut Node, facts: &mut Facts, rules: Rules) {
     let body = std::mem::take(&mut node.body);
     let mut search = Search { node, facts, rules };
@@ -31,7 +31,7 @@ pub(crate) fn hoist(node: &mut Node, facts: &mut Facts, rules: Rules) {
     node.body = body;
 }
 
-/// What changes from round to round.
+/// Names whose values change from round to round.
 #[derive(Default)]
 struct Changing {
     locals: HashSet<usize>,
@@ -57,7 +57,7 @@ impl Search<'_> {
                     self.block(&branch.otherwise);
                     self.expressions(branch.otherwise_value);
                 }
-                Statement::Loop(repeated) => self.repeated(repeated),
+                Statement::Loop(repeated) => self.loop_statement(repeated),
                 other => self.expressions(values_of(other)),
             }
             for handler in statement.handlers() {
@@ -73,7 +73,7 @@ impl Search<'_> {
         }
     }
 
-    fn repeated(&mut self, repeated: &Loop) {
+    fn loop_statement(&mut self, repeated: &Loop) {
         let mut inside = Inside::default();
         inside.rounds(repeated);
         let Inside {
@@ -88,14 +88,14 @@ impl Search<'_> {
         let places = names.iter().filter_map(|name| self.node.step_place(name));
         changing.steps.extend(places);
         for value in &values {
-            self.bound(*value, &mut changing);
+            self.collect_bound(*value, &mut changing);
         }
         self.expressions(repeated.over);
         self.expressions(repeated.state.iter().map(|variable| variable.value));
         if let Some(place) = self.node.step_place(&repeated.name) {
             self.rounds(LoopPlace::Statement(place), &values, &changing);
         }
-        // Loops inside, for what they do not share with the one around them.
+        // Inner loops, for expressions that only they keep unchanged.
         self.expressions([repeated.filter, repeated.condition].into_iter().flatten());
         self.block(&repeated.body);
         self.expressions(repeated.collect);
@@ -103,10 +103,10 @@ impl Search<'_> {
         self.expressions(repeated.stop_when);
     }
 
-    /// The loops in an expression.
+    /// Visits the loops in an expression.
     fn expression(&mut self, index: ExpressionIndex) {
         let node = self.node;
-        let index = forwarded(node, index);
+        let index = forward(node, index);
         if self.facts.held.contains_key(&index) {
             return;
         }
@@ -125,7 +125,7 @@ impl Search<'_> {
                 .locals
                 .extend([*entry_value, *so_far].into_iter().flatten());
             for value in &values {
-                self.bound(*value, &mut changing);
+                self.collect_bound(*value, &mut changing);
             }
             self.rounds(LoopPlace::For(index), &values, &changing);
         }
@@ -134,10 +134,10 @@ impl Search<'_> {
         }
     }
 
-    /// The locals that are bound inside an expression.
-    fn bound(&self, value: ExpressionIndex, changing: &mut Changing) {
+    /// Collects the locals that are bound inside an expression.
+    fn collect_bound(&self, value: ExpressionIndex, changing: &mut Changing) {
         let mut found = Vec::new();
-        reached(self.node, value, &mut found);
+        collect_reached(self.node, value, &mut found);
         for index in found {
             match kind(self.node, index) {
                 ExpressionKind::Let { local, .. } => {
@@ -160,7 +160,7 @@ impl Search<'_> {
     fn rounds(&mut self, place: LoopPlace, values: &[ExpressionIndex], changing: &Changing) {
         let mut found = Vec::new();
         for value in values {
-            self.largest(*value, changing, &mut found);
+            self.collect_largest(*value, changing, &mut found);
         }
         for index in &found {
             let held = self.facts.new_place();
@@ -171,42 +171,42 @@ impl Search<'_> {
         }
     }
 
-    /// The largest expressions that do not change.
-    fn largest(&self, index: ExpressionIndex, changing: &Changing, found: &mut Vec<ExpressionIndex>) {
-        let index = forwarded(self.node, index);
+    /// Collects the largest expressions that do not change.
+    fn collect_largest(&self, index: ExpressionIndex, changing: &Changing, found: &mut Vec<ExpressionIndex>) {
+        let index = forward(self.node, index);
         let kind = kind(self.node, index);
         if is_reference(kind) || self.facts.held.contains_key(&index) {
             return;
         }
-        if self.is_worth_it(index, kind)
-            && self.is_still(index, changing)
+        if self.is_worthwhile(index, kind)
+            && self.is_unchanged(index, changing)
             && is_safe(self.node, self.facts, index)
         {
             found.push(index);
             return;
         }
         for part in parts_of(kind) {
-            self.largest(part, changing, found);
+            self.collect_largest(part, changing, found);
         }
     }
 
-    fn is_worth_it(&self, index: ExpressionIndex, kind: &ExpressionKind) -> bool {
+    fn is_worthwhile(&self, index: ExpressionIndex, kind: &ExpressionKind) -> bool {
         let rule = match type_of(self.node, index) {
             Some(Type::Boolean) => Rule::Guards,
-            // What may be large is made where it is used, and perhaps nowhere.
+            // A value that may be large is built where it is used, if at all.
             Some(Type::Array(_) | Type::Set(_) | Type::Map(_) | Type::Json | Type::Record(_)) | None => {
                 return false;
             }
             Some(_) => Rule::Invariants,
         };
-        // A jump compares numbers by itself: it would only read the outcome instead.
+        // A jump evaluates a numeric comparison by itself and would only read the result instead.
         let is_free = matches!(kind, ExpressionKind::Call { op, .. } if is_test(*op));
         self.rules.has(rule) && !is_free && !matches!(kind, ExpressionKind::Let { .. })
     }
 
-    fn is_still(&self, index: ExpressionIndex, changing: &Changing) -> bool {
+    fn is_unchanged(&self, index: ExpressionIndex, changing: &Changing) -> bool {
         let mut found = Vec::new();
-        reached(self.node, index, &mut found);
+        collect_reached(self.node, index, &mut found);
         found.iter().all(|part| match kind(self.node, *part) {
             ExpressionKind::Local(local) => !changing.locals.contains(local),
             ExpressionKind::Step(step) => !changing.steps.contains(step),
@@ -215,7 +215,7 @@ impl Search<'_> {
     }
 }
 
-/// The expressions of a statement that is no branch and no loop.
+/// Returns the expressions of a statement that is neither branch nor loop.
 fn values_of(statement: &Statement) -> Vec<ExpressionIndex> {
     match statement {
         Statement::Step { value, .. } => vec![*value],
@@ -232,13 +232,13 @@ fn values_of(statement: &Statement) -> Vec<ExpressionIndex> {
     }
 }
 
-/// What stands in the rounds of a loop, in the blocks and loops inside it too.
+/// Names inside the rounds of a loop, including inner blocks and loops.
 #[derive(Default)]
 struct Inside {
     values: Vec<ExpressionIndex>,
-    /// Of its steps.
+    /// Names of its steps.
     names: Vec<Arc<str>>,
-    /// Of its locals and its state.
+    /// Numbers of its locals and of its state.
     numbers: Vec<LocalNumber>,
 }
 

@@ -1,8 +1,7 @@
-//! Decision tables to jump tables: a chain of tests that begin by comparing one enum or integer with fixed values goes
-//! straight to the first test that may hold.
+//! Jump tables: a chain of tests on one enum or integer jumps to the first test that may hold.
 //!
-//! A test that is passed over would have been false, and comparing cannot fail, so nobody can tell. What stands behind
-//! the comparison in a test (`kind == a and amount > 3`) is still evaluated, and where it is false the chain goes on as
+//! A skipped test would have been false, and a comparison cannot fail, so the result is the same. The rest of a test
+//! after its comparison (`kind == a and amount > 3`) is still evaluated; where it is false, the chain continues as
 //! written.
 
 use std::collections::BTreeMap;
@@ -11,19 +10,19 @@ use vesper_ir::flow::{Block, Statement};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Node, Op, Value};
 
-use crate::{Case, Facts, Switch, forwarded, kind, known_boolean};
+use crate::{Case, Facts, Switch, forward, kind, known_boolean};
 
-/// Fewer values are told apart as fast by asking for each.
-const LEAST_CASES: usize = 3;
-/// A table has no more places than this.
-const MOST_SPAN: i64 = 256;
+/// Minimum number of values; fewer are tested as fast one by one.
+const MIN_CASES: usize = 3;
+/// Maximum number of entries in a table.
+const MAX_TABLE_SPAN: i64 = 256;
 
-/// Notes every chain that a table is made of.
+/// Records every chain that becomes a table.
 pub(crate) fn find(node: &mut Node, facts: &mut Facts) {
     let body = std::mem::take(&mut node.body);
     in_block(node, facts, &body);
     node.body = body;
-    // From the last to the first: the outermost choice of a chain comes before those in it.
+    // From the last to the first: the outermost choice of a chain is visited before the inner ones.
     let count = u32::try_from(node.expressions.len()).unwrap_or(u32::MAX);
     for index in (0..count).rev() {
         if facts.chained.contains(&index) {
@@ -60,11 +59,10 @@ fn in_block(node: &Node, facts: &mut Facts, block: &Block) {
     }
 }
 
-/// A condition and what is chosen where it holds.
+/// Condition and chosen value of an arm.
 pub type ChainArm = (ExpressionIndex, ExpressionIndex);
 
-/// The arms of a chain of choices, what is chosen where none holds, and the choices after the first. No more arms than
-/// `most`.
+/// Returns the arms of a chain of choices, its default, and the choices after the first. Returns at most `most` arms.
 pub fn chain(
     node: &Node,
     mut index: ExpressionIndex,
@@ -84,16 +82,16 @@ pub fn chain(
             inner.push(index);
         }
         arms.push((*condition, *then));
-        index = forwarded(node, *otherwise);
+        index = forward(node, *otherwise);
     }
     (arms, index, inner)
 }
 
-/// What a test looks at first.
+/// Comparison at the start of a test.
 struct Test {
     subject: ExpressionIndex,
     values: Vec<i64>,
-    /// True where that is all it looks at.
+    /// True where the test has no other part.
     is_whole: bool,
 }
 
@@ -124,8 +122,8 @@ fn switch(node: &Node, conditions: &[ExpressionIndex]) -> Option<Switch> {
         }
     }
     let (low, high) = (*cases.keys().next()?, *cases.keys().next_back()?);
-    let is_dense = high.checked_sub(low).is_some_and(|span| span < MOST_SPAN);
-    (cases.len() >= LEAST_CASES && is_dense).then(|| Switch {
+    let is_dense = high.checked_sub(low).is_some_and(|span| span < MAX_TABLE_SPAN);
+    (cases.len() >= MIN_CASES && is_dense).then(|| Switch {
         subject,
         cases: cases.into_values().collect(),
         otherwise: untested,
@@ -133,7 +131,7 @@ fn switch(node: &Node, conditions: &[ExpressionIndex]) -> Option<Switch> {
 }
 
 fn test(node: &Node, condition: ExpressionIndex) -> Option<Test> {
-    match kind(node, forwarded(node, condition)) {
+    match kind(node, forward(node, condition)) {
         ExpressionKind::Call {
             op: Op::EnumEqual | Op::IntegerEqual,
             args,
@@ -141,13 +139,13 @@ fn test(node: &Node, condition: ExpressionIndex) -> Option<Test> {
             let [left, right] = args.as_slice() else {
                 return None;
             };
-            let (subject, value) = match (fixed(node, *left), fixed(node, *right)) {
+            let (subject, value) = match (fixed_value(node, *left), fixed_value(node, *right)) {
                 (None, Some(value)) => (*left, value),
                 (Some(value), None) => (*right, value),
                 _ => return None,
             };
-            let subject = forwarded(node, subject);
-            is_place(kind(node, subject)).then(|| Test {
+            let subject = forward(node, subject);
+            is_stable_reference(kind(node, subject)).then(|| Test {
                 subject,
                 values: vec![value],
                 is_whole: true,
@@ -167,16 +165,16 @@ fn test(node: &Node, condition: ExpressionIndex) -> Option<Test> {
     }
 }
 
-fn fixed(node: &Node, index: ExpressionIndex) -> Option<i64> {
-    match kind(node, forwarded(node, index)) {
+fn fixed_value(node: &Node, index: ExpressionIndex) -> Option<i64> {
+    match kind(node, forward(node, index)) {
         ExpressionKind::Literal(Value::Integer(value)) => Some(*value),
         ExpressionKind::Literal(Value::Member(member)) => Some(i64::from(member.0)),
         _ => None,
     }
 }
 
-/// True for what has a place that no test changes.
-fn is_place(kind: &ExpressionKind) -> bool {
+/// Returns true for references, whose value no test changes.
+fn is_stable_reference(kind: &ExpressionKind) -> bool {
     matches!(
         kind,
         ExpressionKind::Input(_)

@@ -1,12 +1,12 @@
-//! The optimizer of the direct path: a verified node in, a node that does the same in less time out.
+//! Optimizer of the direct engine: makes a verified node execute faster with equal behaviour.
 //!
-//! One rule a file. Every rule keeps the order of effects, the first error with the expression it is of, the fuel, and
-//! the way a run goes; the generated Python never sees what comes out of here.
+//! Each file has one rule. Every rule preserves the order of effects, the first failure with its expression, the fuel
+//! and the path. The generated Python is not affected.
 //!
-//! The table of expressions keeps its places. A rule either puts a literal where an expression was, and what was below it
-//! is never evaluated, or it notes something beside the node ([`Facts`]) which the compiler to bytecode asks for. So the
-//! index of an expression is its name here as everywhere, and nothing has to be translated back. References (to inputs,
-//! constants, steps, outputs, locals) are never replaced: what a broken clause mentions is read from the table.
+//! The table of expressions keeps its indexes. A rule either replaces an expression by a literal, whose operands are
+//! then never evaluated, or records a fact in [`Facts`], which the bytecode compiler reads. An index therefore
+//! identifies an expression in every form of the node, without translation. References (to inputs, constants, steps,
+//! outputs, locals) are never replaced: the values that a broken clause reports are read from the table.
 
 mod common;
 mod constants;
@@ -32,22 +32,22 @@ pub use jump_tables::{ChainArm, chain};
 pub use listing::listing;
 pub use rules::{Rule, Rules};
 
-/// A node that does the same as the one it was made of, and what is known about it.
+/// Optimised node with the facts about it.
 #[derive(Debug)]
 pub struct Optimised {
     pub node: Node,
     pub facts: Facts,
 }
 
-/// Expressions that nest deeper are left as they are: the rules go down with them, and a thread may have little stack.
-/// What people write never nests so deep, because the front end takes 100 levels; a document made by hand may.
-const MOST_NESTED: u32 = 128;
+/// Maximum nesting of expressions that are optimised. The rules recurse, and a thread may have a small stack. The front
+/// end accepts 100 levels; only a document written by hand has more.
+const MAX_NESTING: u32 = 128;
 
-/// The node after these rules.
-pub fn optimised(node: &Node, rules: Rules) -> Optimised {
+/// Applies these rules to a copy of a node.
+pub fn optimise(node: &Node, rules: Rules) -> Optimised {
     let mut node = node.clone();
     let mut facts = Facts::default();
-    if nesting(&node) > MOST_NESTED {
+    if nesting(&node) > MAX_NESTING {
         return Optimised { node, facts };
     }
     if rules.has(Rule::Constants) {
@@ -57,13 +57,13 @@ pub fn optimised(node: &Node, rules: Rules) -> Optimised {
         intervals::prove(&mut node, &mut facts);
     }
     if rules.has(Rule::Guards) {
-        guards::remember(&mut node, &facts);
+        guards::replace_known(&mut node, &facts);
     }
     if rules.has(Rule::Common) {
-        common::same_on_both_sides(&mut node, &facts);
+        common::decide_self_comparisons(&mut node, &facts);
     }
     if rules.has(Rule::Constants) && (rules.has(Rule::Guards) || rules.has(Rule::Intervals)) {
-        // What is known by now may decide more.
+        // The results of the rules so far may decide more expressions.
         constants::fold(&mut node);
     }
     if rules.has(Rule::DeadSteps) {
@@ -84,11 +84,11 @@ pub fn optimised(node: &Node, rules: Rules) -> Optimised {
     Optimised { node, facts }
 }
 
-/// How deep the deepest expression is.
+/// Returns the depth of the deepest expression.
 fn nesting(node: &Node) -> u32 {
     let mut depths: Vec<u32> = Vec::with_capacity(node.expressions.len());
     for expression in &node.expressions {
-        // An operand stands before its user.
+        // An operand precedes its user.
         let parts = safety::parts_of(&expression.kind).into_iter();
         let below = parts.filter_map(|part| depths.get(part as usize).copied()).max();
         depths.push(below.map_or(0, |below| below.saturating_add(1)));
@@ -96,10 +96,9 @@ fn nesting(node: &Node) -> u32 {
     depths.into_iter().max().unwrap_or(0)
 }
 
-/// The expression whose value an expression has once its conditions are known: a choice that is decided is what it
-/// chooses.
-pub fn forwarded(node: &Node, mut index: ExpressionIndex) -> ExpressionIndex {
-    // An operand stands before its user, so this ends.
+/// Returns the expression that provides an expression's value. A decided choice forwards to its chosen operand.
+pub fn forward(node: &Node, mut index: ExpressionIndex) -> ExpressionIndex {
+    // An operand precedes its user, so the loop ends.
     loop {
         index = match kind(node, index) {
             ExpressionKind::If {
@@ -130,9 +129,9 @@ pub fn forwarded(node: &Node, mut index: ExpressionIndex) -> ExpressionIndex {
     }
 }
 
-/// The truth value that an expression is a literal of.
+/// Returns the boolean that an expression is known to have.
 pub fn known_boolean(node: &Node, index: ExpressionIndex) -> Option<bool> {
-    match kind(node, forwarded(node, index)) {
+    match kind(node, forward(node, index)) {
         ExpressionKind::Literal(Value::Boolean(value)) => Some(*value),
         _ => None,
     }
@@ -140,7 +139,7 @@ pub fn known_boolean(node: &Node, index: ExpressionIndex) -> Option<bool> {
 
 static NOTHING: ExpressionKind = ExpressionKind::Literal(Value::Null);
 
-/// What an expression does. A verified node refers to no expression that is not there.
+/// Returns the kind of an expression. A verified node refers only to expressions in its table.
 pub(crate) fn kind(node: &Node, index: ExpressionIndex) -> &ExpressionKind {
     node.expression(index).map_or(&NOTHING, |own| &own.kind)
 }
@@ -149,14 +148,14 @@ pub(crate) fn type_of(node: &Node, index: ExpressionIndex) -> Option<&Type> {
     node.expression(index).map(|own| &own.ty)
 }
 
-/// Puts a literal in the place of an expression.
+/// Replaces an expression by a literal.
 pub(crate) fn replace(node: &mut Node, index: ExpressionIndex, value: Value) {
     if let Some(place) = node.expressions.get_mut(index as usize) {
         place.kind = ExpressionKind::Literal(value);
     }
 }
 
-/// True where the value is there already: nothing is computed, and nothing is gained by computing it elsewhere.
+/// Returns true where the value is available without computation.
 pub(crate) fn is_reference(kind: &ExpressionKind) -> bool {
     match kind {
         ExpressionKind::Literal(_)

@@ -1,7 +1,7 @@
-//! An optimised node as text, for people who want to see what became of it.
+//! Text listing of an optimised node, for inspection.
 //!
 //! ```text
-//! %0 = e    the value of e is held        %0        what is held there
+//! %0 = e    the value of e is held        %0        the value held there
 //! op!(…)    cannot fail here              select(…) a choice without a jump
 //! ```
 
@@ -11,9 +11,9 @@ use vesper_ir::flow::{Block, Branch, Handler, Loop, NamedValue, Statement};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind, For};
 use vesper_ir::{Node, Type, Value};
 
-use crate::{Facts, LoopPlace, Optimised, Switch, forwarded, kind, known_boolean, type_of};
+use crate::{Facts, LoopPlace, Optimised, Switch, forward, kind, known_boolean, type_of};
 
-/// The statements and clauses of an optimised node, one a line.
+/// Formats the statements and clauses of an optimised node, one per line.
 pub fn listing(of: &Optimised) -> String {
     let mut writer = Writer {
         node: &of.node,
@@ -35,7 +35,7 @@ struct Writer<'a> {
     node: &'a Node,
     facts: &'a Facts,
     text: String,
-    /// The places that something was put into further up.
+    /// Slots that an earlier line assigned.
     shown: Vec<bool>,
     depth: usize,
 }
@@ -70,7 +70,7 @@ impl Writer<'_> {
         }
     }
 
-    fn indented(&mut self, write: impl FnOnce(&mut Self)) {
+    fn with_indent(&mut self, write: impl FnOnce(&mut Self)) {
         self.depth += 1;
         write(self);
         self.depth -= 1;
@@ -82,25 +82,27 @@ impl Writer<'_> {
                 let text = self.expression(*value);
                 self.line(&format!("{name} = {text}"));
             }
-            Statement::Return { success } => self.named("return", success),
-            Statement::Raise { error } => self.named("raise", error),
+            Statement::Return { success } => self.named_values("return", success),
+            Statement::Raise { error } => self.named_values("raise", error),
             Statement::Require { holds } => self.clause("require", *holds),
             Statement::Branch(branch) => self.branch(branch),
-            Statement::Loop(repeated) => self.repeated(repeated),
+            Statement::Loop(repeated) => self.loop_statement(repeated),
             Statement::Request(request) => {
                 let key = request.key.map(|key| self.expression(key));
                 let key = key.map_or_else(String::new, |key| format!(" key {key}"));
-                self.named(
+                self.named_values(
                     &format!("{} = request {}{key}", request.name, request.effect.name()),
                     &request.arguments,
                 );
             }
-            Statement::Call(call) => self.named(&format!("{} = call {}", call.name, call.node), &call.inputs),
+            Statement::Call(call) => {
+                self.named_values(&format!("{} = call {}", call.name, call.node), &call.inputs)
+            }
         }
         self.handlers(statement.handlers());
     }
 
-    fn named(&mut self, what: &str, values: &[NamedValue]) {
+    fn named_values(&mut self, what: &str, values: &[NamedValue]) {
         let mut text = what.to_owned();
         for (place, (name, value)) in values.iter().enumerate() {
             let value = self.expression(*value);
@@ -113,7 +115,7 @@ impl Writer<'_> {
     fn handlers(&mut self, handlers: &[Handler]) {
         for handler in handlers {
             self.line(&format!("on {}", handler.codes.join(", ")));
-            self.indented(|own| {
+            self.with_indent(|own| {
                 own.block(&handler.body);
                 own.value(handler.value);
             });
@@ -137,19 +139,19 @@ impl Writer<'_> {
         for arm in &branch.arms {
             let when = self.expression(arm.when);
             self.line(&format!("when {when}"));
-            self.indented(|own| {
+            self.with_indent(|own| {
                 own.block(&arm.body);
                 own.value(arm.value);
             });
         }
         self.line("else");
-        self.indented(|own| {
+        self.with_indent(|own| {
             own.block(&branch.otherwise);
             own.value(branch.otherwise_value);
         });
     }
 
-    fn repeated(&mut self, repeated: &Loop) {
+    fn loop_statement(&mut self, repeated: &Loop) {
         let over = repeated.over.map(|over| self.expression(over));
         let over = over.map_or_else(String::new, |over| format!(" over {over}"));
         let state: Vec<_> = repeated
@@ -158,7 +160,7 @@ impl Writer<'_> {
             .map(|variable| format!(" {}: {}", variable.name, self.expression(variable.value)))
             .collect();
         self.line(&format!("{} = loop{over} with{}", repeated.name, state.join(",")));
-        self.indented(|own| {
+        self.with_indent(|own| {
             if let Some(place) = own.node.step_place(&repeated.name) {
                 own.before(LoopPlace::Statement(place));
             }
@@ -201,7 +203,7 @@ impl Writer<'_> {
                 }
                 _ => Ok(Value::Integer(case.value)),
             };
-            let value = value.map_or_else(|_| String::new(), |value| shown(&value, ty.as_ref()));
+            let value = value.map_or_else(|_| String::new(), |value| format_literal(&value, ty.as_ref()));
             let more = if case.is_decided { "" } else { "?" };
             let _ = write!(text, " {value} -> {}{more},", case.arm);
         }
@@ -210,14 +212,14 @@ impl Writer<'_> {
     }
 
     fn expression(&mut self, index: ExpressionIndex) -> String {
-        let index = forwarded(self.node, index);
+        let index = forward(self.node, index);
         let Some(place) = self.facts.held.get(&index).copied() else {
-            return self.computed(index);
+            return self.format_expression(index);
         };
         match self.shown.get_mut(place as usize) {
             Some(shown) if !*shown => {
                 *shown = true;
-                let text = self.computed(index);
+                let text = self.format_expression(index);
                 format!("(%{place} = {text})")
             }
             _ => format!("%{place}"),
@@ -229,11 +231,11 @@ impl Writer<'_> {
         texts.join(", ")
     }
 
-    fn computed(&mut self, index: ExpressionIndex) -> String {
+    fn format_expression(&mut self, index: ExpressionIndex) -> String {
         let node = self.node;
         let name = |name: Option<&std::sync::Arc<str>>| name.map_or_else(String::new, ToString::to_string);
         match kind(node, index) {
-            ExpressionKind::Literal(value) => shown(value, type_of(node, index)),
+            ExpressionKind::Literal(value) => format_literal(value, type_of(node, index)),
             ExpressionKind::Input(place) => name(node.inputs.get(*place).map(|own| &own.name)),
             ExpressionKind::Constant(place) => name(node.constants.get(*place).map(|own| &own.name)),
             ExpressionKind::Step(place) => name(node.steps.get(*place).map(|own| &own.name)),
@@ -325,8 +327,8 @@ impl Writer<'_> {
     }
 }
 
-/// A literal, as short as it tells one from another.
-fn shown(value: &Value, ty: Option<&Type>) -> String {
+/// Formats a literal, as short as is unambiguous.
+fn format_literal(value: &Value, ty: Option<&Type>) -> String {
     match (value, ty) {
         (Value::Boolean(value), _) => value.to_string(),
         (Value::Integer(value), _) => value.to_string(),

@@ -1,8 +1,8 @@
-//! Which expressions have the same value wherever both are evaluated in one round of the same loops: those with one
-//! number.
+//! Value numbering: expressions with one number have equal values.
 //!
-//! A step has the number of its value, a local that of what it was bound to, and behind a straight body an output that of
-//! what was returned. What may differ from place to place (a loop, a result) has a number of its own.
+//! This holds within one round of the same loops. A step has the number of its value, a local that of its bound
+//! expression, and after a straight body an output that of the returned value. An expression whose value may differ
+//! between places (a loop, a result) has a number of its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Node, Op, Value};
 
 use crate::walk::{Visitor, is_straight, walk};
-use crate::{Facts, forwarded, kind};
+use crate::{Facts, forward, kind};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Null,
     Boolean(bool),
     Integer(i64),
-    /// Coefficient and scale: decimals that are equal may differ in their text.
+    /// Coefficient and scale: equal decimals may differ in their text.
     Decimal(i128, u16),
-    /// The bits: zero and minus zero differ.
+    /// Bits of the float: zero and minus zero differ.
     Float(u64),
     Text(Arc<str>),
     Member(u32),
@@ -31,7 +31,7 @@ enum Key {
     Output(usize),
     Error(usize),
     Now,
-    /// A local, and how often its value has changed so far.
+    /// A local, and the number of changes of its value so far.
     Local(usize, u32),
     Call(Op, Vec<Number>),
     If([Number; 3]),
@@ -45,7 +45,7 @@ enum Key {
 
 pub(crate) type Number = u32;
 
-/// The numbers of the expressions of a node.
+/// Value numbers of the expressions of a node.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     of: Vec<Option<Number>>,
@@ -70,12 +70,12 @@ impl Numbers {
         numbering.numbers
     }
 
-    /// The number of an expression that is evaluated.
+    /// Returns the number of an evaluated expression.
     pub(crate) fn get(&self, node: &Node, index: ExpressionIndex) -> Option<Number> {
-        *self.of.get(forwarded(node, index) as usize)?
+        *self.of.get(forward(node, index) as usize)?
     }
 
-    /// The number of a call of this operation on these values, if there is one.
+    /// Returns the number of a call on these values, if there is one.
     pub(crate) fn of_call(&self, op: Op, args: Vec<Number>) -> Option<Number> {
         self.by_key.get(&Key::Call(op, args)).copied()
     }
@@ -85,7 +85,7 @@ struct Numbering {
     numbers: Numbers,
     steps: HashMap<usize, Number>,
     locals: HashMap<usize, Number>,
-    /// How often the state of a loop has changed in one round: once, before `stop_when`.
+    /// Number of changes of a loop's state in one round: one, before `stop_when`.
     changes: HashMap<usize, u32>,
     outputs: HashMap<usize, Number>,
     is_straight: bool,
@@ -94,7 +94,7 @@ struct Numbering {
 
 impl Numbering {
     fn number(&mut self, key: Key) -> Number {
-        // There are no more numbers than expressions.
+        // There are at most as many numbers as expressions.
         let next = u32::try_from(self.numbers.by_key.len()).unwrap_or(u32::MAX);
         *self.numbers.by_key.entry(key).or_insert(next)
     }
@@ -120,7 +120,7 @@ impl Numbering {
                 Some(known) => return Some(Err(*known)),
                 None => Key::Local(*place, self.changes.get(place).copied().unwrap_or_default()),
             },
-            // These look at more than the values.
+            // The results of these operations depend on more than their arguments.
             ExpressionKind::Call { op, .. }
                 if !(op.signature().named.is_empty() && op.signature().typed.is_empty()) =>
             {
@@ -191,7 +191,7 @@ impl Visitor for Numbering {
         }
     }
 
-    fn returned(&mut self, node: &Node, success: &[NamedValue]) {
+    fn after_return(&mut self, node: &Node, success: &[NamedValue]) {
         for (place, (_, value)) in success.iter().enumerate() {
             if let Some(number) = self.numbers.get(node, *value) {
                 self.outputs.insert(place, number);
@@ -200,7 +200,7 @@ impl Visitor for Numbering {
     }
 
     fn after_body(&mut self, node: &Node, is_post: bool) {
-        // In invariants of a node with errors an output may be null.
+        // In the invariants of a node with errors an output may be null.
         self.sees_outputs = self.is_straight && (is_post || node.errors.is_empty());
     }
 }

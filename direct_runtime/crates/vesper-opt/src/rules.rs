@@ -1,6 +1,6 @@
-//! Which rules there are. Each can be left out, so that a test can look at one alone.
+//! Rules of the optimizer. Each can be disabled, so that a test can check one alone.
 
-/// One rule; its file has the same name.
+/// Rule of the optimizer; its file has the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     Constants,
@@ -13,7 +13,7 @@ pub enum Rule {
     Selects,
 }
 
-/// Every rule, with its name for people.
+/// All rules with their names.
 const RULES: [(Rule, &str); 8] = [
     (Rule::Constants, "constants"),
     (Rule::Intervals, "intervals"),
@@ -26,13 +26,13 @@ const RULES: [(Rule, &str); 8] = [
 ];
 
 impl Rule {
-    /// The rule with this name.
+    /// Returns the rule with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         let mut rules = RULES.iter();
         rules.find(|(_, own)| *own == name).map(|(rule, _)| *rule)
     }
 
-    /// The names of all rules.
+    /// Iterates over the names of all rules.
     pub fn names() -> impl Iterator<Item = &'static str> {
         RULES.iter().map(|(_, name)| *name)
     }
@@ -42,7 +42,7 @@ impl Rule {
     }
 }
 
-/// A choice of rules.
+/// Set of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules(u16);
 
@@ -50,13 +50,13 @@ impl Rules {
     pub const NONE: Self = Self(0);
     pub const ALL: Self = Self((1 << RULES.len()) - 1);
 
-    /// These and one more.
+    /// Returns the set with one more rule.
     #[must_use]
     pub fn with(self, rule: Rule) -> Self {
         Self(self.0 | rule.bit())
     }
 
-    /// These and not that one.
+    /// Returns the set without a rule.
     #[must_use]
     pub fn without(self, rule: Rule) -> Self {
         Self(self.0 & !rule.bit())

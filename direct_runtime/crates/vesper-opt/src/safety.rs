@@ -1,13 +1,13 @@
-//! Which expressions cannot fail and spend no fuel: only these may move or vanish.
+//! Expressions that cannot fail and cost no fuel: only these may be moved or removed.
 
 use vesper_ir::Node;
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 
-use crate::{Facts, forwarded, kind};
+use crate::{Facts, forward, kind};
 
-/// True where evaluating the expression does nothing but give a value.
+/// Returns true where evaluating the expression has no effect except its value.
 pub(crate) fn is_safe(node: &Node, facts: &Facts, index: ExpressionIndex) -> bool {
-    let index = forwarded(node, index);
+    let index = forward(node, index);
     let all = |parts: &[ExpressionIndex]| parts.iter().all(|part| is_safe(node, facts, *part));
     match kind(node, index) {
         ExpressionKind::Literal(_)
@@ -18,7 +18,7 @@ pub(crate) fn is_safe(node: &Node, facts: &Facts, index: ExpressionIndex) -> boo
         | ExpressionKind::Error(_)
         | ExpressionKind::Now
         | ExpressionKind::Local(_) => true,
-        // An item costs fuel, and the size of what is built may be too large.
+        // Each item costs fuel, and the result may exceed a limit.
         ExpressionKind::For { .. } | ExpressionKind::Result => false,
         ExpressionKind::Call { op, args } => {
             let cannot_fail = op.signature().raises.is_empty() || facts.proven.contains(&index);
@@ -36,16 +36,16 @@ pub(crate) fn is_safe(node: &Node, facts: &Facts, index: ExpressionIndex) -> boo
     }
 }
 
-/// Every expression that evaluating this one may come to, itself last; decided choices are left out.
-pub(crate) fn reached(node: &Node, index: ExpressionIndex, found: &mut Vec<ExpressionIndex>) {
-    let index = forwarded(node, index);
+/// Collects every expression that evaluating this one may reach, itself last. Decided choices are left out.
+pub(crate) fn collect_reached(node: &Node, index: ExpressionIndex, found: &mut Vec<ExpressionIndex>) {
+    let index = forward(node, index);
     for part in parts_of(kind(node, index)) {
-        reached(node, part, found);
+        collect_reached(node, part, found);
     }
     found.push(index);
 }
 
-/// The operands of an expression, in order.
+/// Returns the operands of an expression, in order.
 pub(crate) fn parts_of(kind: &ExpressionKind) -> Vec<ExpressionIndex> {
     match kind {
         ExpressionKind::Literal(_)

@@ -1,11 +1,11 @@
-//! If-conversion: a choice between two values that are there already takes no jump.
+//! If-conversion: a choice between two available values needs no jump.
 
 use vesper_ir::Node;
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 
-use crate::{Facts, forwarded, is_reference, kind};
+use crate::{Facts, forward, is_reference, kind};
 
-/// Notes every choice that is a selection.
+/// Records every choice that is a selection.
 pub(crate) fn find(node: &Node, facts: &mut Facts) {
     for index in (0..).take(node.expressions.len()) {
         if let Some((condition, _, _)) = selection(node, index)
@@ -17,7 +17,7 @@ pub(crate) fn find(node: &Node, facts: &mut Facts) {
     }
 }
 
-/// The condition and the two values of a choice, where evaluating both values is no work.
+/// Returns condition and values of a choice, if evaluating both values costs nothing.
 pub(crate) fn selection(
     node: &Node,
     index: ExpressionIndex,
@@ -30,6 +30,6 @@ pub(crate) fn selection(
     else {
         return None;
     };
-    let is_there = |part: &ExpressionIndex| is_reference(kind(node, forwarded(node, *part)));
+    let is_there = |part: &ExpressionIndex| is_reference(kind(node, forward(node, *part)));
     (is_there(then) && is_there(otherwise)).then_some((*condition, *then, *otherwise))
 }

@@ -1,4 +1,4 @@
-//! The order in which a run comes to expressions, once for all rules.
+//! Walk over a node in order of evaluation, shared by all rules.
 
 use std::collections::HashMap;
 
@@ -6,53 +6,53 @@ use vesper_ir::Node;
 use vesper_ir::flow::{Block, Branch, Handler, Loop, NamedValue, Statement, leaves};
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 
-use crate::{Facts, LoopPlace, forwarded, kind, known_boolean};
+use crate::{Facts, LoopPlace, forward, kind, known_boolean};
 
-/// What a rule is told on the way. Scopes nest: what stands between `open` and `close` is not evaluated in every run.
+/// Callbacks of a walk. Scopes nest: expressions between `open` and `close` are not evaluated in every execution.
 pub(crate) trait Visitor {
-    /// Before the operands of an expression; where it is false neither they nor the expression are visited.
+    /// Called before the operands of an expression. False skips the operands and the expression.
     fn enter(&mut self, _node: &Node, _index: ExpressionIndex) -> bool {
         true
     }
 
-    /// Behind the operands of an expression.
+    /// Called after the operands of an expression.
     fn leave(&mut self, node: &mut Node, index: ExpressionIndex);
 
     fn open(&mut self) {}
 
     fn close(&mut self) {}
 
-    /// From here to the end of the scope the condition is known to be this.
+    /// Called where a condition has a known value until the end of the scope.
     fn assume(&mut self, _node: &Node, _condition: ExpressionIndex, _is: bool) {}
 
-    /// From here on the step has a value: that of this expression, where it is no other.
+    /// Called after a step received its value. `value` is its expression, if there is only one.
     fn step(&mut self, _node: &Node, _place: usize, _value: Option<ExpressionIndex>) {}
 
-    /// A `let` binds its local.
+    /// Called where a `let` binds its local.
     fn bind(&mut self, _node: &Node, _local: usize, _value: ExpressionIndex) {}
 
-    /// A loop takes the next item of this.
+    /// Called where a loop takes its next item.
     fn item(&mut self, _node: &Node, _local: usize, _over: ExpressionIndex) {}
 
-    /// A loop begins its rounds. What was found to be computed before them comes right behind.
+    /// Called before the rounds of a loop. The expressions that are computed before them follow.
     fn rounds(&mut self, _node: &Node, _place: LoopPlace) {}
 
-    /// A part of a loop's state, with its first value.
+    /// Called for each variable of a loop's state, with its first value.
     fn state(&mut self, _node: &Node, _local: usize, _first: ExpressionIndex) {}
 
-    /// The state of a loop has its next values.
+    /// Called after the state of a loop received its next values.
     fn next(&mut self, _node: &Node, _repeated: &Loop) {}
 
-    /// A loop is done; its step has the record of its state.
-    fn looped(&mut self, _node: &Node, _place: usize, _repeated: &Loop) {}
+    /// Called after a loop; its step has the record of its state.
+    fn after_loop(&mut self, _node: &Node, _place: usize, _repeated: &Loop) {}
 
-    fn returned(&mut self, _node: &Node, _success: &[NamedValue]) {}
+    fn after_return(&mut self, _node: &Node, _success: &[NamedValue]) {}
 
-    /// The clauses after the body begin: postconditions, or, where it is false, invariants.
+    /// Called before the clauses after the body: postconditions if `is_post`, otherwise invariants.
     fn after_body(&mut self, _node: &Node, _is_post: bool) {}
 }
 
-/// Goes through a node in program order.
+/// Walks a node in program order.
 pub(crate) fn walk(node: &mut Node, facts: Option<&Facts>, visitor: &mut impl Visitor) {
     let nothing = HashMap::new();
     let before = facts.map_or(&nothing, |facts| &facts.before);
@@ -64,7 +64,7 @@ pub(crate) fn walk(node: &mut Node, facts: Option<&Facts>, visitor: &mut impl Vi
     };
     walk.clauses(|node| &node.constraints);
     walk.clauses(|node| &node.preconditions);
-    // Whoever returns early or raises has not come to the rest of the body, and comes to the clauses behind it all the same.
+    // An early `return` or a `raise` skips the rest of the body but not the clauses after it.
     let is_straight = is_straight(&body);
     let has_errors = !walk.node.errors.is_empty();
     walk.visitor.open();
@@ -73,7 +73,7 @@ pub(crate) fn walk(node: &mut Node, facts: Option<&Facts>, visitor: &mut impl Vi
         walk.visitor.close();
     }
     walk.visitor.after_body(walk.node, true);
-    // A declared error comes past these.
+    // A declared error skips the postconditions.
     walk.visitor.open();
     walk.clauses(|node| &node.postconditions);
     walk.visitor.close();
@@ -112,7 +112,7 @@ impl<V: Visitor> Walk<'_, V> {
     fn statement(&mut self, statement: &Statement) {
         let handlers = statement.handlers();
         if !handlers.is_empty() {
-            // What fails halfway and is taken has not evaluated the rest.
+            // A handled failure skips the rest of the statement.
             self.visitor.open();
         }
         match statement {
@@ -121,7 +121,7 @@ impl<V: Visitor> Walk<'_, V> {
                 for (_, value) in success {
                     self.expression(*value);
                 }
-                self.visitor.returned(self.node, success);
+                self.visitor.after_return(self.node, success);
             }
             Statement::Raise { error } => {
                 for (_, value) in error {
@@ -133,7 +133,7 @@ impl<V: Visitor> Walk<'_, V> {
                 self.visitor.assume(self.node, *holds, true);
             }
             Statement::Branch(branch) => self.branch(branch),
-            Statement::Loop(repeated) => self.repeated(repeated),
+            Statement::Loop(repeated) => self.loop_statement(repeated),
             Statement::Request(request) => {
                 request.key.iter().for_each(|key| self.expression(*key));
                 for (_, value) in &request.arguments {
@@ -157,7 +157,7 @@ impl<V: Visitor> Walk<'_, V> {
                     self.visitor.step(self.node, place, Some(*value));
                 }
                 Statement::Loop(repeated) if handlers.is_empty() => {
-                    self.visitor.looped(self.node, place, repeated);
+                    self.visitor.after_loop(self.node, place, repeated);
                 }
                 _ => self.visitor.step(self.node, place, None),
             }
@@ -165,7 +165,7 @@ impl<V: Visitor> Walk<'_, V> {
         if let Statement::Branch(branch) = statement
             && handlers.is_empty()
         {
-            self.behind(branch);
+            self.assume_no_arm(branch);
         }
     }
 
@@ -202,8 +202,8 @@ impl<V: Visitor> Walk<'_, V> {
         }
     }
 
-    /// Behind a branch whose arms have all left, none of their tests was true.
-    fn behind(&mut self, branch: &Branch) {
+    /// Assumes that no test held, after a branch whose arms all left the block.
+    fn assume_no_arm(&mut self, branch: &Branch) {
         if branch.arms.iter().all(|arm| leaves(&arm.body)) && !leaves(&branch.otherwise) {
             for arm in &branch.arms {
                 self.visitor.assume(self.node, arm.when, false);
@@ -211,7 +211,7 @@ impl<V: Visitor> Walk<'_, V> {
         }
     }
 
-    fn repeated(&mut self, repeated: &Loop) {
+    fn loop_statement(&mut self, repeated: &Loop) {
         repeated.over.iter().for_each(|over| self.expression(*over));
         for variable in &repeated.state {
             self.expression(variable.value);
@@ -224,7 +224,7 @@ impl<V: Visitor> Walk<'_, V> {
         let Some(place) = self.node.step_place(&repeated.name) else {
             return;
         };
-        self.begin(LoopPlace::Statement(place));
+        self.begin_rounds(LoopPlace::Statement(place));
         if let Some(over) = repeated.over {
             for number in &repeated.locals {
                 if let Some(local) = self.node.loop_local(*number) {
@@ -249,8 +249,8 @@ impl<V: Visitor> Walk<'_, V> {
         self.visitor.close();
     }
 
-    /// What comes before the rounds of a loop, and the scope of one round.
-    fn begin(&mut self, place: LoopPlace) {
+    /// Visits the expressions before a loop's rounds and opens the scope of a round.
+    fn begin_rounds(&mut self, place: LoopPlace) {
         self.visitor.rounds(self.node, place);
         for index in self.before.get(&place).into_iter().flatten() {
             self.expression(*index);
@@ -259,7 +259,7 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     fn expression(&mut self, index: ExpressionIndex) {
-        let index = forwarded(self.node, index);
+        let index = forward(self.node, index);
         if !self.visitor.enter(self.node, index) {
             return;
         }
@@ -288,18 +288,18 @@ impl<V: Visitor> Walk<'_, V> {
             } => {
                 let (condition, then, otherwise) = (*condition, *then, *otherwise);
                 self.expression(condition);
-                self.sometimes(condition, true, then);
-                self.sometimes(condition, false, otherwise);
+                self.conditional(condition, true, then);
+                self.conditional(condition, false, otherwise);
             }
             ExpressionKind::And(left, right) => {
                 let (left, right) = (*left, *right);
                 self.expression(left);
-                self.sometimes(left, true, right);
+                self.conditional(left, true, right);
             }
             ExpressionKind::Or(left, right) => {
                 let (left, right) = (*left, *right);
                 self.expression(left);
-                self.sometimes(left, false, right);
+                self.conditional(left, false, right);
             }
             ExpressionKind::Let { local, value, body } => {
                 let (local, value, body) = (*local, *value, *body);
@@ -316,7 +316,7 @@ impl<V: Visitor> Walk<'_, V> {
                 let (item, entry_value, parts) = (*item, *entry_value, *parts);
                 self.expression(parts.over);
                 parts.with.iter().for_each(|with| self.expression(*with));
-                self.begin(LoopPlace::For(index));
+                self.begin_rounds(LoopPlace::For(index));
                 for local in [Some(item), entry_value].into_iter().flatten() {
                     self.visitor.item(self.node, local, parts.over);
                 }
@@ -332,8 +332,8 @@ impl<V: Visitor> Walk<'_, V> {
         self.visitor.leave(self.node, index);
     }
 
-    /// An expression that is evaluated where a condition is this.
-    fn sometimes(&mut self, condition: ExpressionIndex, is: bool, index: ExpressionIndex) {
+    /// Visits an expression that is evaluated only under a condition.
+    fn conditional(&mut self, condition: ExpressionIndex, is: bool, index: ExpressionIndex) {
         if known_boolean(self.node, condition) == Some(!is) {
             return;
         }
@@ -344,33 +344,37 @@ impl<V: Visitor> Walk<'_, V> {
     }
 }
 
-/// True where whoever returns has come to every statement of the body: the one `return` is the last of them.
+/// Returns true where the only `return` is the last statement. Every execution that returns has then passed all
+/// statements.
 pub(crate) fn is_straight(body: &Block) -> bool {
-    matches!(body.last(), Some(Statement::Return { .. })) && returns(body) == 1
+    matches!(body.last(), Some(Statement::Return { .. })) && count_returns(body) == 1
 }
 
-fn returns(block: &[Statement]) -> usize {
+fn count_returns(block: &[Statement]) -> usize {
     let of = |statement: &Statement| {
         let own = match statement {
             Statement::Return { .. } => 1,
             Statement::Branch(branch) => {
-                let arms = branch.arms.iter().map(|arm| returns(&arm.body));
-                arms.sum::<usize>() + returns(&branch.otherwise)
+                let arms = branch.arms.iter().map(|arm| count_returns(&arm.body));
+                arms.sum::<usize>() + count_returns(&branch.otherwise)
             }
-            Statement::Loop(repeated) => returns(&repeated.body),
+            Statement::Loop(repeated) => count_returns(&repeated.body),
             _ => 0,
         };
-        let handlers = statement.handlers().iter().map(|handler| returns(&handler.body));
+        let handlers = statement
+            .handlers()
+            .iter()
+            .map(|handler| count_returns(&handler.body));
         own + handlers.sum::<usize>()
     };
     block.iter().map(of).sum()
 }
 
-/// Tables that are put back at the end of a scope.
+/// Map that restores its entries at the end of a scope.
 #[derive(Debug)]
 pub(crate) struct Scoped<K, T> {
     now: HashMap<K, T>,
-    /// For each scope what was there before.
+    /// For each scope the replaced entries.
     before: Vec<Vec<(K, Option<T>)>>,
 }
 

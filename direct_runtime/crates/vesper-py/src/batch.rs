@@ -1,7 +1,7 @@
-//! Batches: a table of any library that speaks Arrow in, a stream of Arrow out (docs/spec/batches.md).
+//! Batches: a node over an Arrow table, with an Arrow stream as its result (docs/spec/batches.md).
 //!
-//! The global lock is let go while rows run. It is taken for the rows that end with an error: what an error says is
-//! written by Python, once for those that say the same.
+//! Rows run without the global lock. It is acquired for rows that end with an error, because Python writes the
+//! messages, each once for equal failures.
 
 use std::ffi::{CStr, c_void};
 use std::num::NonZeroUsize;
@@ -12,24 +12,24 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
-use vesper_arrow::{ArrowError, Decimals, Exported, Form, Options, Plan, Refusal, Table, Terms};
+use vesper_arrow::{ArrowError, Decimals, ExportedStream, Form, Options, Plan, Refusal, RunTerms, Table};
 
-use crate::program::{Program, limits};
+use crate::calls::program::{Program, limits};
 
 mod cells;
 mod reader;
 
-use reader::{Look, Read, Reader};
+use reader::{Reader, RowInspector, SharedReader};
 
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 
-/// The rows of a table, run when somebody asks for them.
+/// The rows of a table, which run when the stream is read.
 #[pyclass(frozen, module = "vesper._direct")]
 pub(crate) struct Batches {
     reader: Mutex<Option<Reader>>,
-    /// What Python raised while rows ran: the interface of Arrow has room for its text alone.
+    /// The exception that Python raised while rows ran; an Arrow stream transports only its text.
     raised: Arc<Mutex<Option<PyErr>>>,
     names: Vec<String>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Batches {
 impl Batches {
     #[new]
     #[pyo3(signature = (program, table, explain, /, *, form, decimals, keep, error_column, threads, now, fuel, seconds))]
-    #[allow(clippy::too_many_arguments, reason = "each is a word of the caller's")]
+    #[allow(clippy::too_many_arguments, reason = "all are keyword arguments in Python")]
     fn new(
         py: Python<'_>,
         program: Py<Program>,
@@ -56,9 +56,9 @@ impl Batches {
         let own = program.get();
         own.refuse_effects()?;
         let mut limits = limits(fuel, seconds)?;
-        // It looks after the lock of the thread that called, and these run on others.
+        // The watch releases the lock of the calling thread, but rows run on other threads.
         limits.watch = None;
-        let terms = Terms {
+        let terms = RunTerms {
             now: own.now(now)?,
             limits,
             threads: NonZeroUsize::new(threads)
@@ -71,13 +71,13 @@ impl Batches {
                 "json" => Form::Json,
                 _ => return Err(PyValueError::new_err("a table is typed, spelled or json")),
             },
-            decimals: said(decimals)?,
+            decimals: read_decimals(decimals)?,
             keep,
             error_column,
         };
-        let table = taken(table)?;
-        let plan =
-            Plan::new(own.compiled(), &table.schema(), &options).map_err(|refusal| refused(py, &refusal))?;
+        let table = import_table(table)?;
+        let plan = Plan::new(own.compiled(), &table.schema(), &options)
+            .map_err(|refusal| refusal_error(py, &refusal))?;
         let names = plan.schema().fields().iter().map(|field| field.name().clone());
         let names = names.collect();
         let raised = Arc::default();
@@ -89,60 +89,62 @@ impl Batches {
         })
     }
 
-    /// The names of the columns of the answer.
+    /// Returns the names of the result columns.
     #[getter]
     fn names(&self) -> Vec<String> {
         self.names.clone()
     }
 
-    /// Some of the rows are looked at when they have run: `choose` is asked which of so many, counted from 0, and `tell` is
-    /// told of those that were run, as pairs of the place and a dict of inputs, how many rows there were, when they
-    /// began (nanoseconds since 1970) and how many nanoseconds all of them took.
+    /// Registers callbacks that inspect some of the rows after they have run.
+    ///
+    /// `choose` receives a number of rows and returns positions, counted from 0. `tell` receives pairs of position
+    /// and inputs of the rows that ran, the number of rows, their start (nanoseconds since 1970) and their total
+    /// nanoseconds.
     #[pyo3(signature = (choose, tell, /))]
     fn look(&self, choose: Py<PyAny>, tell: Py<PyAny>) -> PyResult<()> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let reader = reader
             .as_mut()
-            .ok_or_else(|| PyValueError::new_err("somebody reads the answer of this batch already"))?;
-        reader.look(Look { choose, tell });
+            .ok_or_else(|| PyValueError::new_err("the answer of this batch is already being read"))?;
+        reader.set_inspector(RowInspector { choose, report: tell });
         Ok(())
     }
 
-    /// The answer as a stream, for any library that speaks Arrow. There is one, and it is read once.
+    /// Returns the result as an Arrow stream, which can be read once.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // Whoever asks for another schema may cast what comes: the interface allows that it is not followed.
+        // The interface allows a stream of another schema than requested; the reader may cast it.
         let _ = requested_schema;
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let reader = reader.take().ok_or_else(|| {
-            PyValueError::new_err("the answer of a batch is read once, and somebody reads it already")
+            PyValueError::new_err("the answer of a batch can be read once, and it is already being read")
         })?;
-        let stream = Exported::new(Box::new(Read::new(reader))).into_inner();
+        let stream = ExportedStream::new(Box::new(SharedReader::new(reader))).into_inner();
         PyCapsule::new_with_value(py, stream, STREAM)
     }
 
-    /// What Python raised while rows ran; nothing where nothing was.
+    /// Returns the exception that Python raised while rows ran, if any.
     fn raised(&self) -> Option<PyErr> {
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-fn said(decimals: &Bound<'_, PyAny>) -> PyResult<Decimals> {
+fn read_decimals(decimals: &Bound<'_, PyAny>) -> PyResult<Decimals> {
     if decimals.is_none() {
-        return Ok(Decimals::Found);
+        return Ok(Decimals::Inferred);
     }
     if decimals.is_instance_of::<PyString>() {
         return Ok(Decimals::Text);
     }
-    Ok(Decimals::Said(decimals.extract()?))
+    Ok(Decimals::Scales(decimals.extract()?))
 }
 
-/// A `KeyError`-like refusal is made by Python, which knows what names are near.
-fn refused(py: Python<'_>, refusal: &Refusal) -> PyErr {
+/// Returns the parts of a `ValueError`, from which Python makes a message with similar names.
+fn refusal_error(py: Python<'_>, refusal: &Refusal) -> PyErr {
     let names: Vec<String> = match refusal {
         Refusal::NoInput(names) | Refusal::NoColumn(names) => names.clone(),
         Refusal::NothingToKeep(name) => vec![name.clone()],
@@ -168,20 +170,20 @@ fn arrow_error(error: &ArrowError) -> PyErr {
     PyValueError::new_err(format!("the table cannot be read: {error}"))
 }
 
-/// Takes over what a table gives of itself.
-fn taken(table: &Bound<'_, PyAny>) -> PyResult<Table> {
+/// Imports a table through its Arrow interface.
+fn import_table(table: &Bound<'_, PyAny>) -> PyResult<Table> {
     let py = table.py();
     if table.hasattr(intern!(py, "__arrow_c_stream__"))? {
         let capsule = table.call_method0(intern!(py, "__arrow_c_stream__"))?;
         let stream = pointer(&capsule, STREAM)?;
-        // SAFETY: a capsule of this name holds such a stream, and it is held here until the stream is taken over.
+        // SAFETY: a capsule of this name holds such a stream, and is held here until the stream is imported.
         return unsafe { Table::of_stream(stream) }.map_err(|error| arrow_error(&error));
     }
     if table.hasattr(intern!(py, "__arrow_c_array__"))? {
         let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
             table.call_method0(intern!(py, "__arrow_c_array__"))?.extract()?;
         let (schema, array) = (pointer(&schema, SCHEMA)?, pointer(&array, ARRAY)?);
-        // SAFETY: capsules of these names, which came together and are held here, hold such structures of one array.
+        // SAFETY: capsules of these names from one call hold the structures of one array, and are held here.
         return unsafe { Table::of_array(schema, array) }.map_err(|error| arrow_error(&error));
     }
     Err(PyTypeError::new_err(

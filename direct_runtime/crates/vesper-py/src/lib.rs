@@ -1,60 +1,22 @@
 //! `vesper._direct`: the direct runtime as a Python extension module. Its types are in `vesper/_direct.pyi`.
 //!
-//! `convert`, `composed`, `json` and `times` carry values over the boundary, `program` loads and calls nodes, `execution`
-//! is one that waits for effects, `entry` and `way` the short ways in, with `swift`, `express`, `dicts` and
-//! `rooms`, `route` that of a node that is being moved over, with what it needs (`exact`, `flight`, `gathered`,
-//! `follower`), `batch` that of tables, `lock` who holds Python's lock, and `tier` says when machine code is made. No
-//! meaning lives here.
+//! `inputs` and `layout` convert values between Python and the engine, `calls` loads and runs nodes, `routing` serves
+//! nodes between the two engines, `batch` runs tables, and `journal` writes the text of journal entries. `tier` decides
+//! when machine code is compiled; `global_lock` and `watch` acquire and release the lock of Python. The crate defines no
+//! semantics of its own.
 
-#[allow(unsafe_code, reason = "takes over tables by their addresses")]
+#[allow(unsafe_code, reason = "imports tables by their addresses")]
 mod batch;
-mod composed;
-mod convert;
-#[allow(unsafe_code, reason = "reads and makes objects of a type that has no C API")]
-mod decimals;
-#[allow(unsafe_code, reason = "reads what stands in dicts, and writes into its own")]
-mod dicts;
-#[allow(unsafe_code, reason = "makes outcome objects without calling Python")]
-mod entry;
-mod exact;
-mod execution;
-#[allow(
-    unsafe_code,
-    reason = "reads lists and texts, and fills dicts, without taking hold of what is in them"
-)]
-mod express;
-#[allow(unsafe_code, reason = "counts in memory that a file is mapped to")]
-mod flight;
-mod follower;
-#[allow(
-    unsafe_code,
-    reason = "goes through dicts without taking each entry apart twice"
-)]
-mod gather;
-mod gathered;
-mod journal_line;
-mod journal_text;
-mod json;
-#[allow(unsafe_code, reason = "Python is asked who holds its lock")]
-mod lock;
-mod outcome;
-mod problems;
-mod program;
-#[allow(unsafe_code, reason = "keeps what only the holder of the global lock touches")]
-mod rooms;
-mod route;
-mod shapes;
-#[allow(
-    unsafe_code,
-    reason = "reads dicts and lists without taking hold of what is in them"
-)]
-mod swift;
+mod calls;
+#[allow(unsafe_code, reason = "queries Python for the holder of its lock")]
+mod global_lock;
+mod inputs;
+mod journal;
+mod layout;
+mod routing;
 mod tier;
-mod times;
-#[allow(unsafe_code, reason = "lets go of the global lock in the middle of a run")]
+#[allow(unsafe_code, reason = "releases the global lock during a run")]
 mod watch;
-#[allow(unsafe_code, reason = "is called by Python without PyO3 between")]
-mod way;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -64,17 +26,17 @@ pyo3::create_exception!(
     vesper._direct,
     IrRejected,
     PyValueError,
-    "The bytes are not a well-formed IR document; the message says what and where."
+    "Malformed IR document; the message names the defect and its place."
 );
 
 pyo3::create_exception!(
     vesper._direct,
     NotCompiled,
     PyValueError,
-    "There is no machine code of the node; the message says why."
+    "No machine code for the node; the message gives the reason."
 );
 
-/// Every operation this build implements, sorted.
+/// Returns the names of all operations of this build, sorted.
 #[pyfunction]
 fn operation_names() -> Vec<&'static str> {
     let mut names: Vec<&'static str> = Op::ALL.iter().map(|op| op.name()).collect();
@@ -82,7 +44,7 @@ fn operation_names() -> Vec<&'static str> {
     names
 }
 
-/// The Rust engine. Only `vesper.engines.direct_engine` imports this module, and the journal for its texts.
+/// The direct engine. Only `vesper.engines.direct_engine` imports this module, and the journal for its texts.
 #[pymodule(gil_used = true)]
 mod _direct {
     use super::{Bound, PyModule, PyResult};
@@ -94,29 +56,29 @@ mod _direct {
     #[pymodule_export]
     use super::batch::Batches;
     #[pymodule_export]
-    use super::decimals::decimal_access;
+    use super::calls::entry::Entry;
     #[pymodule_export]
-    use super::dicts::dict_access;
+    use super::calls::execution::Execution;
     #[pymodule_export]
-    use super::entry::Entry;
+    use super::calls::fast_entry::FastEntry;
     #[pymodule_export]
-    use super::execution::Execution;
+    use super::calls::program::Program;
     #[pymodule_export]
-    use super::flight::Flight;
+    use super::journal::line::{journal_intent, journal_line};
     #[pymodule_export]
-    use super::journal_line::{journal_intent, journal_line};
+    use super::journal::text::journal_text;
     #[pymodule_export]
-    use super::journal_text::journal_text;
+    use super::layout::decimals::decimal_access;
+    #[pymodule_export]
+    use super::layout::dicts::dict_access;
     #[pymodule_export]
     use super::operation_names;
     #[pymodule_export]
-    use super::program::Program;
+    use super::routing::inflight_counters::Flight;
     #[pymodule_export]
-    use super::route::Route;
+    use super::routing::route::Route;
     #[pymodule_export]
     use super::tier::tier_counters;
-    #[pymodule_export]
-    use super::way::Way;
 
     #[pymodule_export]
     const IR_VERSION: i64 = vesper_ir::IR_VERSION;
@@ -128,7 +90,7 @@ mod _direct {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         vesper_interp::guard::quiet_guarded_panics();
         super::tier::watch_forks(module)?;
-        // Tests here whether decimals may be read from memory, rather than in the first call.
-        super::decimals::decimals(module.py()).map(|_| ())
+        // Tests the layout of decimals at import, not in the first call.
+        super::layout::decimals::decimals(module.py()).map(|_| ())
     }
 }

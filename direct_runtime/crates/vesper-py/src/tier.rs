@@ -1,5 +1,4 @@
-//! Machine code, as Python sees it: when it is made, what came of it, how it looks. Forks are told to the thread that
-//! compiles.
+//! The tiers of a program in Python terms: options, reports, listings and fork handlers.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -16,8 +15,8 @@ use vesper_jit::Options;
 
 use crate::NotCompiled;
 
-/// How a program is asked for: `off`, `auto` or `always`, and the thresholds of `auto`.
-pub(crate) struct Asked<'a> {
+/// Options of a program: `off`, `auto` or `always`, and the thresholds of `auto`.
+pub(crate) struct JitOptions<'a> {
     pub(crate) jit: &'a str,
     pub(crate) calls: u32,
     pub(crate) operations: u64,
@@ -25,7 +24,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) fail_guard: Option<u32>,
 }
 
-impl Asked<'_> {
+impl JitOptions<'_> {
     pub(crate) fn tiering(self) -> PyResult<Option<Arc<Tiering>>> {
         let is_eager = match self.jit {
             "off" => return Ok(None),
@@ -51,9 +50,9 @@ impl Asked<'_> {
 }
 
 fn nanoseconds() -> u64 {
-    static BEGUN: OnceLock<Instant> = OnceLock::new();
-    let begun = BEGUN.get_or_init(Instant::now);
-    u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    static START: OnceLock<Instant> = OnceLock::new();
+    let start = START.get_or_init(Instant::now);
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[derive(Debug)]
@@ -76,7 +75,7 @@ impl Compiler for Cranelift {
         shape: &Arc<Shape>,
         scales: &Scales,
     ) -> Result<Box<dyn Express>, String> {
-        // It has fewer guards than the general code, and numbers of its own: each of them fails once as well.
+        // Scaled code has fewer guards, numbered separately; `fail_guard` applies to these as well.
         let options = Options {
             fail_guard: self.fail_guard,
             ..Options::default()
@@ -85,23 +84,23 @@ impl Compiler for Cranelift {
     }
 }
 
-/// A text of what is made of a node: `ir-optimized`, `bytecode`, `clif` or `asm`.
-pub(crate) fn look(program: &vesper_interp::Program, what: &str) -> PyResult<String> {
+/// Returns a form of a node as text: `ir-optimized`, `bytecode`, `clif` or `asm`.
+pub(crate) fn listing(program: &vesper_interp::Program, what: &str) -> PyResult<String> {
     let made = guarded(|| match what {
         "ir-optimized" => Ok(Ok(program.optimised_listing())),
         "bytecode" => Ok(Ok(program.listing())),
         "clif" => Ok(vesper_jit::clif(program.plain_code())),
         "asm" => Ok(vesper_jit::asm(program.plain_code())),
         other => Err(PyValueError::new_err(format!(
-            "there is ir-optimized, bytecode, clif and asm to look at, not {other}"
+            "a listing is ir-optimized, bytecode, clif or asm, not {other}"
         ))),
     });
     made.map_err(|message| PyRuntimeError::new_err(format!("engine fault: {message}")))??
         .map_err(|why| NotCompiled::new_err(why.to_string()))
 }
 
-/// A report as a dict: stage, reason, bytes, guards, entered, exits, rests.
-pub(crate) fn shown<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+/// Returns a report as a dict: stage, reason, bytes, guards, entered, exits, rests.
+pub(crate) fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
     let (stage, reason) = match &report.stage {
         Stage::Off => ("off", None),
         Stage::Cold => ("cold", None),
@@ -122,7 +121,7 @@ pub(crate) fn shown<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py
     Ok(found)
 }
 
-/// What this process has made of nodes: compiled, refused, nanoseconds of compiling, bytes that are held now.
+/// Returns the counters of this process: compiled, refused, nanoseconds of compilation, bytes in use.
 #[pyfunction]
 pub(crate) fn tier_counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let counters = tier::counters();
@@ -134,7 +133,7 @@ pub(crate) fn tier_counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(found)
 }
 
-/// Waits without Python's lock: another thread that forks has what is waited for, and wants that one to go on.
+/// Waits without the lock of Python. Another forking thread may hold the awaited lock, and need that of Python.
 #[pyfunction]
 fn before_fork(py: Python<'_>) {
     py.detach(tier::before_fork);
@@ -150,7 +149,7 @@ fn after_fork_in_child() {
     tier::after_fork_in_child();
 }
 
-/// From now on the thread that compiles is told of forks.
+/// Registers fork handlers that stop and restart the compiler thread.
 pub(crate) fn watch_forks(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let hooks = PyDict::new(py);

@@ -1,8 +1,8 @@
-//! A run that is not short lets other threads of Python run, and notices signals.
+//! Release of the global lock and checks for signals during long runs.
 //!
-//! The interpreter asks `look` after some thousand units of fuel and then every thousand. The first time, the global lock
-//! is let go: the run has converted its inputs and holds no object of Python. From then on signals are looked at every
-//! few milliseconds. A short run never gets there, and pays nothing.
+//! The interpreter calls `poll` after some thousand units of fuel, and then after each further thousand. The first
+//! call releases the global lock: the run has converted its inputs and holds no Python object. Later calls check
+//! signals every few milliseconds. A short run never calls `poll` and costs nothing.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -11,70 +11,70 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use vesper_interp::Watch;
 
-pub(crate) const WATCH: Watch = Watch(look);
+pub(crate) const WATCH: Watch = Watch(poll);
 
-/// How long a signal waits at most, and a bit.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// Approximate maximum delay of a signal.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 
-// What the run on this thread has done with the global lock. A number, which a short run sets twice; what else there is
-// to know stands beside it.
-/// There is no run, or one that may not let it go.
-const NOT_OURS: u8 = 0;
-/// Held since the beginning.
+// State of the global lock for the run on this thread. It is a number, because a short run sets it twice; other data
+// is in `RELEASE`.
+/// There is no run, or one that must keep the lock.
+const UNMANAGED: u8 = 0;
+/// The lock is held since the start of the run.
 const HELD: u8 = 1;
-const LET_GO: u8 = 2;
-/// It is held again, and Python has an exception: a signal came.
+const RELEASED: u8 = 2;
+/// The lock is held again, and a signal handler raised an exception.
 const INTERRUPTED: u8 = 3;
 
-/// Since when the lock is let go, and until when the run may take.
+/// A release of the lock: its time, and the deadline of the run.
 #[derive(Clone, Copy)]
-struct Gone {
+struct Release {
     thread: *mut ffi::PyThreadState,
     since: Instant,
     end: Option<Instant>,
 }
 
 thread_local! {
-    static STATE: Cell<u8> = const { Cell::new(NOT_OURS) };
-    /// How long a run may take from its first look on; none where there is no end.
+    static STATE: Cell<u8> = const { Cell::new(UNMANAGED) };
+    /// Maximum duration of a run from its first poll.
     static LIMIT: Cell<Option<Duration>> = const { Cell::new(None) };
-    /// Something while the lock is let go.
-    static GONE: Cell<Option<Gone>> = const { Cell::new(None) };
+    /// Set while the lock is released.
+    static RELEASE: Cell<Option<Release>> = const { Cell::new(None) };
 }
 
-/// Runs what touches no object of Python; the error is what a signal raised.
-pub(crate) fn watched<T>(py: Python<'_>, run: impl FnOnce() -> T) -> PyResult<T> {
-    watched_within(py, None, run)
+/// Runs code that accesses no Python object. The error is the exception of a signal handler.
+pub(crate) fn run_watched<T>(py: Python<'_>, run: impl FnOnce() -> T) -> PyResult<T> {
+    run_watched_within(py, None, run)
 }
 
-/// The same for a run that is stopped when it has taken this long. No clock is read in a short one; in another, time
-/// counts from the first look.
+/// Runs code as `run_watched` does, for at most `limit`. A short run reads no clock; in a long one the time starts at
+/// the first poll.
 #[inline]
-pub(crate) fn watched_within<T>(
+pub(crate) fn run_watched_within<T>(
     py: Python<'_>,
     limit: Option<Duration>,
     run: impl FnOnce() -> T,
 ) -> PyResult<T> {
-    // There may be a run around this one: the handler of a signal may call a node.
-    let around = Around {
+    // A run may be nested, because a signal handler may call a node.
+    let outer = OuterRun {
         state: STATE.replace(HELD),
         limit: LIMIT.replace(limit),
     };
     let result = run();
-    if around.end() {
+    if outer.end() {
         return Err(PyErr::fetch(py));
     }
     Ok(result)
 }
 
-/// What was so before a run, and is again after it, also where it panics.
-struct Around {
+/// State of the outer run, restored at the end of a run, also on a panic.
+struct OuterRun {
     state: u8,
     limit: Option<Duration>,
 }
 
-impl Around {
-    /// True where a signal ended the run.
+impl OuterRun {
+    /// Restores the state; returns true if a signal ended the run.
     #[inline]
     fn end(self) -> bool {
         let state = self.restore();
@@ -82,51 +82,51 @@ impl Around {
         state == INTERRUPTED
     }
 
-    /// Takes the lock back where it was let go, and says what the run did with it.
+    /// Restores the outer state and returns that of the run. Reacquires the lock if it was released.
     #[inline]
     fn restore(&self) -> u8 {
         LIMIT.set(self.limit);
         let state = STATE.replace(self.state);
-        if state == LET_GO {
-            take_back();
+        if state == RELEASED {
+            reacquire_lock();
         }
         state
     }
 }
 
-impl Drop for Around {
+impl Drop for OuterRun {
     fn drop(&mut self) {
         self.restore();
     }
 }
 
 #[cold]
-fn take_back() {
-    if let Some(gone) = GONE.take() {
-        // SAFETY: `look` let go of the lock on this thread and gave this back; nothing took it since.
-        unsafe { ffi::PyEval_RestoreThread(gone.thread) };
+fn reacquire_lock() {
+    if let Some(release) = RELEASE.take() {
+        // SAFETY: `poll` released the lock on this thread and stored this state; nothing has acquired the lock since.
+        unsafe { ffi::PyEval_RestoreThread(release.thread) };
     }
 }
 
-/// True when the run should stop.
-fn look() -> bool {
-    match (STATE.get(), GONE.get()) {
+/// Returns true if the run should stop.
+fn poll() -> bool {
+    match (STATE.get(), RELEASE.get()) {
         (HELD, _) => {
             let now = Instant::now();
-            let_go(now, LIMIT.get().and_then(|limit| now.checked_add(limit)));
+            release_lock(now, LIMIT.get().and_then(|limit| now.checked_add(limit)));
             false
         }
-        (LET_GO, Some(Gone { thread, since, end })) => {
+        (RELEASED, Some(Release { thread, since, end })) => {
             let now = Instant::now();
             if end.is_some_and(|end| now >= end) {
                 return true;
             }
-            if now.duration_since(since) < PATIENCE {
+            if now.duration_since(since) < SIGNAL_INTERVAL {
                 return false;
             }
-            STATE.set(NOT_OURS);
-            GONE.set(None);
-            // SAFETY: as in `take_back`. Then the lock is held, and Python may run its handlers.
+            STATE.set(UNMANAGED);
+            RELEASE.set(None);
+            // SAFETY: as in `reacquire_lock`. The lock is held afterwards, and Python may run signal handlers.
             let is_interrupted = unsafe {
                 ffi::PyEval_RestoreThread(thread);
                 ffi::PyErr_CheckSignals() != 0
@@ -134,7 +134,7 @@ fn look() -> bool {
             if is_interrupted {
                 STATE.set(INTERRUPTED);
             } else {
-                let_go(now, end);
+                release_lock(now, end);
             }
             is_interrupted
         }
@@ -142,15 +142,15 @@ fn look() -> bool {
     }
 }
 
-fn let_go(now: Instant, end: Option<Instant>) {
-    // SAFETY: the lock is held: by `watched`, which has the token, or since it was just taken again. Until it is taken
-    // back, by `watched` or above, only the interpreter runs, which knows nothing of Python; PyO3 believes that this
-    // thread is attached, but nobody asks it.
+fn release_lock(now: Instant, end: Option<Instant>) {
+    // SAFETY: the lock is held, either by the caller of `run_watched`, which has the token, or because it was just
+    // reacquired. Until it is reacquired, only the interpreter runs, which accesses no Python object. PyO3 assumes
+    // that this thread is attached, but is not called.
     let thread = unsafe { ffi::PyEval_SaveThread() };
-    GONE.set(Some(Gone {
+    RELEASE.set(Some(Release {
         thread,
         since: now,
         end,
     }));
-    STATE.set(LET_GO);
+    STATE.set(RELEASED);
 }

@@ -1,4 +1,4 @@
-"""The requests that cases list: of steps, of handlers, of called nodes, and what JSON they are written in."""
+"""Requests listed in cases: of steps, handlers and called nodes, and their JSON."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ testing:
 
 
 def passes(folder: Path, effects: str, expect: str, calls: str | None = None) -> bool | list[str]:
-    """Whether the case passes, or the titles of what is wrong with it."""
+    """Return whether the case passes, or the titles of its diagnostics."""
     if calls is None:
         path, text = folder / "asks_v1.vsp", ASKS % (effects, expect)
     else:
@@ -98,7 +98,7 @@ def passes(folder: Path, effects: str, expect: str, calls: str | None = None) ->
         ("", "{answer: 1}", False),
     ],
 )
-def test_requests_of_a_case(tmp_path: Path, effects: str, expect: str, wanted: bool | list[str]) -> None:
+def test_case_checks_its_requests(tmp_path: Path, effects: str, expect: str, wanted: bool | list[str]) -> None:
     assert passes(tmp_path, effects, expect) == wanted
 
 
@@ -113,12 +113,14 @@ def test_requests_of_a_case(tmp_path: Path, effects: str, expect: str, wanted: b
         ("{step: call/ask, returns: 1}", "{fails: opened}", ["code-cannot-happen"]),
     ],
 )
-def test_requests_of_a_called_node(tmp_path: Path, effects: str, expect: str, wanted: bool | list[str]) -> None:
+def test_case_lists_requests_of_called_nodes(
+    tmp_path: Path, effects: str, expect: str, wanted: bool | list[str]
+) -> None:
     assert passes(tmp_path, effects, expect, CALLS) == wanted
 
 
 @pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
-def test_the_cases_of_a_worked_node(path: Path) -> None:
+def test_cases_of_worked_nodes_pass(path: Path) -> None:
     node = compiled(path)
     program = PythonEngine().load(node)
     for case in node.cases:
@@ -126,8 +128,8 @@ def test_the_cases_of_a_worked_node(path: Path) -> None:
         assert meets(case, done.outcome), f"{case.name}: {done.outcome}"
 
 
-def test_a_fixed_part_of_a_request_is_text() -> None:
-    """A mapping where a case gives a fixed field is a diagnostic, not an exception."""
+def test_fixed_field_must_be_text() -> None:
+    """A mapping for a fixed field is a diagnostic, not an exception."""
     path = ROOT / "nodes" / "payments" / "payment_handler_v1.vsp"
     text = path.read_text(encoding="utf-8")
     spoilt = text.replace("to: processing}, returns", "to: {a: b}}, returns", 1)

@@ -1,4 +1,4 @@
-"""Test cases of a node: which clause `breaks` means."""
+"""Test cases of a node: the clause that `breaks` selects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CASE = "testing:\n  test_cases:\n    - name: one\n      inputs: {{s: {value}}}\n
         (["'s != ''a'''"], "a", "\"s != 'a'\"", 0),
     ],
 )
-def test_breaks_names_one_clause(clauses: list[str], value: str, clause: str, index: int) -> None:
+def test_breaks_selects_one_clause(clauses: list[str], value: str, clause: str, index: int) -> None:
     listed = "".join(f"    - {each}\n" for each in clauses)
     rest = f"contracts:\n  preconditions:\n{listed}" + CASE.format(value=value, clause=clause)
     node = small_node("s: string", "- {operation: return, success: {result: s}}", outputs="result: string", rest=rest)
@@ -30,7 +30,7 @@ def test_breaks_names_one_clause(clauses: list[str], value: str, clause: str, in
         assert meets(case, engine.load(node).call(dict(case.inputs)))
 
 
-def test_a_constraint_is_named_by_its_plain_text() -> None:
+def test_breaks_selects_a_constraint_by_its_text() -> None:
     rest = CASE.format(value="0", clause="s >= 0.00000001")
     inputs = "s: {type: decimal, constraints: [{min: 0.00000001}, non_negative]}"
     node = small_node(inputs, "- {operation: return, success: {result: s}}", rest=rest)

@@ -1,4 +1,4 @@
-"""Types of expressions: what is accepted, what is refused, and what is known not to be null."""
+"""Types of expressions: accepted ones, rejected ones, and narrowing of null."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def codes(clause: str) -> list[str]:
         "length(xs + [1]) > 0",
     ],
 )
-def test_accepted(clause: str) -> None:
+def test_valid_expression_is_accepted(clause: str) -> None:
     assert codes(clause) == []
 
 
@@ -164,11 +164,11 @@ def test_accepted(clause: str) -> None:
         ("length({'a': 1, 'b': s}) > 0", "type-mismatch"),
     ],
 )
-def test_refused(clause: str, code: str) -> None:
+def test_invalid_expression_is_rejected(clause: str, code: str) -> None:
     assert codes(clause) == [code]
 
 
-def test_the_right_side_of_in_is_a_name_whatever_the_members_are_called() -> None:
+def test_right_side_of_in_is_a_name_even_if_a_member_has_it() -> None:
     text = """node_id: test_v1
 type: function
 intent: Test

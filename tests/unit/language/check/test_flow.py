@@ -1,4 +1,4 @@
-"""The flow of a node: each rule of docs/spec/flow.md, effects.md and nodes.md with what it accepts and refuses."""
+"""Flow of a node: accepted and rejected uses of each rule of docs/spec/flow.md, effects.md and nodes.md."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ WITH_ROWS = QUERY + returns("length(rows)")
 RAISE = "- {operation: raise, when: ok, error: {error_code: %s, message: hello}}\n"
 
 
-def said(
+def titles(
     flow: str,
     *,
     type_: str = "event_handler",
@@ -64,14 +64,14 @@ def said(
     capabilities: str = "",
     rest: str = "",
 ) -> list[str]:
-    """The titles of all that is said about a node with this flow, but for names that nothing uses."""
+    """Return the titles of all diagnostics of a node with this flow, except unused values."""
     indented = "\n".join(f"  {line}" for line in flow.splitlines())
     text = NODE.format(type=type_, result=result, errors=errors, flow=indented, capabilities=capabilities, rest=rest)
     _, bag = compile_source(SourceFile("test_v1.vsp", text))
     return [each.code.title for each in bag.sorted() if each.code.title != "unused-value"]
 
 
-# -- what is known of null ------------------------------------------------------------------------
+# -- facts about null -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def said(
         + returns("length(a.collected)"),
     ],
 )
-def test_known_not_to_be_null(flow: str) -> None:
-    assert said(flow) == []
+def test_flow_narrows_null(flow: str) -> None:
+    assert titles(flow) == []
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_known_not_to_be_null(flow: str) -> None:
         WHEN_OK + returns("a"),
         WHEN_OK + "- {operation: return, when: n > 0, success: {result: a}}\n" + RETURN,
         "- {step: a, operation: conditional, condition: ok, then: n}\n" + returns("a"),
-        # It ran, and its own value may be null.
+        # The step ran, and its own value may be null.
         "- {step: a, operation: compute, value: on, when: ok}\n"
         "- {operation: return, when: ok, success: {result: a}}\n" + RETURN,
         "- {operation: conditional, condition: on IS NULL, then: [{step: a, operation: uuid}]}\n" + returns("on"),
@@ -116,8 +116,8 @@ def test_known_not_to_be_null(flow: str) -> None:
         " on_error: {division_by_zero: {return: {result: on}}}}\n" + returns("on"),
     ],
 )
-def test_may_be_null(flow: str) -> None:
-    assert said(flow, capabilities="random.read.system" if "uuid" in flow else "") in (
+def test_flow_keeps_null_where_it_is_possible(flow: str) -> None:
+    assert titles(flow, capabilities="random.read.system" if "uuid" in flow else "") in (
         ["type-mismatch"],
         ["operator-types"],
     )
@@ -178,17 +178,17 @@ def test_may_be_null(flow: str) -> None:
         ),
     ],
 )
-def test_blocks(flow: str, expected: list[str]) -> None:
-    assert said(flow) == expected
+def test_blocks_values_and_ends(flow: str, expected: list[str]) -> None:
+    assert titles(flow) == expected
 
 
-def test_a_match_and_a_conditional_are_held_to_the_type_of_an_output() -> None:
+def test_match_and_conditional_have_the_type_of_their_output() -> None:
     table = "- {step: result, operation: match, on: n, cases: [{is: 1, then: low}], otherwise: high}\n"
     flow = table + "- {operation: return, success: [result]}"
-    assert said(flow, result="'enum[low, high]'") == []
+    assert titles(flow, result="'enum[low, high]'") == []
     choice = "- {step: a, operation: conditional, condition: ok, then: low, else: high, type: 'enum[low, high]'}\n"
-    assert said(choice + returns("a"), result="'enum[low, high]'") == []
-    assert said(choice.replace(", type: 'enum[low, high]'", "") + RETURN)[0] == "unknown-name"
+    assert titles(choice + returns("a"), result="'enum[low, high]'") == []
+    assert titles(choice.replace(", type: 'enum[low, high]'", "") + RETURN)[0] == "unknown-name"
 
 
 # -- loops ----------------------------------------------------------------------------------------
@@ -218,11 +218,11 @@ def test_a_match_and_a_conditional_are_held_to_the_type_of_an_output() -> None:
     ],
 )
 def test_loops(loop: str, expected: list[str]) -> None:
-    assert said(f"- {{step: a, operation: loop, {loop}}}\n" + RETURN) == expected
+    assert titles(f"- {{step: a, operation: loop, {loop}}}\n" + RETURN) == expected
 
 
-def test_an_empty_map_needs_a_place_that_says_its_type() -> None:
-    assert said("- {step: a, operation: compute, value: '{}'}\n" + RETURN) == ["type-mismatch"]
+def test_empty_map_needs_a_declared_type() -> None:
+    assert titles("- {step: a, operation: compute, value: '{}'}\n" + RETURN) == ["type-mismatch"]
 
 
 # -- errors and handlers --------------------------------------------------------------------------
@@ -256,22 +256,22 @@ def test_an_empty_map_needs_a_place_that_says_its_type() -> None:
     ],
 )
 def test_declared_errors(flow: str, expected: list[str]) -> None:
-    assert said(flow, errors=ERRORS) == expected
+    assert titles(flow, errors=ERRORS) == expected
 
 
-def test_an_error_needs_a_declaration() -> None:
-    assert said(RAISE % "closed" + RETURN) == ["undeclared-error"]
+def test_raising_an_undeclared_error_is_rejected() -> None:
+    assert titles(RAISE % "closed" + RETURN) == ["undeclared-error"]
 
 
-def test_a_failure_becomes_the_declared_error_of_its_name() -> None:
+def test_failure_becomes_declared_error_of_its_name() -> None:
     errors = "  error: {error_code: 'enum[division_by_zero]', message: string}"
     divide = "- {step: a, operation: compute, value: 'quot(n, 2 - n)'}\n"
-    assert said(divide + returns("a"), errors=errors) == []
-    assert said(RETURN, errors=errors) == ["error-never-raised"]
+    assert titles(divide + returns("a"), errors=errors) == []
+    assert titles(RETURN, errors=errors) == ["error-never-raised"]
     caught = divide.replace("}\n", ", on_error: {division_by_zero: {value: 0}}}\n")
-    assert said(caught + returns("a"), errors=errors) == ["error-never-raised"]
+    assert titles(caught + returns("a"), errors=errors) == ["error-never-raised"]
     more = errors.replace("message: string", "message: string, size: integer")
-    assert said(divide + returns("a"), errors=more) == ["error-never-raised"]
+    assert titles(divide + returns("a"), errors=more) == ["error-never-raised"]
 
 
 @pytest.mark.parametrize(
@@ -305,23 +305,23 @@ def test_handlers(handlers: str, expected: list[str]) -> None:
     needs = "network.http_client.p"
     needs += ", state.write.order" if "transition:" in handlers else ""
     needs += ", random.read.system" if "uuid" in handlers and "unreachable-step" not in expected else ""
-    assert said(ASK % f", on_error: {{{handlers}}}", capabilities=needs) == expected
+    assert titles(ASK % f", on_error: {{{handlers}}}", capabilities=needs) == expected
 
 
-def test_a_handler_of_a_block_takes_what_its_steps_do_not() -> None:
+def test_handler_of_a_block_handles_failures_its_steps_pass_on() -> None:
     inner = "{step: t, operation: state_machine_transition, machine: order, entity: s, to: paid%s}"
     outer = (
         "- {operation: conditional, condition: ok, then: [%s], on_error: {invalid_transition: {return: {result: 0}}}}\n"
     )
     needs = "state.write.order"
-    assert said(outer % (inner % "") + RETURN, capabilities=needs) == []
+    assert titles(outer % (inner % "") + RETURN, capabilities=needs) == []
     taken = inner % ", on_error: {invalid_transition: {value: open}}"
-    assert said(outer % taken + RETURN, capabilities=needs) == ["code-cannot-happen"]
+    assert titles(outer % taken + RETURN, capabilities=needs) == ["code-cannot-happen"]
 
 
-def test_a_step_that_leaves_has_no_handler() -> None:
+def test_step_that_leaves_rejects_handlers() -> None:
     flow = "- {operation: return, success: {result: n}, on_error: {any: {return: {result: 0}}}}"
-    assert said(flow) == ["unknown-key"]
+    assert titles(flow) == ["unknown-key"]
 
 
 # -- state machines -------------------------------------------------------------------------------
@@ -338,14 +338,14 @@ def test_a_step_that_leaves_has_no_handler() -> None:
     ],
 )
 def test_transitions(more: str, expected: list[str]) -> None:
-    assert said(TRANSITION % more, capabilities="state.write.order") == expected
+    assert titles(TRANSITION % more, capabilities="state.write.order") == expected
 
 
-def test_a_transition_needs_its_machine() -> None:
+def test_transition_needs_a_declared_machine() -> None:
     flow = (TRANSITION % "").replace("machine: order", "machine: ordre")
-    assert said(flow) == ["unknown-name"]
+    assert titles(flow) == ["unknown-name"]
     flow = (TRANSITION % "").replace("to: closed", "to: open")
-    assert said(flow) == ["bad-transition"]
+    assert titles(flow) == ["bad-transition"]
 
 
 # -- effects, classes and capabilities ------------------------------------------------------------
@@ -371,14 +371,14 @@ def test_a_transition_needs_its_machine() -> None:
 )
 def test_classes_and_fields_of_requests(more: str, expected: list[str]) -> None:
     needs = "" if expected and expected != ["effect-class"] else "network.http_client.p"
-    found = said(ASK % more, capabilities=needs)
+    found = titles(ASK % more, capabilities=needs)
     assert [each for each in found if each != "missing-capability"] == expected
 
 
-def test_a_key_where_nothing_gives_one() -> None:
+def test_keyed_effect_without_event_needs_a_key() -> None:
     errors = ERRORS.replace("closed, broke", "timeout")
     flow = ASK % ", effect: keyed"
-    assert said(flow, type_="http_handler", errors=errors) == ["effect-class"]
+    assert titles(flow, type_="http_handler", errors=errors) == ["effect-class"]
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_a_key_where_nothing_gives_one() -> None:
     ],
 )
 def test_capabilities(capabilities: str, rest: str, expected: list[str]) -> None:
-    assert sorted(said(ASK % "", capabilities=capabilities, rest=rest)) == expected
+    assert sorted(titles(ASK % "", capabilities=capabilities, rest=rest)) == expected
 
 
 @pytest.mark.parametrize(
@@ -418,13 +418,13 @@ def test_capabilities(capabilities: str, rest: str, expected: list[str]) -> None
 )
 def test_sql(sql: str, expected: list[str]) -> None:
     needs = "database.read.orders"
-    assert said(WITH_ROWS % sql, capabilities=needs) == expected
+    assert titles(WITH_ROWS % sql, capabilities=needs) == expected
 
 
-def test_every_table_of_a_statement_needs_its_capability() -> None:
+def test_each_table_of_a_statement_needs_a_capability() -> None:
     sql = "SELECT o.id, o.total FROM orders AS o JOIN customers AS c ON c.id = o.customer WHERE c.id = :s"
-    assert said(WITH_ROWS % sql, capabilities="database.read.orders") == ["missing-capability"]
-    assert said(WITH_ROWS % sql, capabilities="database.read.orders, database.read.customers") == []
+    assert titles(WITH_ROWS % sql, capabilities="database.read.orders") == ["missing-capability"]
+    assert titles(WITH_ROWS % sql, capabilities="database.read.orders, database.read.customers") == []
 
 
 # -- types of nodes -------------------------------------------------------------------------------
@@ -456,18 +456,18 @@ def test_every_table_of_a_statement_needs_its_capability() -> None:
         ),
     ],
 )
-def test_types_of_nodes(type_: str, flow: str, capabilities: str, expected: list[str]) -> None:
-    assert said(flow, type_=type_, capabilities=capabilities) == expected
+def test_node_type_rules(type_: str, flow: str, capabilities: str, expected: list[str]) -> None:
+    assert titles(flow, type_=type_, capabilities=capabilities) == expected
 
 
-def test_a_comma_that_ends_an_expression_too_early_is_explained() -> None:
+def test_comma_that_cuts_an_expression_is_explained() -> None:
     flow = "  - {operation: return, success: {result: min(n, 2)}}"
     text = NODE.format(type="event_handler", result="integer", errors="", flow=flow, capabilities="", rest="")
     _, bag = compile_source(SourceFile("test_v1.vsp", text))
     assert "in quotes" in (bag.sorted()[0].help or "")
 
 
-def test_a_word_of_the_language_is_no_name() -> None:
+def test_reserved_word_is_no_name() -> None:
     text = NODE.format(
         type="event_handler", result="integer", errors="", capabilities="", rest="",
         flow="  - {step: old, operation: compute, value: n}",

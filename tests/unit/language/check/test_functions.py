@@ -1,4 +1,4 @@
-"""Functions of a node: what a call becomes, and that calls of calls stay bounded."""
+"""Functions of a node: inlining of calls and its limits."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ TWICE = "twice: {params: {x: integer}, returns: integer, value: x + x}"
         (TWICE, "SUM(twice(x) FOR x IN [1, n])", 16),
     ],
 )
-def test_a_call_is_the_value_of_the_function(functions: str, value: str, expected: int, engine: str) -> None:
+def test_call_returns_the_value_of_the_function(functions: str, value: str, expected: int, engine: str) -> None:
     outcome = ENGINES[engine].load(compiled_text(node(functions, value))).call({"n": 7})
     assert outcome == Returned({"r": expected})
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_arguments_are_evaluated_from_the_left_and_once_and_before_the_value(engine: str) -> None:
+def test_arguments_are_evaluated_once_left_to_right_before_the_value(engine: str) -> None:
     text = node(
         "second: {params: {a: integer, b: integer}, returns: integer, value: b}",
         "second(quot(1, n), n * 9223372036854775807)",
@@ -76,7 +76,7 @@ def test_arguments_are_evaluated_from_the_left_and_once_and_before_the_value(eng
     assert outcome.code == ErrorCode.INTEGER_OVERFLOW
 
 
-def test_a_call_is_let_in_the_ir() -> None:
+def test_call_becomes_let_in_the_ir() -> None:
     compiled = compiled_text(node(TWICE, "twice(n + 1)"))
     step = compiled.node.body[0]
     assert isinstance(step, ir.Step)
@@ -100,12 +100,12 @@ def test_a_call_is_let_in_the_ir() -> None:
         ("", "twice(n)", ["unknown-name"]),
     ],
 )
-def test_what_is_wrong_is_said_once(functions: str, value: str, expected: list[str]) -> None:
+def test_each_error_is_reported_once(functions: str, value: str, expected: list[str]) -> None:
     assert codes(node(functions, value)) == expected
 
 
 @pytest.mark.parametrize("calls", [2, 8])
-def test_calls_of_calls_end_in_a_diagnostic_and_soon(calls: int) -> None:
+def test_exponential_inlining_is_reported_quickly(calls: int) -> None:
     lines = ["f0: {params: {x: integer}, returns: integer, value: x + 1}"]
     for number in range(1, 60):
         value = " + ".join([f"f{number - 1}(x)"] * calls)
@@ -114,7 +114,7 @@ def test_calls_of_calls_end_in_a_diagnostic_and_soon(calls: int) -> None:
         assert codes(node("\n".join(lines), "f59(n)")) == ["too-large"]
 
 
-def test_functions_in_functions_are_no_deeper_than_an_engine_reads() -> None:
+def test_nested_functions_stay_within_the_depth_of_engines() -> None:
     lines = ["f0: {params: {x: integer}, returns: integer, value: x + 1}"]
     for number in range(1, 100):
         value = "1 + (" * 20 + f"f{number - 1}(x)" + ")" * 20
@@ -140,9 +140,7 @@ NAMED = 'types:\n  Quantity: {type: integer, constraints: [positive, {max: 1000}
         ("array<map<string, Quantity>>", [{"a": 1}], [{"a": 1}, {"b": 13}]),
     ],
 )
-def test_clauses_of_a_named_type_hold_wherever_an_input_has_it(
-    type_: str, good: object, bad: object, engine: str
-) -> None:
+def test_clauses_of_a_named_type_apply_to_every_input_of_it(type_: str, good: object, bad: object, engine: str) -> None:
     program = ENGINES[engine].load(compiled_text(NAMED + node("", "1", inputs=f"n: '{type_}'")))
     assert program.call({"n": good}) == Returned({"r": 1})
     outcome = program.call({"n": bad})
@@ -162,12 +160,12 @@ def test_clauses_of_a_named_type_hold_wherever_an_input_has_it(
         ("{type: Later}", ["unknown-type"]),
     ],
 )
-def test_a_named_type_that_is_wrong(declared: str, expected: list[str]) -> None:
+def test_invalid_named_type_is_rejected(declared: str, expected: list[str]) -> None:
     text = f"types:\n  Quantity: {declared}\n" + node("", "1", inputs="n: Quantity")
     assert codes(text) == expected
 
 
-def test_a_named_type_is_its_type_everywhere() -> None:
+def test_named_type_equals_its_type() -> None:
     text = NAMED + node("f: {params: {x: Quantity}, returns: integer, value: x}", "f(n) + 1", inputs="n: integer")
     compiled = compiled_text(text)
     assert compiled.node.constraints == (), "clauses are asked where a value enters as an input"
@@ -189,5 +187,5 @@ def test_equality_narrows(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["IF m != 3 THEN m ELSE 0", "IF m == m THEN m ELSE 0", "IF m == null THEN m ELSE 0"])
-def test_what_does_not_narrow(value: str) -> None:
+def test_other_comparisons_do_not_narrow(value: str) -> None:
     assert codes(node("", value, inputs="n: integer\nm: optional<integer>")) == ["type-mismatch"]

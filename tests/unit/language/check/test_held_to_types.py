@@ -1,8 +1,6 @@
-"""Constraints of named types hold wherever a node writes the name: inputs, steps, answers of effects, CAST, outputs.
+"""Constraints of named types apply to inputs, steps, completions, CAST and outputs.
 
-`tests/integration/differential/nodes/held_to_types_v1.vsp` has the cases in which a node can be right; here are those
-in which it
-is wrong, or was told wrong.
+`tests/integration/differential/nodes/held_to_types_v1.vsp` has the valid cases; here are the violations.
 """
 
 from __future__ import annotations
@@ -58,7 +56,7 @@ security:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_output_is_held_to_its_type_before_the_postconditions(engine: str) -> None:
+def test_output_types_are_checked_before_postconditions(engine: str) -> None:
     program = ENGINES[engine].load(compiled_text(OUTPUT))
     broken = program.call({"a": Decimal("0.6")})
     assert isinstance(broken, ContractBroken)
@@ -69,7 +67,7 @@ def test_an_output_is_held_to_its_type_before_the_postconditions(engine: str) ->
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_row_of_an_answer_is_held_to_its_type(engine: str) -> None:
+def test_every_row_of_a_completion_is_checked_against_its_type(engine: str) -> None:
     program = ENGINES[engine].load(compiled_text(EFFECT))
 
     def outcome(*rows: dict[str, object]) -> Outcome:

@@ -1,4 +1,4 @@
-"""Keys of effects that share the id of their event, and SQL whose line breaks mean something."""
+"""Keys of effects that share the id of their event, and line breaks in SQL."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def checked(tmp_path: Path, flow: str, tail: str = TAIL) -> tuple[Compiled | Non
     return compiled, {each.code for each in bag.sorted() if each.severity.value == "error"}
 
 
-def test_the_first_keyed_effect_has_the_id_of_the_event(tmp_path: Path) -> None:
+def test_first_keyed_effect_uses_the_event_id(tmp_path: Path) -> None:
     assert checked(tmp_path, SEND.format(name="one", key=""))[0] is not None
 
 
-def test_a_second_one_needs_a_key_of_its_own(tmp_path: Path) -> None:
+def test_second_keyed_effect_needs_its_own_key(tmp_path: Path) -> None:
     flow = SEND.format(name="one", key="") + SEND.format(name="two", key="")
     assert checked(tmp_path, flow) == (None, {Code.EFFECT_CLASS})
     flow = SEND.format(name="one", key="") + SEND.format(name="two", key=", key: \"event_id + '-2'\"")
     assert checked(tmp_path, flow)[0] is not None
 
 
-def test_one_in_a_loop_needs_a_key_of_its_own(tmp_path: Path) -> None:
+def test_keyed_effect_in_a_loop_needs_its_own_key(tmp_path: Path) -> None:
     loop = """\
   - step: all
     operation: loop
@@ -63,7 +63,7 @@ def test_one_in_a_loop_needs_a_key_of_its_own(tmp_path: Path) -> None:
     assert checked(tmp_path, loop.format(key=", key: event_id + name"))[0] is not None
 
 
-def test_comments_and_literals_of_sql_keep_their_line_breaks(tmp_path: Path) -> None:
+def test_sql_comments_and_literals_keep_line_breaks(tmp_path: Path) -> None:
     flow = """\
   - step: gone
     operation: database_write

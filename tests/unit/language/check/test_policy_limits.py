@@ -1,4 +1,4 @@
-"""What a node may ask of its policies is what the machines can keep."""
+"""Policy limits of nodes equal those of the policy machines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BREAKER = "circuit_breaker: {{failures: {}, within: 10s, open_for: 1s}}"
 
 @pytest.mark.parametrize("policy", ["concurrency: {}", BREAKER])
 @pytest.mark.parametrize("number, is_fine", [(1, True), (10_000, True), (10_001, False), (0, False)])
-def test_the_machines_keep_ten_thousand(tmp_path: Path, policy: str, number: int, is_fine: bool) -> None:
+def test_policy_machines_accept_the_checked_maximum(tmp_path: Path, policy: str, number: int, is_fine: bool) -> None:
     path = tmp_path / "limited_v1.vsp"
     path.write_text(NODE.format(policy=policy.format(number)), encoding="utf-8")
     _, bag = compile_file(path)

@@ -1,4 +1,4 @@
-"""Clauses, branches and comparisons that can only come out in one way, and many that look like it and are not."""
+"""Clauses, branches and comparisons with one possible result, and many similar ones with two."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def titles(*preconditions: str, value: str = "IF balance > 7 THEN 1 ELSE 2", pos
         "round(abs(d), 2) >= 0",
     ],
 )
-def test_always_holds(clause: str) -> None:
+def test_redundant_clause_is_reported(clause: str) -> None:
     assert titles(clause) == ["always-holds"]
 
 
@@ -103,7 +103,7 @@ def test_always_holds(clause: str) -> None:
         "d >= 1 AND d * d < 0",
     ],
 )
-def test_never_holds(clause: str) -> None:
+def test_impossible_clause_is_reported(clause: str) -> None:
     assert titles(clause) == ["never-holds"]
 
 
@@ -133,7 +133,7 @@ def test_never_holds(clause: str) -> None:
         "-n > 5",
     ],
 )
-def test_neither(clause: str) -> None:
+def test_satisfiable_clause_is_not_reported(clause: str) -> None:
     assert titles(clause) == []
 
 
@@ -150,7 +150,7 @@ def test_neither(clause: str) -> None:
         ("NOT ok", "ok"),
     ],
 )
-def test_two_that_contradict_each_other_are_both_shown(first: str, second: str) -> None:
+def test_contradiction_shows_both_clauses(first: str, second: str) -> None:
     (diagnostic,) = found(first, second)
     assert diagnostic.code.title == "contradiction"
     assert f"`{second}`" in diagnostic.headline
@@ -158,14 +158,14 @@ def test_two_that_contradict_each_other_are_both_shown(first: str, second: str) 
     assert len(diagnostic.secondary) == 1
 
 
-def test_three_that_contradict_each_other_in_any_order() -> None:
+def test_contradiction_of_three_is_found_in_any_order() -> None:
     for clauses in (("d <= balance", "d >= 10", "balance < 5"), ("d >= 10", "balance < 5", "d <= balance")):
         (diagnostic,) = found(*clauses)
         assert diagnostic.code.title == "contradiction"
         assert len(diagnostic.secondary) == 2
 
 
-def test_a_constraint_and_a_precondition() -> None:
+def test_constraint_and_precondition_contradict() -> None:
     (diagnostic,) = found("small > 10")
     assert diagnostic.headline == "`small > 10` contradicts `small <= 10`"
 
@@ -184,7 +184,7 @@ def test_a_constraint_and_a_precondition() -> None:
         ("on ?? 0", []),
     ],
 )
-def test_steps(value: str, expected: list[str]) -> None:
+def test_constant_conditions_of_steps_are_reported(value: str, expected: list[str]) -> None:
     assert titles(value=value) == expected
 
 
@@ -199,14 +199,14 @@ def test_steps(value: str, expected: list[str]) -> None:
         ("r == 1 OR r == 2", []),
     ],
 )
-def test_a_postcondition_is_not_idle_because_the_steps_meet_it(clause: str, expected: list[str]) -> None:
+def test_postcondition_met_by_the_steps_is_not_redundant(clause: str, expected: list[str]) -> None:
     assert titles(post=(clause,)) == expected
 
 
-def test_a_clause_that_repeats_another_names_it() -> None:
+def test_redundant_clause_names_the_clause_that_implies_it() -> None:
     (diagnostic,) = found("n > 5", "n > 3")
     assert diagnostic.code.title == "always-holds"
-    assert [label.text for label in diagnostic.secondary] == ["this precondition says so already"]
+    assert [label.text for label in diagnostic.secondary] == ["this precondition implies it"]
 
 
 # -- blocks ---------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ RAISE = "error: {error_code: low, message: low}"
 
 
 def in_flow(*steps: str) -> list[tuple[str, str]]:
-    """What is said of these steps, each with the text it is said of."""
+    """Return the diagnostics of these steps, each with its source text."""
     text = FLOW.replace("STEPS", "\n".join(f"  - {step}" for step in steps))
     compiled, bag = compile_source(SourceFile("test_v1.vsp", text))
     assert compiled is not None, [each.headline for each in bag.sorted()]
@@ -245,7 +245,7 @@ def in_flow(*steps: str) -> list[tuple[str, str]]:
     "step, expected",
     [
         (f"{{operation: raise, when: amount > 1000, {RAISE}}}", [("UNREACHABLE_BRANCH", "amount > 1000")]),
-        # The end above with `amount < 10` did not come.
+        # The return above under `amount < 10` was not taken.
         (f"{{operation: raise, when: amount < 5, {RAISE}}}", [("UNREACHABLE_BRANCH", "amount < 5")]),
         ("{operation: return, when: amount < 5, success: {r: 2}}", [("UNREACHABLE_BRANCH", "amount < 5")]),
         ("{operation: validation, require: [amount >= 10]}", [("ALWAYS_HOLDS", "amount >= 10")]),
@@ -281,7 +281,7 @@ def in_flow(*steps: str) -> list[tuple[str, str]]:
         ),
     ],
 )
-def test_what_is_decided_inside_a_flow(step: str, expected: list[tuple[str, str]]) -> None:
+def test_constant_flow_conditions_are_reported(step: str, expected: list[tuple[str, str]]) -> None:
     assert in_flow(step) == expected
 
 
@@ -293,12 +293,12 @@ def test_what_is_decided_inside_a_flow(step: str, expected: list[tuple[str, str]
             f"{{operation: raise, when: amount > 500, guards: [color == red], {RAISE}}}",
             f"{{operation: raise, when: amount > 600, {RAISE}}}",
         ),
-        # What an arm says ends with it, unless all others leave.
+        # Facts of an arm end with it, unless all other arms leave.
         (
             "{step: a, operation: conditional, condition: amount > 50, then: 1, else: 2}",
             f"{{operation: raise, when: amount < 40, {RAISE}}}",
         ),
-        # State is another value in each iteration; `stop_when` sees the next one.
+        # State has another value in each iteration; `stop_when` sees the next one.
         (
             (
                 "{step: a, operation: loop, over: x IN xs, state: {n: 0}, next: {n: n + q + 1}, stop_when: q == n * 2, "
@@ -306,12 +306,12 @@ def test_what_is_decided_inside_a_flow(step: str, expected: list[tuple[str, str]
             ),
         ),
         ("{step: a, operation: loop, while: n < 3, max: 5, state: {n: 0}, next: {n: n + 1}, stop_when: n >= 3}",),
-        # The value may be that of the handler.
+        # The value may come from the handler.
         (
             "{step: a, operation: compute, value: 'quot(6, 3)', on_error: {division_by_zero: {value: 7}}}",
             f"{{operation: raise, when: a == 7, {RAISE}}}",
         ),
-        # A failure in the first arm skips what it would have said.
+        # A failure in the first arm skips its facts.
         (
             (
                 "{step: a, operation: conditional, condition: amount > 50, then: 'xs[0]', else: 2, "
@@ -323,5 +323,5 @@ def test_what_is_decided_inside_a_flow(step: str, expected: list[tuple[str, str]
         ("{step: a, operation: compute, when: on IS NOT NULL, value: on + 1}",),
     ],
 )
-def test_what_is_open_inside_a_flow(steps: tuple[str, ...]) -> None:
+def test_open_flow_conditions_are_not_reported(steps: tuple[str, ...]) -> None:
     assert in_flow(*steps) == []

@@ -1,4 +1,4 @@
-"""Carets stand under what they point at, as a terminal shows it."""
+"""Position and width of carets in a terminal."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_width(text: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("before, columns", [("ab", 2), ("e\u0301e\u0301", 2), ("金額", 4), ("\t", 4), ("\u202e", 6)])
-def test_a_caret_stands_under_its_text(before: str, columns: int) -> None:
+def test_caret_is_under_its_text(before: str, columns: int) -> None:
     text = f"{before}wrong rest"
     span = Span(len(before), len(before) + 5)
     shown = render_excerpt(SourceFile("x.vsp", text), "title", Label(span, "here"))
     assert shown.splitlines()[-1] == f"  | {' ' * columns}^^^^^ here"
 
 
-def test_a_caret_is_as_wide_as_what_it_points_at() -> None:
+def test_caret_is_as_wide_as_its_span() -> None:
     shown = render_excerpt(SourceFile("x.vsp", "a 金額 b"), "title", Label(Span(2, 4), ""))
     assert shown.splitlines()[-1] == "  |   ^^^^"

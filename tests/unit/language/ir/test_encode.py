@@ -1,4 +1,4 @@
-"""Canonical bytes: round trip, what the hash sees and what it does not."""
+"""Canonical bytes: round trip, and what the semantic hash covers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def test_round_trip(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
-def test_what_is_written_as_text_is_canonical(path: Path) -> None:
+def test_text_writer_produces_canonical_json(path: Path) -> None:
     ir = compiled(path).ir
     assert canonical_json(json.loads(ir)) == ir
 
 
 @pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_engines_see_the_same_hash(path: Path, engine: str) -> None:
+def test_engines_compute_the_same_hash(path: Path, engine: str) -> None:
     node = compiled(path)
     assert ENGINES[engine].load(node).semantic_hash == node.semantic_hash
 
@@ -50,7 +50,7 @@ def test_engines_see_the_same_hash(path: Path, engine: str) -> None:
         ("then: decline", "then: \"'decline'\""),
     ],
 )
-def test_what_does_not_change_the_meaning_does_not_change_the_hash(old: str, new: str) -> None:
+def test_hash_ignores_prose_and_layout(old: str, new: str) -> None:
     assert old in TEXT
     assert compiled_text(TEXT.replace(old, new)).semantic_hash == compiled(PAYMENT_DECISION).semantic_hash
 
@@ -67,12 +67,12 @@ def test_what_does_not_change_the_meaning_does_not_change_the_hash(old: str, new
         ("approve, review, decline", "review, approve, decline"),
     ],
 )
-def test_what_changes_the_meaning_changes_the_hash(old: str, new: str) -> None:
+def test_hash_changes_with_the_meaning(old: str, new: str) -> None:
     assert old in TEXT
     assert compiled_text(TEXT.replace(old, new)).semantic_hash != compiled(PAYMENT_DECISION).semantic_hash
 
 
-def test_the_hash_is_the_same_in_another_process() -> None:
+def test_hash_is_equal_in_another_process() -> None:
     code = (
         "from pathlib import Path; from vesper.compiler import compile_file; import sys; "
         "print(compile_file(Path(sys.argv[1]))[0].semantic_hash)"
@@ -83,7 +83,7 @@ def test_the_hash_is_the_same_in_another_process() -> None:
         assert done.stdout.strip() == compiled(PAYMENT_DECISION).semantic_hash
 
 
-def test_other_spellings_of_the_same_json_are_refused() -> None:
+def test_decode_rejects_non_canonical_json() -> None:
     node = compiled(PAYMENT_DECISION)
     with pytest.raises(IrError, match="canonical"):
         decode(json.dumps(json.loads(node.ir)).encode())

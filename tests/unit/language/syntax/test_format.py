@@ -1,4 +1,4 @@
-"""The formatter, one rule at a time: what goes in and what comes out."""
+"""Formatter rules, one at a time, by input and output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vesper.language.syntax.format import formatter
 from vesper.language.syntax.format.formatter import FormatFault, format_source
 
 
-def formatted(text: str) -> str:
+def format_text(text: str) -> str:
     bag = DiagnosticBag(SourceFile("test.vsp", text))
     result = format_source(bag)
     assert result is not None, [each.headline for each in bag.sorted()]
@@ -136,36 +136,36 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("before, after", PAIRS.values(), ids=PAIRS)
-def test_a_rule(before: str, after: str) -> None:
-    assert formatted(before) == after
-    assert formatted(after) == after
+def test_rule_formats_its_example(before: str, after: str) -> None:
+    assert format_text(before) == after
+    assert format_text(after) == after
 
 
 @pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
-def test_the_nodes_of_the_repository_are_formatted(path: Path) -> None:
+def test_nodes_of_the_repository_are_formatted(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert formatted(text) == text
+    assert format_text(text) == text
 
 
 @pytest.mark.parametrize("text", ["", "# only\n", "a: [", "a: &x 1\n", "a: 1\na: 2\n", "- " * 100, "a: !t 1\n" * 3])
-def test_what_is_not_read_is_not_formatted(text: str) -> None:
+def test_invalid_yaml_is_not_formatted(text: str) -> None:
     bag = DiagnosticBag(SourceFile("test.vsp", text))
     assert format_source(bag) is None
     assert bag.has_errors
 
 
 @pytest.mark.parametrize("character", ["\u2028", "\u2029", "\x85", "\ufeff"])
-def test_a_file_with_unusual_line_breaks_is_left_as_it_is(character: str) -> None:
+def test_file_with_unusual_line_breaks_is_unchanged(character: str) -> None:
     text = f"a:    1\nb: 'x{character}y'\n"
-    assert formatted(text) == text
+    assert format_text(text) == text
 
 
-def test_a_text_that_says_something_else_is_never_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_with_another_meaning_is_never_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in ("a: 2\n", "a: '1'\n", "a: [1]\n", "a: 1\nb: 2\n", "a: [\n"):
         monkeypatch.setattr(formatter, "lines_to_text", {"wrong": wrong}.__getitem__)
         monkeypatch.setattr(formatter, "lay_out", lambda _: "wrong")
         with pytest.raises(FormatFault):
-            formatted("a: 1\n")
+            format_text("a: 1\n")
 
 
 SIZE = 1024 * 1024
@@ -184,7 +184,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_file_has_an_answer_soon(text: str) -> None:
+def test_hostile_file_is_formatted_quickly(text: str) -> None:
     with processor_seconds(30):
         bag = DiagnosticBag(SourceFile("test.vsp", text))
         assert (format_source(bag) is None) == bag.has_errors

@@ -1,4 +1,4 @@
-"""`vesper fmt` and files: what it writes, what it leaves alone, how it ends."""
+"""`vesper fmt`: written files, untouched files and exit codes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_files_are_written_in_place_with_their_mode(tmp_path: Path) -> None:
     assert names(tmp_path) == ["good.vsp", "ugly.vsp"]
 
 
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
+def test_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real.vsp").write_text(UGLY)
     (tmp_path / "link.vsp").symlink_to("real.vsp")
     assert run(tmp_path / "link.vsp").exit_code == 0
@@ -60,7 +60,7 @@ def test_check_and_diff_write_nothing(tmp_path: Path, options: list[str], code: 
     assert run(file, *options).exit_code == 0
 
 
-def test_the_diff_of_a_file_without_a_last_line_break(tmp_path: Path) -> None:
+def test_diff_of_a_file_without_final_line_break(tmp_path: Path) -> None:
     file = tmp_path / "a.vsp"
     file.write_bytes(b"a: 1\nintent: x\r\ntype: y")
     path = file.as_posix()
@@ -70,7 +70,7 @@ def test_the_diff_of_a_file_without_a_last_line_break(tmp_path: Path) -> None:
     )
 
 
-def test_standard_input_goes_to_standard_output() -> None:
+def test_standard_input_is_formatted_to_standard_output() -> None:
     assert run("-", stdin=UGLY).stdout == GOOD
     assert run("-", "--check", stdin=UGLY).exit_code == 1
     assert run("-", "--check", stdin=GOOD).exit_code == 0
@@ -80,7 +80,7 @@ def test_standard_input_goes_to_standard_output() -> None:
 
 
 @pytest.mark.parametrize("data", [b"a: [\n", b"\xff", b"\xef\xbb\xbfa: 1\n", b"a:  " + b"x" * 1024 * 1024, b""])
-def test_what_cannot_be_read_is_left_alone(tmp_path: Path, data: bytes) -> None:
+def test_unreadable_file_is_unchanged(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.vsp").write_bytes(data)
     (tmp_path / "b.vsp").write_text(UGLY)
     result = run(tmp_path)
@@ -90,7 +90,7 @@ def test_what_cannot_be_read_is_left_alone(tmp_path: Path, data: bytes) -> None:
     assert (tmp_path / "a.vsp").read_bytes() == data
 
 
-def test_a_bug_of_ours_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_format_fault_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fault(_: object) -> str:
         raise FormatFault("it says something else")
 
@@ -102,7 +102,7 @@ def test_a_bug_of_ours_writes_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (tmp_path / "a.vsp").read_text() == UGLY
 
 
-def test_a_failed_write_leaves_the_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_keeps_the_file_and_leaves_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: object) -> None:
         raise OSError(28, "No space left on device")
 

@@ -1,4 +1,4 @@
-"""The formatter over documents whose layout was spoilt: it changes nothing that they say, and it is done after once."""
+"""The formatter on documents with a damaged layout: it keeps their meaning and is idempotent."""
 
 from __future__ import annotations
 
@@ -185,14 +185,14 @@ security:
 SAMPLES = {"loan": LOAN, "parcel": PARCEL, "booking": BOOKING}
 
 
-@lru_cache(64)  # the document that is spoilt is asked for again with every example
+@lru_cache(64)  # each example parses its damaged document again
 def tree_of(text: str) -> Tree:
     tree = read_yaml(DiagnosticBag(SourceFile("test.vsp", text)))
     assert tree is not None, text
     return tree
 
 
-def formatted(text: str) -> str:
+def format_text(text: str) -> str:
     bag = DiagnosticBag(SourceFile("test.vsp", text))
     result = format_source(bag)
     assert result is not None, [each.headline for each in bag.sorted()]
@@ -203,10 +203,10 @@ WAYS = ("indentation", "spaces", "blank lines", "notes", "line breaks")
 
 
 class SloppyWriter:
-    """Writes a document again with another layout, and with notes of its own.
+    """Writes a document again with another layout and additional comments.
 
-    Its choices come from a seed: a document takes thousands, more than Hypothesis can shrink. What it shrinks are the
-    ways in which the layout is spoilt; the first of several choices is always the plain one.
+    Its choices come from a seed: a document takes thousands, more than Hypothesis can shrink. Hypothesis shrinks the
+    kinds of damage instead; the first of several choices is always the plain one.
     """
 
     def __init__(self, text: str, seed: int, ways: set[str]) -> None:
@@ -231,13 +231,13 @@ class SloppyWriter:
         return f"#{' ' * self._number('spaces', 1, 0)}note {self._notes}"
 
     def _end(self) -> str:
-        """The end of a line: white space, maybe a comment."""
+        """Return the end of a line: white space, and maybe a comment."""
         if self._number("notes", 0, 0, 0, 0, 1):
             return f"{self._spaces()}{self._note()}\n"
         return " " * self._number("spaces", 0, 0, 0, 2) + "\n"
 
     def _noise(self, indent: int) -> str:
-        """Whole lines that say nothing."""
+        """Return whole lines without meaning."""
         text = "\n" * self._number("blank lines", 0, 0, 0, 0, 1, 2, 4)
         if self._number("notes", 0, 0, 0, 0, 1):
             text += " " * max(0, indent + self._number("indentation", 0, 0, -2, -1)) + self._note() + "\n"
@@ -247,7 +247,7 @@ class SloppyWriter:
         return self._text[scalar.span.start : scalar.span.end]
 
     def _block(self, tree: Tree, indent: int) -> str:
-        """A block collection, each line of it from the margin on."""
+        """Return the lines of a block collection, each from the margin on."""
         if isinstance(tree, Mapping):
             entries = []
             for key, value in tree.entries:
@@ -270,7 +270,7 @@ class SloppyWriter:
         return "".join(items)
 
     def _value(self, tree: Tree, indent: int, in_mapping: bool) -> str:
-        """What follows a key or a dash, to the end of its last line."""
+        """Return the text after a key or a dash, to the end of its last line."""
         if isinstance(tree, Scalar):
             return self._scalar(tree, indent)
         if self._text[tree.span.start] in "{[":
@@ -298,10 +298,10 @@ class SloppyWriter:
             return re.sub(r"\n\s*", "\n" + self._spaces(), self._raw(tree))
         if isinstance(tree, Mapping):
             parts = [f"{self._raw(key)}:{self._spaces()}{self._flow(value, breaks)}" for key, value in tree.entries]
-            return "{" + self._gap(breaks) + self._joined(parts, breaks) + "}"
-        return "[" + self._gap(breaks) + self._joined([self._flow(item, breaks) for item in tree.items], breaks) + "]"
+            return "{" + self._gap(breaks) + self._join(parts, breaks) + "}"
+        return "[" + self._gap(breaks) + self._join([self._flow(item, breaks) for item in tree.items], breaks) + "]"
 
-    def _joined(self, parts: list[str], breaks: bool) -> str:
+    def _join(self, parts: list[str], breaks: bool) -> str:
         return "".join(
             part + ("," if number < len(parts) - 1 else "") + self._gap(breaks) for number, part in enumerate(parts)
         )
@@ -312,7 +312,7 @@ class SloppyWriter:
         return " " * self._number("spaces", 0, 1, 3)
 
 
-def spoilt(text: str) -> st.SearchStrategy[str]:
+def damage(text: str) -> st.SearchStrategy[str]:
     return st.builds(
         lambda seed, ways: SloppyWriter(text, seed, ways).document(),
         st.integers(0, 2**32),
@@ -325,17 +325,17 @@ def notes_of(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", SAMPLES.values(), ids=SAMPLES)
-def test_a_good_layout_stays(text: str) -> None:
-    assert formatted(text) == text
+def test_standard_layout_is_unchanged(text: str) -> None:
+    assert format_text(text) == text
 
 
 @pytest.mark.parametrize("text", SAMPLES.values(), ids=SAMPLES)
 @given(data=st.data())
-def test_a_spoilt_layout(text: str, data: st.DataObject) -> None:
-    before = data.draw(spoilt(text))
+def test_damaged_layout_is_repaired(text: str, data: st.DataObject) -> None:
+    before = data.draw(damage(text))
     assert same_tree(tree_of(before), tree_of(text)), "the writer itself went wrong"
-    after = formatted(before)
-    assert formatted(after) == after
+    after = format_text(before)
+    assert format_text(after) == after
     assert same_tree(tree_of(after), tree_of(text))
     assert notes_of(after) == notes_of(before)
     assert "#note" not in after
@@ -357,20 +357,20 @@ NODES = {"loan": LOAN} | {path.stem: path.read_text(encoding="utf-8") for path i
 @pytest.mark.parametrize("name", NODES)
 @settings(max_examples=5)
 @given(data=st.data())
-def test_the_hash_of_a_node_does_not_change(name: str, data: st.DataObject) -> None:
+def test_formatting_keeps_the_semantic_hash(name: str, data: st.DataObject) -> None:
     wanted = hash_as_written(name)
-    before = data.draw(spoilt(NODES[name]))
+    before = data.draw(damage(NODES[name]))
     assert compiled_text(before).semantic_hash == wanted
-    assert compiled_text(formatted(before)).semantic_hash == wanted
+    assert compiled_text(format_text(before)).semantic_hash == wanted
 
 
 def _other_line_ends(text: str) -> str:
-    """Two characters to end a line, and space in front of them where it is in no text."""
+    """Return the text with CRLF line ends, and space before them outside of texts."""
     return text.replace("\n", "\r\n").replace(":\r\n", ":  \r\n")
 
 
 def _wide_commas(text: str) -> str:
-    """More space around commas, but not in what is said to others: SQL and quoted texts are what they are."""
+    """Return the text with more space around commas, except in SQL and quoted texts."""
     lines = text.split("\n")
     return "\n".join(each if _IS_TEXT.search(each) else each.replace(", ", " ,   ") for each in lines)
 
@@ -379,13 +379,13 @@ _IS_TEXT = re.compile(r"['\"`]|SELECT |INSERT |UPDATE |GROUP BY |VALUES ")
 
 
 @pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
-def test_the_hash_of_a_worked_node_does_not_change(path: Path) -> None:
+def test_formatting_keeps_the_hash_of_worked_nodes(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     for spoiler in (str, _other_line_ends, _wide_commas):
-        # Of the spoilt text: a comma or a line end in SQL or in a template is part of what the node says.
+        # Hash of the damaged text: a comma or line end in SQL or a template is part of the node's meaning.
         spoilt_text = spoiler(text)
         wanted = compiled_text(spoilt_text, path.as_posix()).semantic_hash
-        assert compiled_text(formatted(spoilt_text), path.as_posix()).semantic_hash == wanted
+        assert compiled_text(format_text(spoilt_text), path.as_posix()).semantic_hash == wanted
 
 
 PARTS = [
@@ -411,9 +411,9 @@ LINES = ["\n", "\n\n", "\n  ", "\n    ", " ", "   ", "\t", "---\n", "... ", "x\n
 
 
 @given(st.lists(st.sampled_from(PARTS + LINES), min_size=1, max_size=14).map("".join))
-def test_any_text_is_formatted_or_refused(text: str) -> None:
+def test_any_text_is_formatted_or_rejected(text: str) -> None:
     bag = DiagnosticBag(SourceFile("test.vsp", text))
     after = format_source(bag)
     assert (after is None) == bag.has_errors
     if after is not None:
-        assert formatted(after) == after
+        assert format_text(after) == after

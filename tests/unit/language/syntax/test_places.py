@@ -1,4 +1,4 @@
-"""Spans inside scalars, whatever their style: the caret must stand under the word itself."""
+"""Spans inside scalars of every style: the caret must be under the word itself."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def first_value(text: str) -> tuple[Scalar, DiagnosticBag]:
         "{v: a + wanted, w: 1}\n",
     ],
 )
-def test_the_span_of_a_name_is_the_name(text: str) -> None:
+def test_span_of_a_name_is_exact(text: str) -> None:
     scalar, bag = first_value(text)
     expression = parse_expression(scalar, bag)
     assert expression is not None, [each.headline for each in bag.sorted()]
@@ -114,7 +114,7 @@ def test_precedence(text: str, expected: str) -> None:
     "text",
     ["a == NOT b", "a <", "* a", "a b", "()", "a == b == c", "a.", "[a", "{a: }", "LET x IN y", "FORALL x SATISFIES y"],
 )
-def test_what_is_no_expression(text: str) -> None:
+def test_invalid_expression_is_rejected(text: str) -> None:
     scalar, bag = first_value(f'v: "{text}"\n')
     assert parse_expression(scalar, bag) is None
     assert {each.code for each in bag.sorted()} <= {Code.EXPRESSION_SYNTAX, Code.NOT_IN_THIS_VERSION}

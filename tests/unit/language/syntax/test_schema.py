@@ -1,4 +1,4 @@
-"""The JSON Schema of `.vsp` against the shapes that the front end checks: they come from one declaration."""
+"""The JSON Schema of `.vsp` against the shapes of the front end. Both come from one declaration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA: dict[str, Any] = json.loads((ROOT / "schemas" / "vsp.schema.json").read_
 SHAPES = {name.lower(): shape for name, shape in vars(shapes).items() if isinstance(shape, Shape)}
 
 
-def test_every_mapping_is_described() -> None:
+def test_schema_describes_every_mapping() -> None:
     assert set(SHAPES) <= set(SCHEMA["$defs"])
     for name, shape in SHAPES.items():
         described = SCHEMA["$defs"][name]
@@ -23,7 +23,7 @@ def test_every_mapping_is_described() -> None:
         assert described["additionalProperties"] is False
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_schema_references_resolve() -> None:
     def references(part: Any) -> list[str]:
         if isinstance(part, dict):
             own = [part["$ref"]] if "$ref" in part else []
@@ -35,7 +35,7 @@ def test_every_reference_leads_somewhere() -> None:
     assert {each.removeprefix("#/$defs/") for each in found} <= set(SCHEMA["$defs"])
 
 
-def test_it_is_the_schema_of_a_node() -> None:
+def test_schema_describes_a_node() -> None:
     assert SCHEMA["$schema"].endswith("2020-12/schema")
     assert SCHEMA["required"] == list(shapes.NODE.required)
     assert SCHEMA["properties"]["type"]["enum"] == list(NODE_TYPES)

@@ -28,8 +28,7 @@ from vesper.migration.compare.reports import Agreement, Difference, Disagreement
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.control.modes import Mode
 from vesper.migration.control.state import Close, NoiseFound, Noisy, Settings
-from vesper.migration.router.router import RoutedProgram
-from vesper.migration.router.routes import happened_of
+from vesper.migration.router.routes import Routes, happened_of
 from vesper.migration.stores import ledger
 from vesper.migration.stores.store import Batch, NodeKey, SeenOnPath
 
@@ -131,14 +130,14 @@ def test_noise_in_traffic_reaches_the_store(tmp_path: Path, monkeypatch: pytest.
     """Every second outcome on the same records differs; the agreement before it does not count."""
     routes = routes_in(tmp_path, MemoryStore())
     try:
-        program = routes.program(node())
         direct = Misbehaving(node())
+        monkeypatch.setattr(routes, "_direct", lambda _: direct)
+        program = routes.program(node())
         turns = count()
         direct.does = lambda ran: lying(ran) if next(turns) % 2 else ran
-        program._direct = direct
         amount = next(
             f"{number}.00" for number in range(1, 500)
-            if is_checked(fingerprint_of(program, payment(f"{number}.00")))
+            if is_checked(fingerprint_of(routes, payment(f"{number}.00")))
         )  # fmt: skip
         monkeypatch.setattr(program.chooser, "admits", lambda: True)
         program.call(payment(amount))
@@ -159,8 +158,8 @@ def direct_program() -> DirectProgram:
     return DirectEngine().load(node())
 
 
-def fingerprint_of(program: RoutedProgram, inputs: Inputs) -> int:
-    return direct_program().call_pathed(inputs, program._keyed.key).fingerprint
+def fingerprint_of(routes: Routes, inputs: Inputs) -> int:
+    return direct_program().call_pathed(inputs, routes.migration.key).fingerprint
 
 
 def test_noise_is_kept_blocks_and_is_closed() -> None:

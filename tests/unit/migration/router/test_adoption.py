@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -114,7 +115,7 @@ def test_a_differing_function_is_reported_and_its_result_returned(adopted: Any, 
 def test_once_trusted_the_node_answers_and_errors_still_come_from_the_function(
     adopted: Any, legacy: Legacy, routes: Routes
 ) -> None:
-    direct = adopted._program._direct
+    direct = adopted._program._context.direct
     ran = direct.call_pathed(payment(), b"k" * 16)
     put_into(routes, adopted._program, Mode.DIRECT_ONLY, PathNote(ran.path, (), ending_of(ran.outcome)))
     adopted._program.chooser.draw = lambda: 0.5
@@ -195,7 +196,8 @@ def test_an_engine_fault_in_place_of_the_function_latches(
         asked.append(limits.seconds)
         return Pathed(LimitHit("time"), b"", 0)
 
-    monkeypatch.setattr(adopted._program, "_direct", SimpleNamespace(call_pathed=late))
+    context = replace(adopted._program._context, direct=SimpleNamespace(call_pathed=late))
+    monkeypatch.setattr(adopted._program, "_context", context)
     assert adopted(**payment()) == Legacy()(**payment())
     assert asked == [5.0]  # with its deadline, and not once more
     assert adopted.mode == "python_only"

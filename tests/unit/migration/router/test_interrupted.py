@@ -135,7 +135,7 @@ def test_findings_set_aside_on_closing_are_compared(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(Tending, "begin", lambda _: None)
     routes = routes_in(tmp_path)
     program = routes.program(compiled())
-    assert program.way_in(lambda outcome, _: dict(outcome.value)) is not None  # type: ignore[union-attr]
+    assert program.fast_entry(lambda outcome, _: dict(outcome.value), takes_now=False) is not None  # type: ignore[union-attr]
     way_in = program._way_in
     assert way_in is not None
     lost: list[int] = []

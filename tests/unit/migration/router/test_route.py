@@ -627,7 +627,7 @@ def test_a_process_that_died_in_the_direct_engine_is_reported(tmp_path: Path) ->
     child = os.fork()
     if child == 0:  # pragma: no cover  # in another process
         for _ in range(2):
-            here.program._direct.slot.enter()  # type: ignore[attr-defined]
+            here.program._context.direct.slot.enter()  # type: ignore[attr-defined]
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
     here.routes._counting._looked = float("-inf")

@@ -306,7 +306,7 @@ def test_routes_send_everything_before_they_end(tmp_path: Path) -> None:
 
 
 def test_the_child_of_a_fork_waits_for_no_thread_of_its_parent(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vesper.migration.router.router._SHORT_NS", 10**9)
+    monkeypatch.setattr("vesper.migration.router.shadow_feed._SHORT_NS", 10**9)
     (tending,) = here.routes._tended
     held = tending._reservoir._lock
     with held:  # as a thread of the parent had it at that moment

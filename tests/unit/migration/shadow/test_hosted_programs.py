@@ -381,7 +381,7 @@ def test_a_charge_that_python_would_not_have_made_is_in_doubt(shop: Shop) -> Non
             return super().start_pathed({**inputs, "order_id": str(inputs["order_id"]).strip()}, *rest, **more)
 
     program = shop.both.program("prefixes", watch)
-    program._pair.direct = Trusting(shop.both.direct, lambda step: step)
+    program._pair = replace(program._pair, direct=Trusting(shop.both.direct, lambda step: step))
     with pytest.raises(InDoubt, match="begin: it was performed, and the engine that should go on ends without it"):
         shop.pay(program, f" {order}")  # Python: an order id has no spaces around it
     (found,) = watch.reports

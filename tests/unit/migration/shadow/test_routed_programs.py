@@ -22,6 +22,7 @@ from vesper.migration.compare.comparator import Verdict
 from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost
 from vesper.migration.compare.transcript import Exchange, Transcript
 from vesper.migration.shadow.guarded_direct import NotAsked
+from vesper.migration.shadow.lockstep import Pair
 from vesper.migration.shadow.recorded_program import RecordedExecution
 from vesper.migration.shadow.routed_programs import GuardedProgram, RecordedProgram, follow_transcript
 from vesper.values.inputs import NotInputs
@@ -142,7 +143,7 @@ def test_another_path_to_the_same_answer_is_a_difference() -> None:
             return super().start_pathed({"n": 50 + inputs["n"]}, *rest, **more)
 
     program = both.program("paired", watch := Noting())
-    program._pair.direct = Detour(both.direct, at_end(lambda done: gives(done, result=3)))
+    program._pair = replace(program._pair, direct=Detour(both.direct, at_end(lambda done: gives(done, result=3))))
     assert program.call({"n": 3}) == Returned({"result": 3})
     (found,) = watch.reports
     assert isinstance(found, Disagreement)
@@ -297,7 +298,8 @@ def test_a_failing_watch_trusts_nothing(caplog: pytest.LogCaptureFixture) -> Non
 
     both = double()
     direct = Wrong(both.direct, at_end(lambda done: gives(done, result=99)))
-    program = GuardedProgram(both.python, direct, both.comparator, KEY, Deaf(), plans=plans_of(both.compiled))
+    pair = Pair(both.python, direct, both.comparator, KEY, Deaf(), None, False, plans_of(both.compiled))
+    program = GuardedProgram(pair)
     with caplog.at_level(logging.ERROR):
         assert program.call({"n": 3}) == Returned({"result": 3})
     assert "could not be found out: OSError" in caplog.text

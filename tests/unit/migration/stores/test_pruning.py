@@ -137,17 +137,17 @@ def test_the_command_lists_and_then_deletes(tmp_path: Path, monkeypatch: pytest.
     said = invoke("migrate", "prune", "fee", "--dry-run").stdout.splitlines()
     assert said[0].startswith("fee_v1, epoch aaaaaaaaaaaa: 300 distinct runs on 1 path, last used 20")
     assert said[-1] == (
-        "the evidence of 3 old definitions would go: those not used for 30 days, the 2 newest of each node aside"
+        "evidence of 3 old definitions would be removed: unused for 30 days, except the 2 newest of each node"
     )
     gone = json.loads(invoke("migrate", "prune", "--why", "room", "--by", "ann", "--format", "json").stdout)
     assert ([each["epoch"][0] for each in gone["epochs"]], gone["is_dry_run"]) == (["a", "b", "c"], False)
-    assert invoke("migrate", "prune").stdout.startswith("the evidence of 0 old definitions gone")
+    assert invoke("migrate", "prune").stdout.startswith("evidence of 0 old definitions removed")
     history = invoke("migrate", "history", "fee", "--epoch", "a").stdout
-    assert "the evidence is gone (300 distinct runs in 300 comparisons), by ann: room" in history
+    assert "the evidence was removed (300 distinct runs in 300 comparisons), by ann: room" in history
     for length, shown in (("0s", "0 days"), ("90m", "1 h 30 min"), ("1d", "1 day"), ("3660d", "3,660 days")):
-        assert f"those not used for {shown}, the 2 newest" in invoke("migrate", "prune", "--older-than", length).stdout
+        assert f"unused for {shown}, except the 2 newest" in invoke("migrate", "prune", "--older-than", length).stdout
     too_long = invoke("migrate", "prune", "--older-than", "3661d")
-    assert (too_long.exit_code, "no length of time up to 3660 days" in too_long.stderr) == (2, True)
+    assert (too_long.exit_code, "not a duration up to 3660 days" in too_long.stderr) == (2, True)
     refused = invoke("migrate", "prune", "feee")
     assert (refused.exit_code, "did you mean" in refused.stderr) == (1, True)
 

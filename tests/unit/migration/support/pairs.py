@@ -17,6 +17,7 @@ from vesper.host.plans import plans_of
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.reports import Report
 from vesper.migration.shadow.guarded_direct import PathedProgram
+from vesper.migration.shadow.lockstep import Compares, Pair
 from vesper.migration.shadow.routed_programs import GuardedProgram, PairedProgram
 
 KEY = b"sixteen bytes!!!"
@@ -93,14 +94,23 @@ class Both:
     def of(compiled: Compiled) -> Both:
         return Both(compiled, PythonEngine().load(compiled), DirectEngine().load(compiled), Comparator(compiled))
 
-    def program(self, kind: str, watch: Noting, bend: Bend | None = None, **more: Any) -> PairedProgram:
+    def program(
+        self,
+        kind: str,
+        watch: Noting,
+        bend: Bend | None = None,
+        *,
+        comparator: Compares | None = None,
+        deadline: float | None = None,
+        is_sensitive: bool = False,
+    ) -> PairedProgram:
         """Return the program: `paired`, or `guarded` with trust in `prefixes` or `all`."""
         direct: PathedProgram = self.direct if bend is None else Wrong(self.direct, bend)
         watch.trusts_prefixes = kind in ("prefixes", "all")
         watch.trusts_paths = kind == "all"
         made = PairedProgram if kind == "paired" else GuardedProgram
-        comparator = more.pop("comparator", self.comparator)
-        return made(self.python, direct, comparator, KEY, watch, plans=plans_of(self.compiled), **more)
+        plans = plans_of(self.compiled)
+        return made(Pair(self.python, direct, comparator or self.comparator, KEY, watch, deadline, is_sensitive, plans))
 
 
 KINDS = ("paired", "guarded", "prefixes", "all")

@@ -1,1 +1,1 @@
-"""Expressions: from the AST to typed IR."""
+"""Check of expressions, from the AST to typed IR."""

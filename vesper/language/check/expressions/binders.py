@@ -1,6 +1,6 @@
-"""What is computed for each item of a collection: comprehensions, quantifiers, aggregates, and functions with a FOR.
+"""Expressions evaluated for each item of a collection: comprehensions, quantifiers, aggregates, functions with FOR.
 
-All of them are one form of the IR, the `for`; its kind says what becomes of the values.
+All of them become one IR form, the `for`; its kind decides how the values are combined.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ from vesper.values.types import (
 AGGREGATES = ("sum", "count", "min", "max", "avg")
 CONDITIONS = ("forall", "exists", "take_while", "drop_while")
 MAX_WIDENED = 64
-"""Folds of one node whose initial integer becomes a decimal: their values are checked twice, folds inside too."""
+"""Maximum number of folds per node whose initial integer becomes a decimal.
+
+Their values, and folds inside them, are checked twice.
+"""
 
 _NUMBERS = (INTEGER, DECIMAL, FLOAT)
 _ORDERED = (is_ordered, "a type that has an order")
@@ -44,23 +47,24 @@ _WANTED: dict[str, tuple[Callable[[Type], bool], str]] = {
     **dict.fromkeys(("min", "max", "sort_by", "min_by", "max_by"), _ORDERED),
     **dict.fromkeys(("set", "group_by", "count_by", "index_by"), _KEY),
 }
-"""What the value of a `for` must be, by kind; of any other kind any type will do."""
+"""Type test and its description for the value of a `for`, by kind. Other kinds accept any type."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Initial:
-    """What a fold starts with, and what its value calls that."""
+    """The initial value of a fold, and its name in the fold's expression."""
 
     name: ast.Word
     value: ir.Expression
 
 
 class Binders(CheckerPart):
-    """The part of the expression checker that is about `for`."""
+    """The part of the expression checker for `for` forms."""
 
     _widened = 0
 
     def comprehension(self, expression: ast.Comprehension, hint: Type | None) -> ir.Expression | None:
+        """Check an array, set or map comprehension."""
         expected = None
         if isinstance(hint, ArrayOf | SetOf):
             expected = hint.element
@@ -71,9 +75,10 @@ class Binders(CheckerPart):
         )
 
     def aggregate(self, kind: str, expression: ast.Aggregate) -> ir.Expression | None:
+        """Check SUM, COUNT, MIN, MAX or AVG."""
         if expression.binding is not None:
             return self.bound_form(kind, expression.binding, expression.value, expression.span)
-        # `SUM(xs)` is `SUM(x FOR x IN xs)`; the name is one that nobody can write.
+        # `SUM(xs)` is `SUM(x FOR x IN xs)` with a name that the grammar does not allow authors to write.
         over = self.infer(expression.value, None)
         item = None if over is None else self._item_types(over, expression.value.span)
         if over is None or item is None:
@@ -82,14 +87,14 @@ class Binders(CheckerPart):
         place = self.place(expression.span)
         local = ir.Local(number, "item", item[0], place)
         made = ir.For(kind, (number,), ("item",), over, None, None, local, local.type, place)
-        return self.finished(made, expression.value.span)
+        return self.finish(made, expression.value.span)
 
     def form(self, kind: str, call: ast.Call, usage: str, hint: Type | None) -> ir.Expression | None:
-        """A function that computes something for each item: `sort_by(line.price FOR line IN lines, descending)`."""
+        """Check a function evaluated for each item: `sort_by(line.price FOR line IN lines, descending)`."""
         binding = call.binding
         named = 1 if kind == "fold" else 0
-        most = 2 if kind == "sort_by" else 1
-        if binding is None or not 1 <= len(call.arguments) <= most or len(call.named) != named:
+        maximum = 2 if kind == "sort_by" else 1
+        if binding is None or not 1 <= len(call.arguments) <= maximum or len(call.named) != named:
             given = f"{len(call.arguments)} arguments" if binding is not None else "values without a FOR"
             self.bag.error(
                 Code.OPERATOR_TYPES, call.span, operator=call.function.text, types=given, help=f"it is `{usage}`"
@@ -112,15 +117,15 @@ class Binders(CheckerPart):
         initial = self.infer(start, hint)
         if initial is None or self.is_bare_null(initial, start.span):
             return None
-        found = self._folded(call, binding, _Initial(name, initial))
+        found = self._check_fold(call, binding, _Initial(name, initial))
         if found is None or found.value.type == initial.type:
             return found
         if initial.type == INTEGER and found.value.type == DECIMAL and self._widened < MAX_WIDENED:
-            # Both stand for one type, and that is the wider one of the two.
+            # Initial value and result share one type, the wider of the two.
             self._widened += 1
-            widened = self.converted(initial, DECIMAL)
+            widened = self.convert(initial, DECIMAL)
             assert widened is not None
-            found = self._folded(call, binding, _Initial(name, widened))
+            found = self._check_fold(call, binding, _Initial(name, widened))
             if found is None or found.value.type == DECIMAL:
                 return found
             initial = widened
@@ -132,13 +137,14 @@ class Binders(CheckerPart):
             with_=found.with_,
         )  # fmt: skip
 
-    def _folded(self, call: ast.Call, binding: ast.Binding, initial: _Initial) -> ir.For | None:
+    def _check_fold(self, call: ast.Call, binding: ast.Binding, initial: _Initial) -> ir.For | None:
         return self.bound_form("fold", binding, call.arguments[0], call.span, initial=initial)
 
     def bound_form(
         self, kind: str, binding: ast.Binding, value: ast.Expression, span: Span, expected: Type | None = None,
         key: ast.Expression | None = None, with_: ir.Expression | None = None, initial: _Initial | None = None,
     ) -> ir.For | None:  # fmt: skip
+        """Check a `for` of any kind: its collection, condition, key and value."""
         over = self._collection(binding.over)
         types = None if over is None else self._item_types(over, binding.over.span)
         if types is not None and len(binding.names) > (1 if kind in ir.OF_ITEMS else len(types)):
@@ -147,11 +153,11 @@ class Binders(CheckerPart):
             types = None
         with ExitStack() as bound:
             locals_ = [
-                bound.enter_context(self.scope.bound(word, None if types is None else types[position], self.bag))
+                bound.enter_context(self.scope.bind(word, None if types is None else types[position], self.bag))
                 for position, word in enumerate(binding.names)
             ]
             if initial is not None:
-                locals_.append(bound.enter_context(self.scope.bound(initial.name, initial.value.type, self.bag)))
+                locals_.append(bound.enter_context(self.scope.bind(initial.name, initial.value.type, self.bag)))
             where = None if binding.where is None else self.check(binding.where, BOOLEAN)
             facts = NOTHING if binding.where is None else facts_when(binding.where, True, self.scope)
             with self.assuming(facts):
@@ -167,15 +173,15 @@ class Binders(CheckerPart):
         with_ = with_ if initial is None else initial.value
         place = self.place(span)
         made = ir.For(kind, numbers, names, over, where, found_key, found, found.type, place, with_=with_)
-        return self.finished(made, value.span)
+        return self.finish(made, value.span)
 
     def _collection(self, expression: ast.Expression) -> ir.Expression | None:
-        """What a FOR goes over. Nobody sees the items of an empty array, so they may as well be integers."""
+        """Check the collection of a FOR. The items of an empty array are never read, so they become integers."""
         is_empty = isinstance(expression, ast.ArrayLiteral) and not expression.items
         return self.infer(expression, ArrayOf(INTEGER) if is_empty else None)
 
-    def finished(self, made: ir.For, span: Span) -> ir.For | None:
-        """The `for` with its type; what its kind does not take is reported."""
+    def finish(self, made: ir.For, span: Span) -> ir.For | None:
+        """Return the `for` with its type. A value or key that its kind does not accept is reported."""
         fits, expected = _WANTED.get(made.kind, (None, ""))
         subject = made.value
         if made.key is not None:
@@ -201,7 +207,7 @@ class Binders(CheckerPart):
 
 
 def with_array(call: ast.Call) -> ast.Call:
-    """`first(x FOR x IN xs)` is `first([x FOR x IN xs])`."""
+    """Rewrite `first(x FOR x IN xs)` as `first([x FOR x IN xs])`."""
     if call.binding is None or not call.arguments:
         return call
     first = call.arguments[0]

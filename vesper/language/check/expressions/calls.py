@@ -1,7 +1,7 @@
-"""Operators and functions: which operation each one means, by the types it is given.
+"""Operators and functions: selection of the operation by the types of the operands.
 
-Operators and functions become operations here, by the declared types of `schemas/ops`; an integer that meets a
-decimal and a value that meets an optional are converted in plain sight.
+Operators and functions become operations here, by the types declared in `schemas/ops`. Conversions (integer to decimal,
+value to optional) become explicit calls in the IR.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from itertools import combinations
 
 from vesper.language.check.expressions.binders import AGGREGATES, with_array
 from vesper.language.check.expressions.functions import NodeFunctions
-from vesper.language.check.expressions.literal_arguments import with_literals
+from vesper.language.check.expressions.literal_arguments import check_literal_arguments
 from vesper.language.check.expressions.narrowing import path_of
 from vesper.language.check.expressions.operations import (
     argument_hint,
     by_function,
     by_operator,
-    chosen_before,
+    find_choice,
     form_of,
     function_names,
     instance,
     is_member_there,
+    operations_named,
     remember_choice,
-    specified,
 )
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.source import Span
@@ -52,14 +52,15 @@ _LITERALS = (ast.ArrayLiteral, ast.RecordLiteral, ast.MapLiteral)
 
 
 class Calls(NodeFunctions):
-    """The part of the expression checker that is about operators and functions."""
+    """The part of the expression checker for operators and functions."""
 
     # -- operators --------------------------------------------------------------------------------
 
     def infix(self, expression: ast.Infix) -> ir.Expression | None:
-        """Each operand says what a literal or a bare word on the other side means; the place around them does not.
+        """Check an operator. Each operand gives the type for a literal or bare word on the other side.
 
-        So `qty * 2` is one operation on integers wherever it stands, and only its result becomes a decimal.
+        The expected type of the whole expression is not used: `qty * 2` is one operation on integers everywhere, and
+        only its result is converted to a decimal.
         """
         is_equality = expression.operator.text in ("==", "!=")
         if is_equality and (isinstance(expression.left, ast.Null) or isinstance(expression.right, ast.Null)):
@@ -76,7 +77,7 @@ class Calls(NodeFunctions):
             if left is not None and is_list and left.type != NULL:
                 hint = ArrayOf(left.type)
             elif expression.operator.text == "IN" and isinstance(expression.right, ast.Name | ast.If):
-                hint = None  # a collection stands there, so a word is a name and never a member
+                hint = None  # the right side is a collection, so a word in it is a name and never a member
             right = None if left is None else self.infer(expression.right, hint)
         if left is None or right is None:
             return None
@@ -85,7 +86,7 @@ class Calls(NodeFunctions):
         return self.operation(expression.operator, (left, right), expression.span)
 
     def _equal_to_null(self, expression: ast.Infix) -> ir.Expression | None:
-        """`x == null`; as with IS NULL the question is about the value as it is declared."""
+        """Check `x == null`. As with IS NULL, narrowing does not apply: the declared type of `x` decides."""
         operand = expression.right if isinstance(expression.left, ast.Null) else expression.left
         outer = self.known
         path = path_of(operand, self.scope)
@@ -98,25 +99,25 @@ class Calls(NodeFunctions):
             self.bag.error(Code.TYPE_MISMATCH, operand.span, expected="a value that may be null", found=found.type)
             return None
         null = ir.Literal(found.type, None, self.place(expression.span))
-        # A literal cannot fail: which of the two comes first is nothing that anybody could see.
+        # SEMANTICS: a literal cannot fail, so the order of the operands is unobservable.
         return self.operation(expression.operator, (found, null), expression.span)
 
     def _as_optionals(
         self, expression: ast.Infix, left: ir.Expression, right: ir.Expression
     ) -> tuple[ir.Expression, ir.Expression]:
-        """Two sides of an equality of which one may be null: a value on the other side becomes one that may be."""
+        """Convert one operand of an equality to an optional where the other is one."""
         if isinstance(left.type, OptionalOf) == isinstance(right.type, OptionalOf):
             return left, right
         may_be_null, value = (left, right) if isinstance(left.type, OptionalOf) else (right, left)
         if expression.operator.text == "==":
             self.scope.equal_to_a_value.add(id(expression))
-        fitted = self.converted(value, may_be_null.type)
+        fitted = self.convert(value, may_be_null.type)
         if fitted is None:
             return left, right
         return (left, fitted) if may_be_null is left else (fitted, right)
 
     def _is_open(self, expression: ast.Expression) -> bool:
-        """True for what may need the other side to know its type: a literal, or a word that is nobody's name."""
+        """Return whether the type may depend on the other operand. That holds for literals and undeclared words."""
         if isinstance(expression, ast.Name):
             return self.scope.find(expression.text) is None
         if isinstance(expression, ast.Infix):
@@ -128,40 +129,46 @@ class Calls(NodeFunctions):
         return isinstance(expression, (ast.String, ast.Number))
 
     def index(self, expression: ast.Index) -> ir.Expression | None:
+        """Check `base[index]`."""
         base = self.infer(expression.base, None)
         hint = base.type.key if base is not None and isinstance(base.type, MapOf) else None
         index = self.infer(expression.index, hint)
         if base is None or index is None:
             return None
-        call = self._overloaded(by_function("at"), (base, index), expression.span)
+        call = self._choose_overload(by_function("at"), (base, index), expression.span)
         if call is None:
             types = f"{base.type} and {index.type}"
             self.bag.error(Code.OPERATOR_TYPES, expression.index.span, operator="[ ]", types=types)
         return call
 
     def operation(self, operator: ast.Word, operands: tuple[ir.Expression, ...], span: Span) -> ir.Expression | None:
+        """Return the operation of an operator for these operands; None after reporting an error."""
         specs = by_operator(operator.text)
         sign = operator.text.removeprefix("unary ")
         if not specs:
             self.bag.error(Code.NOT_IN_THIS_VERSION, operator.span, what=f"`{sign}` in an expression")
             return None
-        call = self._overloaded(specs, operands, span)
+        call = self._choose_overload(specs, operands, span)
         if call is None:
             types = " and ".join(str(operand.type) for operand in operands)
             label = f"between {types}" if len(operands) > 1 else ""
             help_ = None
             if any(isinstance(operand.type, OptionalOf) for operand in operands):
-                help_ = "a value that may be null has no operators: ask with IS NOT NULL first, or use `??`"
+                help_ = "a value that may be null has no operators: test it with IS NOT NULL first, or use `??`"
             self.bag.error(Code.OPERATOR_TYPES, operator.span, label, operator=sign, types=types, help=help_)
         return call
 
-    def _overloaded(self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span) -> ir.Call | None:
-        """The operation that takes these operands as they are, or with integers among them made decimals.
+    def _choose_overload(
+        self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span
+    ) -> ir.Call | None:
+        """Return the operation that accepts the operands unchanged or with integers converted to decimals.
 
-        Of the ways to do that the one that converts the fewest is taken, those on the left first.
+        Returns None if none does.
+
+        Of several conversions the one with the fewest wins, then the leftmost.
         """
         place = self.place(span)
-        known = chosen_before(specs, operands)
+        known = find_choice(specs, operands)
         if known is not None:
             for position in known.as_decimals:
                 operands = (*operands[:position], to_decimal(operands[position]), *operands[position + 1 :])
@@ -181,6 +188,7 @@ class Calls(NodeFunctions):
     # -- functions --------------------------------------------------------------------------------
 
     def function(self, expression: ast.Call, hint: Type | None) -> ir.Expression | None:
+        """Check a call of a node function, a form or a library function."""
         name = expression.function.text
         if name in self.functions or name in self.functions_below:
             return self.own_call(expression)
@@ -188,7 +196,7 @@ class Calls(NodeFunctions):
         if form is not None and form.form is not None:
             return self.form(form.form, expression, form.call or name, hint)
         specs = by_function(name)
-        if not specs and specified(name):
+        if not specs and operations_named(name):
             self.bag.error(Code.NOT_IN_THIS_VERSION, expression.function.span, what=f"the function `{name}`")
             return None
         if not specs:
@@ -199,7 +207,7 @@ class Calls(NodeFunctions):
             self.bag.error(Code.EXPRESSION_SYNTAX, expression.named[0][0].span, expected="a value", found="`=`")
             return None
         if expression.binding is not None and name in AGGREGATES and len(expression.arguments) == 1:
-            # `sum(e FOR …)` is `SUM(e FOR …)`: each value is added as it comes.
+            # `sum(e FOR …)` is `SUM(e FOR …)`: values are added one by one, without an array.
             return self.bound_form(name, expression.binding, expression.arguments[0], expression.span)
         return self._library(with_array(expression), specs)
 
@@ -208,44 +216,47 @@ class Calls(NodeFunctions):
         arguments: list[ir.Expression | None] = []
         for position, argument in enumerate(expression.arguments):
             known = [found for found in arguments if found is not None]
-            # What a literal means does not depend on which of the operations an engine has already.
-            hint = argument_hint(specified(name), position, known) if len(known) == len(arguments) else None
-            if len(known) < len(arguments) and self._may_be_member(argument, specified(name), position):
-                arguments.append(None)  # an argument before it is wrong already: `half_up` is not to blame
+            # Literals are typed by all declared operations, including those that no engine implements yet.
+            hint = argument_hint(operations_named(name), position, known) if len(known) == len(arguments) else None
+            if len(known) < len(arguments) and self._may_be_member(argument, operations_named(name), position):
+                arguments.append(
+                    None
+                )  # an earlier argument is already faulty, so a word such as `half_up` is not reported
                 continue
             arguments.append(self.infer(argument, hint))
         given = tuple(argument for argument in arguments if argument is not None)
         if len(given) < len(arguments):
             return None
-        call = self._overloaded(specs, given, expression.span)
+        call = self._choose_overload(specs, given, expression.span)
         if call is None:
             types = ", ".join(str(argument.type) for argument in given) or "no arguments"
             help_ = None
             if any(isinstance(argument.type, OptionalOf) for argument in given):
-                help_ = "a value that may be null: ask with IS NOT NULL first, or use `??`"
+                help_ = "a value that may be null: test it with IS NOT NULL first, or use `??`"
             forms = " or ".join(f"`{name}({', '.join(text for _, text in spec.params)})`" for spec in specs[:3])
             help_ = help_ or f"it is {forms}"
             self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator=name, types=types, help=help_)
             return None
-        return with_literals(call, expression.arguments, self.bag)
+        return check_literal_arguments(call, expression.arguments, self.bag)
 
     def _may_be_member(self, argument: ast.Expression, specs: Iterable[OpSpec], position: int) -> bool:
-        """True for a bare word that is nobody's name and a member of an enum that is declared at this position."""
+        """Return whether an undeclared word is an enum member declared for this position."""
         if not isinstance(argument, ast.Name) or self.scope.find(argument.text) is not None:
             return False
         return is_member_there(specs, position, argument.text)
 
 
 def to_decimal(operand: ir.Expression) -> ir.Expression:
+    """Return an integer expression as a decimal; literals are converted directly."""
     if isinstance(operand, ir.Literal) and isinstance(operand.value, int):
         return ir.Literal(DECIMAL, parse_decimal(str(operand.value)), operand.place)
     return ir.Call("decimal.from_integer", (), (operand,), DECIMAL, operand.place)
 
 
 def _hint_from(other: ir.Expression, literal: ast.Expression, is_member: bool) -> Type | None:
-    """What one operand says about the other: a collection says it of its members, and all of it to a literal."""
+    """Return the type that one operand suggests for the other. A collection suggests the type of its members."""
     type_ = without_null(other.type)
-    if isinstance(type_, Primitive) and not isinstance(literal, _LITERALS):  # nearly always
+    if isinstance(type_, Primitive) and not isinstance(literal, _LITERALS):  # the common case
         return type_ if type_ is DECIMAL or type_ is FLOAT else None
     if isinstance(literal, _LITERALS) and not is_member:
         return type_ if isinstance(type_, ArrayOf | SetOf | MapOf | Record) else None

@@ -1,8 +1,8 @@
-"""Does every expression have exactly one type? In: an expression of the AST. Out: the same as typed IR.
+"""The expression checker: gives each expression exactly one type. Takes AST expressions and returns typed IR.
 
-Operators and functions become operations here, by the declared types of `schemas/ops`; an integer that meets a
-decimal and a value that meets an optional are converted in plain sight. An expression that is wrong gives None, and
-nothing is reported about what it is part of.
+Operators and functions become operations by the types declared in `schemas/ops`. Conversions (integer to decimal, value
+to optional) become explicit calls in the IR. A faulty expression yields None, and expressions that contain it are not
+reported.
 """
 
 from __future__ import annotations
@@ -46,11 +46,15 @@ from vesper.values.types import (
 
 
 def place_of(source: SourceFile, span: Span) -> ir.Place:
+    """Return the IR location of a span."""
     return ir.Place(*source.positions(span))
 
 
 class _Assuming(AbstractContextManager[None]):
-    """`ExpressionChecker.assuming`: a class, because a generator takes four times as long to enter and leave."""
+    """Context of `ExpressionChecker.assuming`.
+
+    A class, because a generator takes four times as long to enter and leave.
+    """
 
     __slots__ = ("_checker", "_facts", "_outer")
 
@@ -67,7 +71,7 @@ class _Assuming(AbstractContextManager[None]):
 
 
 class ExpressionChecker(CollectionForms, Calls, FlowForms):
-    """Checks expressions of one node; the scope changes as the node's steps go by."""
+    """Checks expressions of one node. The scope changes from step to step."""
 
     def __init__(self, scope: Scope, bag: DiagnosticBag, types: TypeResolver | None = None) -> None:
         self.scope = scope
@@ -81,7 +85,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
     def over_parts(
         self, expression: ast.Expression, part: Callable[[str], ir.Expression], names: Mapping[str, Type]
     ) -> ir.Expression | None:
-        """A clause of a type about one value of it: its bare names are parts of that value."""
+        """Check a clause of a type for one value. Its bare names are parts of that value."""
         outer, outer_part = self.scope, self._part
         declared = {name: Declared("field", name, type_, expression.span) for name, type_ in names.items()}
         self.scope, self._part = Scope(names=declared, local_count=outer.local_count), part
@@ -92,23 +96,23 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
             self.scope, self._part = outer, outer_part
 
     def check(self, expression: ast.Expression, expected: Type) -> ir.Expression | None:
-        """The expression as a value of the expected type."""
+        """Return the expression converted to the expected type, or None after reporting why that fails."""
         found = self.infer(expression, expected)
         return None if found is None else self.fit(found, expected, expression.span)
 
     def fit(self, found: ir.Expression, expected: Type, span: Span) -> ir.Expression | None:
-        """A value where another type may be expected: what converts by itself is converted, the rest is reported."""
-        fitted = self.converted(found, expected)
+        """Convert a value to the expected type where the language converts implicitly; report it otherwise."""
+        fitted = self.convert(found, expected)
         if fitted is None:
             shown = "null" if found.type == NULL else found.type
             help_ = None
             if isinstance(found.type, OptionalOf) and found.type.inner == expected:
-                help_ = "it may be null: ask with IS NOT NULL first, or give another value with `??`"
+                help_ = "it may be null: test it with IS NOT NULL first, or give a default with `??`"
             self.bag.error(Code.TYPE_MISMATCH, span, f"this is {shown}", expected=expected, found=shown, help=help_)
         return fitted
 
-    def converted(self, found: ir.Expression, expected: Type) -> ir.Expression | None:
-        """The same value as one of another type, where the language converts by itself; else None."""
+    def convert(self, found: ir.Expression, expected: Type) -> ir.Expression | None:
+        """Return the value converted to another type where the language converts implicitly, else None."""
         if found.type == expected:
             return found
         if found.type == INTEGER and expected == DECIMAL:
@@ -116,24 +120,27 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
         if isinstance(expected, OptionalOf):
             if found.type == NULL:
                 return ir.Literal(expected, None, found.place)
-            inner = self.converted(found, expected.inner)
+            inner = self.convert(found, expected.inner)
             return (
                 None if inner is None else ir.Call("optional.some", (expected.inner,), (inner,), expected, found.place)
             )
         return None
 
     def know(self, facts: Facts) -> None:
-        """From here on, as far as the block reaches, these are known not to be null."""
+        """Add facts (paths that are not null) for the rest of the block."""
         self.known |= facts
 
     def assuming(self, facts: Facts) -> AbstractContextManager[None]:
-        """Check what stands where these are known not to be null."""
+        """Return a context in which these paths are known not to be null."""
         return _Assuming(self, facts)
 
     def infer(self, expression: ast.Expression, expected: Type | None) -> ir.Expression | None:
-        """The expression with the type it has. What is expected only decides what literals and bare words mean."""
+        """Return the expression with its own type.
+
+        The expected type only decides the meaning of literals and bare words.
+        """
         hint = expected.inner if type(expected) is OptionalOf else expected
-        # Most are one of three; the others are asked for one by one.
+        # Three kinds cover most expressions; `match` tests the others in sequence.
         if type(expression) is ast.Name:
             return self._name(expression, hint)
         if type(expression) is ast.Number:
@@ -218,11 +225,11 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
             self.bag.error(Code.AMBIGUOUS_WORD, expression.span, also=also, help=help_, name=expression.text, one=one)
             return None
         if declared is not None:
-            return self._narrowed(self._reference(declared, expression.span), expression)
+            return self._narrow(self._reference(declared, expression.span), expression)
         if is_member:
             assert expected is not None
             return ir.Literal(expected, expression.text, self.place(expression.span))
-        self._unknown(expression, expected)
+        self._report_unknown(expression, expected)
         return None
 
     def _reference(self, declared: Declared, span: Span) -> ir.Expression | None:
@@ -236,15 +243,15 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
             return ir.Local(declared.number, declared.name, declared.type, self.place(span))
         return ir.Ref(declared.kind, declared.ir_name or declared.name, declared.type, self.place(span))
 
-    def _narrowed(self, found: ir.Expression | None, expression: ast.Expression) -> ir.Expression | None:
-        """A value that is known not to be null here, without its null."""
+    def _narrow(self, found: ir.Expression | None, expression: ast.Expression) -> ir.Expression | None:
+        """Unwrap an optional that is known not to be null here."""
         if found is None or not isinstance(found.type, OptionalOf):
             return found
         if path_of(expression, self.scope) not in self.known:
             return found
         return ir.Call("optional.unwrap", (found.type.inner,), (found,), found.type.inner, found.place)
 
-    def _unknown(self, word: ast.Name, expected: Type | None) -> None:
+    def _report_unknown(self, word: ast.Name, expected: Type | None) -> None:
         visible = {each.name: each for each in self.scope.visible()}
         kinds, candidates = self.scope.kinds(), [*visible]
         if isinstance(expected, Enum):
@@ -257,14 +264,14 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
 
     def _field(self, expression: ast.Field) -> ir.Expression | None:
         if isinstance(expression.base, ast.Name) and expression.base.text in ("input", "output", "error"):
-            return self._own(expression, expression.base.text)
+            return self._scoped_name(expression, expression.base.text)
         base = self.infer(expression.base, None)
         if base is None:
             return None
         if not isinstance(base.type, Record):
             help_ = None
             if isinstance(base.type, OptionalOf):
-                help_ = "it may be null: ask with IS NOT NULL first"
+                help_ = "it may be null: test it with IS NOT NULL first"
             self.bag.error(Code.TYPE_MISMATCH, expression.base.span, expected="a record", found=base.type, help=help_)
             return None
         type_ = base.type.field(expression.name.text)
@@ -274,14 +281,14 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
             self.bag.error(Code.UNKNOWN_NAME, expression.name.span, kinds=kinds, name=expression.name.text, help=help_)
             return None
         found = ir.Field(base, expression.name.text, type_, self.place(expression.span))
-        return self._narrowed(found, expression)
+        return self._narrow(found, expression)
 
-    def _own(self, expression: ast.Field, kind: str) -> ir.Expression | None:
-        """`input.x`, `output.x`."""
+    def _scoped_name(self, expression: ast.Field, kind: str) -> ir.Expression | None:
+        """Check `input.x`, `output.x` or `error.x`."""
         name = expression.name
         declared = self.scope.member(kind, name.text)
         if declared is not None:
-            return self._narrowed(self._reference(declared, expression.span), expression)
+            return self._narrow(self._reference(declared, expression.span), expression)
         is_allowed = {"output": self.scope.in_postcondition, "error": self.scope.in_invariant}.get(kind, True)
         table = {"output": self.scope.outputs, "error": self.scope.errors}.get(kind, self.scope.names)
         names = [each for each, found in table.items() if found.kind == kind] if is_allowed else []
@@ -314,26 +321,28 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
     def one_type(
         self, first: ir.Expression, second: ir.Expression, span: Span
     ) -> tuple[ir.Expression, ir.Expression] | None:
-        """Two alternatives brought to one type; a difference is reported at the second."""
-        left = self.converted(first, second.type)
+        """Convert two alternatives to one type; report a difference at the second."""
+        left = self.convert(first, second.type)
         if left is not None:
             return left, second
         if NULL in (first.type, second.type):
             wanted = optional(second.type if first.type == NULL else first.type)
-            left, right = self.converted(first, wanted), self.converted(second, wanted)
+            left, right = self.convert(first, wanted), self.convert(second, wanted)
             return None if left is None or right is None else (left, right)
         fitted = self.fit(second, first.type, span)
         return None if fitted is None else (first, fitted)
 
     def _null_as(self, expected: Type | None, found: ir.Expression) -> ir.Expression:
-        """`null` inside a form that stands where an optional is expected; the form itself stays, it may fail."""
+        """Give a `null` inside a form the expected optional type. The form itself stays, because it may fail."""
         if found.type == NULL and isinstance(expected, OptionalOf):
             return ir.Literal(expected, None, found.place)
         return found
 
     def _logical(self, expression: ast.Infix) -> ir.Expression | None:
-        """`a => b` is `NOT a OR b`. The right side is only evaluated where the left did not decide: that is known
-        there."""
+        """Check AND, OR and `=>`, where `a => b` is `NOT a OR b`.
+
+        The right side is evaluated only where the left side did not decide, so facts of the left side hold there.
+        """
         word = expression.operator.text
         left = self.check(expression.left, BOOLEAN)
         with self.assuming(facts_when(expression.left, word != "OR", self.scope)):
@@ -346,7 +355,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
         return ir.Logical("and" if word == "AND" else "or", left, right, place)
 
     def _is_null(self, expression: ast.IsNull) -> ir.Expression | None:
-        # The question is about the value as it is declared; what is known of the way to it still counts.
+        # Narrowing of the operand itself is removed, since its declared type decides; facts about its base still apply.
         outer = self.known
         path = path_of(expression.operand, self.scope)
         self.known = outer if path is None else outer - {path}
@@ -364,7 +373,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
         return ir.Call(op, (operand.type.inner,), (operand,), BOOLEAN, place)
 
     def _or_else(self, expression: ast.Infix, hint: Type | None) -> ir.Expression | None:
-        """`a ?? b`: `a` once, and `b` only where that is null."""
+        """Check `a ?? b`: `a` is evaluated once, and `b` only where `a` is null."""
         left = self.infer(expression.left, None)
         if left is not None and left.type == NULL:
             left = self._null_like(left, expression.right, hint)
@@ -388,9 +397,9 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
         return None if chosen is None else ir.Let(number, "value", left, chosen, place)
 
     def _null_like(self, null: ir.Expression, other: ast.Expression, hint: Type | None) -> ir.Expression | None:
-        """The `null` of `null ?? 5`: the other side says what it is the null of."""
+        """Return the `null` of `null ?? 5` with the optional type of the other side."""
         if hint is None:
-            # Only a literal is looked at twice, so that a row of these costs no more than its length.
+            # Only literals are inferred twice, so a chain of `??` stays linear in its length.
             found = self.infer(other, None) if isinstance(other, ast.Number | ast.String | ast.Boolean) else None
             if found is None:
                 self.is_bare_null(null, other.span)
@@ -401,7 +410,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
     def _unless_null(
         self, name: ir.Ref | ir.Local, inner: Type, right: ir.Expression, expression: ast.Infix
     ) -> ir.Expression | None:
-        """`IF name IS NULL THEN right ELSE name`."""
+        """Return `IF name IS NULL THEN right ELSE name`."""
         is_null = ir.Call("optional.is_null", (inner,), (name,), BOOLEAN, name.place)
         value = ir.Call("optional.unwrap", (inner,), (name,), inner, name.place)
         branches = self.one_type(value, right, expression.right.span)
@@ -411,7 +420,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
 
     def _let(self, expression: ast.Let, expected: Type | None) -> ir.Expression | None:
         value = self.infer(expression.value, None)
-        with self.scope.bound(expression.name, None if value is None else value.type, self.bag) as local:
+        with self.scope.bind(expression.name, None if value is None else value.type, self.bag) as local:
             body = self.infer(expression.body, expected)
         if value is None or body is None or self.is_bare_null(value, expression.value.span):
             return None
@@ -429,7 +438,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
     def _negative_number(
         self, expression: ast.Prefix, number: ast.Number, expected: Type | None
     ) -> ir.Expression | None:
-        """`-5` is a literal, so that the smallest integer can be written; its digits alone do not fit."""
+        """Check `-5` as one literal. The digits of the smallest integer alone are out of range."""
         is_integer = expected not in (DECIMAL, FLOAT) and number.text.isdigit()
         if is_integer and number.text.lstrip("0") == str(MAX_INTEGER + 1):
             return ir.Literal(INTEGER, -MAX_INTEGER - 1, self.place(expression.span))
@@ -437,7 +446,7 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
         if literal is None:
             return None
         assert isinstance(literal, ir.Literal)
-        # From the text and not from the value: a float has a negative zero, a decimal does not.
+        # The text is parsed with its sign: a float has a negative zero, a decimal does not.
         negative = -int(number.text) if literal.type == INTEGER else value_from_text(literal.type, f"-{number.text}")
         return ir.Literal(literal.type, negative, self.place(expression.span))
 
@@ -451,13 +460,13 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
             return None
         place = self.place(expression.span)
         cast = ir.Call("json.cast", (type_,), (value,), type_, place)
-        # In a constraint a CAST looks at the shape alone: the type may be the one whose constraint this is.
+        # Inside a constraint CAST checks only the structure, because the constraint may belong to the same type.
         if type_ == JSON or self._part is not None or not self._types.has_constraints(expression.type):
             return cast
-        return self._met(cast, expression.type, place)
+        return self._require_constraints(cast, expression.type, place)
 
-    def _met(self, cast: ir.Call, text: ast.TypeText, place: ir.Place) -> ir.Expression | None:
-        """What a CAST gives, if it meets the constraints of its type: `bad_cast` where it does not."""
+    def _require_constraints(self, cast: ir.Call, text: ast.TypeText, place: ir.Place) -> ir.Expression | None:
+        """Return the result of a CAST, checked against its type's constraints. It fails with `bad_cast`."""
         from vesper.language.check.type_clauses import value_clauses  # which checks clauses with this very class
 
         number = self.fresh_local()
@@ -467,8 +476,8 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
             return None
         inner = without_null(cast.type)
         null = ir.Literal(JSON, Json(None), place)
-        # A JSON null fits no type but an optional one, so this CAST fails whenever it is reached.
-        refused = self.converted(ir.Call("json.cast", (inner,), (null,), inner, place), cast.type)
+        # A JSON null is valid for optional types only, so this CAST fails whenever it is evaluated.
+        refused = self.convert(ir.Call("json.cast", (inner,), (null,), inner, place), cast.type)
         assert refused is not None
         holds = reduce(lambda left, right: ir.Logical("and", left, right, place), clauses)
         return ir.Let(number, "cast", cast, ir.If(holds, found, refused, cast.type, place), place)

@@ -1,4 +1,4 @@
-"""What the parts of the expression checker ask of each other."""
+"""Interface that the parts of the expression checker share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vesper.values.types import NULL, Type
 
 
 class CheckerPart:
-    """One part of the expression checker; `ExpressionChecker` puts them together."""
+    """Base of the parts of the expression checker, which `ExpressionChecker` combines."""
 
     scope: Scope
     bag: DiagnosticBag
@@ -28,19 +28,19 @@ class CheckerPart:
     @abstractmethod
     def fit(self, found: ir.Expression, expected: Type, span: Span) -> ir.Expression | None: ...
     @abstractmethod
-    def converted(self, found: ir.Expression, expected: Type) -> ir.Expression | None: ...
+    def convert(self, found: ir.Expression, expected: Type) -> ir.Expression | None: ...
     @abstractmethod
     def place(self, span: Span) -> ir.Place: ...
     @abstractmethod
     def assuming(self, facts: Facts) -> AbstractContextManager[None]: ...
 
     def is_bare_null(self, found: ir.Expression, span: Span) -> bool:
-        """True, and reported, for a null whose place says no type: nothing can hold it."""
+        """Return whether a value is a null without a type, and report it."""
         if found.type == NULL:
             self.bag.error(Code.TYPE_MISMATCH, span, expected="a value", found="null")
         return found.type == NULL
 
     def fresh_local(self) -> int:
-        """The number of a name that nobody wrote."""
+        """Return the number of a new local that has no name in the source."""
         self.scope.local_count += 1
         return self.scope.local_count - 1

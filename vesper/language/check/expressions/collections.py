@@ -1,4 +1,4 @@
-"""Arrays, records, maps and sets in expressions: their literals, and WITH."""
+"""Arrays, records, maps and sets in expressions: literals and WITH."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ from vesper.values.types import (
 
 
 class CollectionForms(Binders):
-    """The part of the expression checker that is about collections and records."""
+    """The part of the expression checker for collections and records."""
 
     def collection_form(self, expression: ast.Expression, hint: Type | None) -> ir.Expression | None:
+        """Check a collection or record expression; None after reporting an error."""
         match expression:
             case ast.ArrayLiteral():
                 return self._array(expression, hint)
@@ -52,20 +53,20 @@ class CollectionForms(Binders):
 
     def _array(self, literal: ast.ArrayLiteral, hint: Type | None) -> ir.Expression | None:
         element = hint.element if isinstance(hint, ArrayOf | SetOf) else None
-        items = self._alike(literal.items, element)
+        items = self._unify(literal.items, element)
         if items is None:
             return None
         if not items and element is None:
-            self._untyped(literal.span, "array<integer>")
+            self._report_untyped(literal.span, "array<integer>")
             return None
         place = self.place(literal.span)
         array = ir.Array(tuple(items), element if element is not None else items[0].type, place)
-        if isinstance(hint, SetOf):  # an array literal where a set is expected is a set
+        if isinstance(hint, SetOf):  # SEMANTICS: an array literal where a set is expected is a set
             return ir.Call("array.to_set", (hint.element,), (array,), hint, place)
         return array
 
-    def _alike(self, parts: Sequence[ast.Expression], wanted: Type | None) -> list[ir.Expression] | None:
-        """The parts brought to one type: the wanted one, or the one that they have among them."""
+    def _unify(self, parts: Sequence[ast.Expression], wanted: Type | None) -> list[ir.Expression] | None:
+        """Check the parts and convert them to the wanted type, or to their common type."""
         found = {index: self.infer(part, wanted) for index, part in enumerate(parts) if not _is_empty(part)}
         if wanted is None:
             known = [part for part in found.values() if part is not None]
@@ -74,7 +75,7 @@ class CollectionForms(Binders):
             wanted = _common(known) if known else None
             if known and wanted == NULL and self.is_bare_null(known[0], parts[next(iter(found))].span):
                 return None
-        # `[[1], []]`: what is not empty says what the rest is.
+        # `[[1], []]`: non-empty parts give the type of the empty ones.
         found |= {index: self.infer(part, wanted) for index, part in enumerate(parts) if _is_empty(part)}
         if wanted is None:
             return None if parts else []
@@ -85,12 +86,12 @@ class CollectionForms(Binders):
         return sound if len(sound) == len(parts) else None
 
     def _map_literal(self, literal: ast.MapLiteral, hint: Type | None) -> ir.Expression | None:
-        """`{'a': 1}` is the map of its entries: `{e.key: e.value FOR e IN [{key: 'a', value: 1}]}`."""
+        """Check a map literal. `{'a': 1}` becomes `{e.key: e.value FOR e IN [{key: 'a', value: 1}]}`."""
         place = self.place(literal.span)
         wanted = hint if isinstance(hint, MapOf) else None
         self._refuse_repeats(literal)
-        keys = self._alike([key for key, _ in literal.entries], None if wanted is None else wanted.key)
-        values = self._alike([value for _, value in literal.entries], None if wanted is None else wanted.value)
+        keys = self._unify([key for key, _ in literal.entries], None if wanted is None else wanted.key)
+        values = self._unify([value for _, value in literal.entries], None if wanted is None else wanted.value)
         if keys is None or values is None:
             return None
         entries = [
@@ -104,23 +105,23 @@ class CollectionForms(Binders):
             "map", (number,), ("entry",), ir.Array(tuple(entries), entry, place), None,
             ir.Field(local, "key", key_type, place), ir.Field(local, "value", value_type, place), value_type, place,
         )  # fmt: skip
-        return self.finished(made, literal.span)
+        return self.finish(made, literal.span)
 
     def _refuse_repeats(self, literal: ast.MapLiteral) -> None:
-        """A key that is written twice could only fail."""
+        """Report keys that are written twice, since such a literal always fails."""
         seen: set[tuple[type, object]] = set()
         for key, _ in literal.entries:
             if not isinstance(key, ast.String | ast.Number | ast.Boolean | ast.Name):
                 continue
             text = key.value if isinstance(key, ast.Boolean) else key.text
-            # A bare word and a string may be the same member of an enum; two names are what they hold.
+            # A bare word and a string may be the same enum member; two equal names are not reported.
             if (type(key), text) in seen and not isinstance(key, ast.Name):
                 self.bag.error(Code.DUPLICATE_KEY, key.span, key=text)
             seen.add((type(key), text))
 
     def _record(self, literal: ast.RecordLiteral, hint: Type | None) -> ir.Expression | None:
         if not literal.entries and not isinstance(hint, Record):
-            return self._nothing(literal, hint)
+            return self._empty_map(literal, hint)
         wanted = hint if isinstance(hint, Record) else None
         given: dict[str, ir.Expression] = {}
         is_sound = True
@@ -150,20 +151,20 @@ class CollectionForms(Binders):
             return None
         return ir.RecordValue(tuple((name, given[name]) for name, _ in wanted.fields), place)
 
-    def _nothing(self, literal: ast.RecordLiteral, hint: Type | None) -> ir.Expression | None:
-        """`{}`: an empty map, where a map is expected."""
+    def _empty_map(self, literal: ast.RecordLiteral, hint: Type | None) -> ir.Expression | None:
+        """Check `{}`: an empty map where a map is expected, an error elsewhere."""
         if isinstance(hint, MapOf):
             return ir.Literal(hint, {}, self.place(literal.span))
-        self._untyped(literal.span, "map<string, integer>")
+        self._report_untyped(literal.span, "map<string, integer>")
         return None
 
-    def _untyped(self, span: Span, example: str) -> None:
-        """`[]` or `{}` where nothing says what it would hold."""
-        help_ = f"say what it holds: a compute step of its own has a `type`, such as `type: {example}`"
+    def _report_untyped(self, span: Span, example: str) -> None:
+        """Report `[]` or `{}` without a type from the context."""
+        help_ = f"compute it in a step of its own with a `type`, such as `type: {example}`"
         self.bag.error(Code.TYPE_MISMATCH, span, expected="a value of a known type", found="an empty one", help=help_)
 
     def _with(self, expression: ast.With) -> ir.Expression | None:
-        """`r WITH {a: x}` is a new record: the fields of `r`, evaluated once, but for those that are given."""
+        """Check `r WITH {a: x}`. It is a new record with the fields of `r`, evaluated once, except the given ones."""
         base = self.infer(expression.base, None)
         if base is None:
             return None
@@ -191,14 +192,14 @@ class CollectionForms(Binders):
 
 
 def _is_empty(literal: ast.Expression) -> bool:
-    """True for `[]` and `{}`, which have no type by themselves."""
+    """Return whether the literal is `[]` or `{}`, which have no type of their own."""
     if isinstance(literal, ast.ArrayLiteral):
         return not literal.items
     return isinstance(literal, ast.RecordLiteral) and not literal.entries
 
 
 def _common(values: Sequence[ir.Expression]) -> Type:
-    """The type that values have among them; where they have none, that of the first, and the others are reported."""
+    """Return the common type of values, or else the type of the first."""
     types = {value.type for value in values}
     if types == {INTEGER, DECIMAL}:
         return DECIMAL

@@ -1,4 +1,4 @@
-"""Forms of expressions that belong to the flow: `old(e)`, `now()`, templates, trees that are sent as JSON."""
+"""Expression forms that depend on the flow: `old(e)`, `now()`, templates, and trees sent as JSON."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ HAS_NO_TEXT = "has no text: compute one in the hole"
 
 
 class FlowForms(CheckerPart):
-    """The part of the expression checker that is about the flow around an expression."""
+    """The part of the expression checker for forms that depend on the flow."""
 
     @abstractmethod
-    def _overloaded(
+    def _choose_overload(
         self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span
     ) -> ir.Expression | None: ...
 
     def flow_form(self, expression: ast.Expression, expected: Type | None) -> ir.Expression | None:
+        """Check `old`, `now`, a template or a JSON tree; None after reporting an error."""
         match expression:
             case ast.Call(function=ast.Word(text="old")):
                 return self._old(expression, expected)
@@ -38,7 +39,7 @@ class FlowForms(CheckerPart):
                 raise AssertionError(f"no form of the flow: {expression}")
 
     def _old(self, expression: ast.Call, expected: Type | None) -> ir.Expression | None:
-        """The value at the start: over inputs, whatever outputs are called."""
+        """Check `old(e)`: names inside refer to inputs, even where an output has the same name."""
         if not self.scope.in_postcondition:
             kinds = "outside postconditions and invariants no function"
             self.bag.error(Code.UNKNOWN_NAME, expression.function.span, kinds=kinds, name="old")
@@ -47,7 +48,7 @@ class FlowForms(CheckerPart):
             types = f"{len(expression.arguments)} arguments"
             self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator="old", types=types)
             return None
-        with self.scope.at_the_start():
+        with self.scope.at_start():
             return self.infer(expression.arguments[0], expected)
 
     def _now(self, expression: ast.Call) -> ir.Expression | None:
@@ -96,7 +97,7 @@ class FlowForms(CheckerPart):
     def _text_of(self, found: ir.Expression, span: Span) -> ir.Expression | None:
         if found.type == STRING:
             return found
-        text = self._overloaded(by_function("text"), (found,), span)
+        text = self._choose_overload(by_function("text"), (found,), span)
         if text is None:
             help_ = "it may be null: use `??` in the hole" if str(found.type).startswith("optional") else HAS_NO_TEXT
             self.bag.error(Code.TYPE_MISMATCH, span, expected="something with a text", found=found.type, help=help_)
@@ -105,11 +106,12 @@ class FlowForms(CheckerPart):
     # -- JSON -------------------------------------------------------------------------------------
 
     def _json(self, tree: ast.JsonTree) -> ir.Expression | None:
-        """The tree as one JSON value. Mappings are records on the way, so that each hole keeps its type."""
+        """Check the tree as one JSON value. Mappings become records first, so that each hole keeps its type."""
         inner = self._json_part(tree)
         return None if inner is None else self.to_json(inner)
 
     def to_json(self, found: ir.Expression) -> ir.Expression:
+        """Return the expression converted to json."""
         if found.type == JSON:
             return found
         return ir.Call("json.from_value", (found.type,), (found,), JSON, found.place)

@@ -1,8 +1,8 @@
-"""The functions of a node: checked once where they stand, and put in where they are called.
+"""Functions of a node: checked once at their declaration, and inlined at each call.
 
-`line_total(line, rate)` becomes `LET line = …, rate = … IN` and the function's value: arguments are evaluated once, in
-written order. A function sees constants and the functions above it, so none can call itself and the expansion ends;
-how much of it there may be is bounded, because calls of calls grow fast.
+`line_total(line, rate)` becomes `LET line = …, rate = … IN` followed by the function's value: arguments are evaluated
+once, in written order. A function may use constants and functions above it, so recursion is impossible and inlining
+ends. Its total size is bounded, because nested calls grow exponentially.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from vesper.language.check.expressions.binders import Binders, with_array
 from vesper.language.check.expressions.narrowing import NOTHING, Facts
-from vesper.language.check.expressions.operations import specified
+from vesper.language.check.expressions.operations import operations_named
 from vesper.language.check.scope import Scope
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import CheckingStopped, Label
@@ -22,41 +22,42 @@ from vesper.language.syntax import ast
 from vesper.values.types import Type
 
 MAX_INLINED = 16_384
-"""Expressions that the calls of a node may put in, those inside its functions included."""
+"""Maximum number of expressions that inlined calls add to a node. Calls inside its functions count."""
 MAX_DEPTH = 200
 
 
 @dataclass(slots=True)
 class NodeFunction:
-    """A function that is sound."""
+    """A function without errors."""
 
     name: ast.Word
     parameters: tuple[tuple[int, str, Type], ...]
-    """Number, name and type of each."""
+    """Number, name and type of each parameter."""
     body: ir.Expression
     size: int
     used: bool = False
 
     def usage(self) -> str:
+        """Return the signature for messages."""
         return f"{self.name.text}({', '.join(f'{name}: {type_}' for _, name, type_ in self.parameters)})"
 
 
 class NodeFunctions(Binders):
-    """The part of the expression checker that is about functions of the node."""
+    """The part of the expression checker for the node's own functions."""
 
     known: Facts
     functions: dict[str, NodeFunction | None]
-    """Those that can be called, by name; None for one that is wrong, of whose calls nothing more is said."""
+    """Callable functions by name; None for a faulty one, whose calls are not reported."""
     functions_below: dict[str, ast.Word]
-    """Those that stand further down, and the one that is being checked."""
+    """Functions declared further down, and the one being checked."""
     _inlined = 0
 
     def declare_function(
         self, declared: ast.Function, parameters: list[tuple[ast.Word, Type | None]], returns: Type | None
     ) -> None:
-        """Check a function and let what comes after call it."""
+        """Check a function and make it callable below its declaration."""
         name = declared.name
-        if specified(name.text):
+        if operations_named(name.text):
             self.bag.warning(Code.HIDDEN_FUNCTION, name.span, name=name.text)
         body, numbers = self._body(declared, parameters, returns)
         del self.functions_below[name.text]
@@ -73,14 +74,17 @@ class NodeFunctions(Binders):
     def _body(
         self, declared: ast.Function, parameters: list[tuple[ast.Word, Type | None]], returns: Type | None
     ) -> tuple[ir.Expression | None, dict[str, int]]:
-        """The value of a function, over constants and its parameters alone, and the numbers of these."""
+        """Return the value of a function and the numbers of its parameters.
+
+        The value may use constants and parameters only.
+        """
         outer, known = self.scope, self.known
         constants = {name: found for name, found in outer.names.items() if found.kind == "constant"}
         self.scope = Scope(names=constants, local_count=outer.local_count, in_function=True)
         self.known = NOTHING
         try:
             with ExitStack() as bound:
-                locals_ = [bound.enter_context(self.scope.bound(word, type_, self.bag)) for word, type_ in parameters]
+                locals_ = [bound.enter_context(self.scope.bind(word, type_, self.bag)) for word, type_ in parameters]
                 body = self.infer(declared.value, None) if returns is None else self.check(declared.value, returns)
         finally:
             outer.local_count = self.scope.local_count
@@ -88,12 +92,12 @@ class NodeFunctions(Binders):
         return body, {local.name: local.number for local in locals_}
 
     def own_call(self, expression: ast.Call) -> ir.Expression | None:
-        """A call of a function of the node: its value, with the arguments bound in front of it."""
+        """Return the inlined call of a node function, with its arguments bound around it."""
         name = expression.function
         below = self.functions_below.get(name.text)
         if below is not None:
-            first = next(iter(self.functions_below))  # the function that is being checked
-            what = "itself" if name.text == first else f"`{name.text}`, which stands below it"
+            first = next(iter(self.functions_below))  # the function being checked
+            what = "itself" if name.text == first else f"`{name.text}`, which is declared below it"
             also = (Label(below.span, f"`{name.text}` is declared here"),)
             self.bag.error(Code.FUNCTION_ORDER, name.span, also=also, name=first, what=what)
             return None

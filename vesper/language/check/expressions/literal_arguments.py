@@ -1,7 +1,7 @@
-"""Arguments that are read when the node is checked.
+"""Arguments that are evaluated at check time.
 
-Some operations need a literal, because what it says is part of the node: the pattern of `matches`. Others take any
-value, but where it is a literal they are evaluated here, so that `date('2023-02-30')` is refused where it stands.
+Some operations require a literal, because it is part of the node: the pattern of `matches`. Others accept any value;
+where it is a literal they are evaluated here, so that `date('2023-02-30')` is rejected with its location.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EVALUATED: dict[str, tuple[Callable[[str], Scalar], str]] = {
     "duration.parse": (duration.parse, "a duration: `P1DT2H3M4.5S` or `1d2h3m4.5s`"),
     "bytes.parse_hex": (bytes_.parse_hex, "bytes: two hexadecimal digits for each"),
 }
-"""What reads a literal of the language that has no sign of its own, and what it reads."""
+"""Kernel that parses a string literal, and a description of its text, by operation."""
 
 _TOO_FAR = {
     "timestamp.parse": "a moment in the years 1 to 9999",
@@ -34,14 +34,16 @@ _TOO_FAR = {
 }
 
 
-def with_literals(call: ir.Call, arguments: Sequence[ast.Expression], bag: DiagnosticBag) -> ir.Expression | None:
-    """The call, or what it comes to where that is known now; None after reporting what is wrong with a literal."""
+def check_literal_arguments(
+    call: ir.Call, arguments: Sequence[ast.Expression], bag: DiagnosticBag
+) -> ir.Expression | None:
+    """Return the call, or its value where that is known already. Returns None after reporting a faulty literal."""
     spec = OPERATIONS[call.op]
     for (name, _), argument in zip(spec.params, arguments, strict=False):
         if name in spec.literals and not _is_readable(call, name, argument, bag):
             return None
     if call.op in EVALUATED and isinstance(arguments[0], ast.String):
-        return _evaluated(call, arguments[0], bag)
+        return _evaluate(call, arguments[0], bag)
     return call
 
 
@@ -49,11 +51,11 @@ def _is_readable(call: ir.Call, name: str, argument: ast.Expression, bag: Diagno
     if not isinstance(argument, ast.String):
         bag.error(Code.NOT_A_LITERAL, argument.span, parameter=name, function=OPERATIONS[call.op].function)
         return False
-    assert name == "pattern", f"{call.op}: nobody reads the literal `{name}`"
+    assert name == "pattern", f"{call.op}: nothing reads the literal `{name}`"
     return is_pattern(argument.text, argument.part, bag)
 
 
-def _evaluated(call: ir.Call, argument: ast.String, bag: DiagnosticBag) -> ir.Expression | None:
+def _evaluate(call: ir.Call, argument: ast.String, bag: DiagnosticBag) -> ir.Expression | None:
     kernel, expected = EVALUATED[call.op]
     try:
         return ir.Literal(call.type, kernel(argument.text), call.place)

@@ -1,5 +1,7 @@
-"""Literals by declared type, from their source text: `0.10` for a decimal is exactly 0.10, `NO` for a string is
-"NO"."""
+"""Literals, read from source text with their declared type.
+
+`0.10` for a decimal is exactly 0.10, and `NO` for a string is "NO".
+"""
 
 from __future__ import annotations
 
@@ -45,18 +47,21 @@ from vesper.values.types import (
 
 @final
 class Unread:
-    """What could not be read; the reason is in the bag."""
+    """Result for a literal that could not be read; the bag holds the reason."""
 
 
 UNREAD = Unread()
 MAX_TEXT = 64 * 1024
 _LIKE_JSON = re.compile(r'\s*(?:[{\["]|-?[0-9]|(?:true|false|null)\s*\Z)')
-"""What begins like a JSON value, and must be one. Any other text inside a json is a string."""
+"""Text that begins like a JSON value and must be one. Any other text inside a json is a string."""
 _INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 
 
 def value_from_text(type_: Type, text: str) -> Scalar:
-    """The value of a scalar type that this text spells, or a `ValueProblem`. Command lines and nodes read alike."""
+    """Return the scalar value that a text spells, or raise `ValueProblem`.
+
+    Command lines and nodes use the same rules.
+    """
     if type_ == DECIMAL:
         return parse_decimal(text)
     if type_ == INTEGER:
@@ -77,7 +82,7 @@ def value_from_text(type_: Type, text: str) -> Scalar:
 
 
 def read_literal(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
-    """The value that stands in a literal slot, or `UNREAD` after reporting why there is none (null is a value)."""
+    """Return the value of a literal slot, or `UNREAD` after reporting an error. Null is a value."""
     match type_:
         case OptionalOf(inner):
             is_null = isinstance(tree, YamlScalar) and tree.style == "" and tree.text in ("null", "~", "")
@@ -118,7 +123,7 @@ def _read_scalar(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value
 
 
 def _read_json(tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
-    """A mapping is an object, a list an array, and a scalar in them JSON text or, where it is none, a string."""
+    """Read a JSON literal. Mappings are objects, lists arrays, and scalars JSON text or, where invalid, strings."""
     content = _json_content(tree, key, bag)
     if isinstance(content, Unread):
         return UNREAD

@@ -1,7 +1,7 @@
-"""What is known not to be null: `x IS NOT NULL AND x > 0` may use `x` on the right.
+"""Facts about null, which narrow optional values. After `x IS NOT NULL AND` the right side may use `x` as a value.
 
-A fact is a path: a declared thing and the fields that lead from it. Facts follow from conditions that hold or fail;
-they are computed on the AST, before types, because they decide which type a name has.
+A fact is a path: a declaration and the fields that lead from it. Facts follow from conditions that hold or fail. They
+are computed on the AST, before types, because they decide the type of a name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOTHING: Facts = frozenset()
 
 
 def path_of(expression: ast.Expression, scope: Scope) -> Path | None:
-    """The path that an expression is, if it is a name or a field of one."""
+    """Return the path of a name or of a field of one, else None."""
     match expression:
         case ast.Name(text=text):
             declared = scope.find(text)
@@ -29,19 +29,19 @@ def path_of(expression: ast.Expression, scope: Scope) -> Path | None:
             path = path_of(base, scope)
             return None if path is None else (path[0], (*path[1], name.text))
         case ast.Call(function=ast.Word(text="old"), arguments=(inner,)):
-            with scope.at_the_start():
+            with scope.at_start():
                 return path_of(inner, scope)
         case _:
             return None
 
 
-_TELLING = frozenset(("==", "!=", "AND", "OR", "=>"))
-"""Operators that say something of null in what they join."""
+_NULL_OPERATORS = frozenset(("==", "!=", "AND", "OR", "=>"))
+"""Operators whose result can imply facts about null."""
 
 
 def facts_when(condition: ast.Expression, holds: bool, scope: Scope) -> Facts:
-    """What is not null where the condition holds, or where it fails."""
-    if isinstance(condition, ast.Infix) and condition.operator.text not in _TELLING:  # most are
+    """Return the paths that are not null where the condition holds, or where it fails."""
+    if isinstance(condition, ast.Infix) and condition.operator.text not in _NULL_OPERATORS:  # the common case
         return NOTHING
     match condition:
         case ast.IsNull(operand=operand, is_negated=is_negated):
@@ -53,7 +53,8 @@ def facts_when(condition: ast.Expression, holds: bool, scope: Scope) -> Facts:
             return facts_when(operand, not holds, scope)
         case ast.Infix(left=left, operator=ast.Word(text="AND" | "OR" as word), right=right):
             first, second = facts_when(left, holds, scope), facts_when(right, holds, scope)
-            # Both sides hold in an AND that holds, both fail in an OR that fails; else only what either way is known.
+            # An AND that holds and an OR that fails give the facts of both sides; otherwise only facts common to both
+            # remain.
             return first | second if (word == "AND") == holds else first & second
         case ast.Infix(left=left, operator=ast.Word(text="=>"), right=right):
             first, second = facts_when(left, not holds, scope), facts_when(right, holds, scope)
@@ -65,7 +66,7 @@ def facts_when(condition: ast.Expression, holds: bool, scope: Scope) -> Facts:
 def _facts_of_equality(
     condition: ast.Infix, are_equal: bool, left: ast.Expression, right: ast.Expression, scope: Scope
 ) -> Facts:
-    """`p == null` asks what `p IS NULL` asks; what equals a value that has no null is not null."""
+    """Return the facts of an equality. An operand that equals a value without null is not null."""
     if isinstance(left, ast.Null) or isinstance(right, ast.Null):
         path = None if are_equal else path_of(right if isinstance(left, ast.Null) else left, scope)
         return NOTHING if path is None else frozenset({path})

@@ -1,4 +1,4 @@
-"""Which operation an operator or a function name means, by the types it is given."""
+"""Lookup of the operation that an operator or function name means for given types."""
 
 from __future__ import annotations
 
@@ -26,36 +26,39 @@ from vesper.values.types import (
 
 @cache
 def by_operator(operator: str) -> tuple[OpSpec, ...]:
+    """Return the implemented operations of an operator."""
     return tuple(spec for spec in IMPLEMENTED.values() if spec.operator == operator)
 
 
 @cache
 def by_function(name: str) -> tuple[OpSpec, ...]:
+    """Return the implemented operations of a function name."""
     return tuple(spec for spec in IMPLEMENTED.values() if spec.function == name)
 
 
 @cache
-def specified(name: str) -> tuple[OpSpec, ...]:
-    """The operations that a name means in the language, whether or not an engine has them yet."""
+def operations_named(name: str) -> tuple[OpSpec, ...]:
+    """Return the operations of a name. Operations that no engine implements yet are included."""
     return tuple(spec for spec in OPERATIONS.values() if spec.function == name)
 
 
 @cache
 def form_of(name: str) -> OpSpec | None:
-    """The operation of this name that computes something for each item, if there is one."""
+    """Return the operation of this name that is evaluated for each item, or None."""
     return next((spec for spec in FORMS.values() if spec.function == name), None)
 
 
 @cache
 def function_names() -> tuple[str, ...]:
+    """Return every function name of the library, for suggestions."""
     specs = (*IMPLEMENTED.values(), *FORMS.values())
     return tuple(dict.fromkeys(spec.function for spec in specs if spec.function is not None))
 
 
 def argument_hint(specs: Iterable[OpSpec], position: int, before: list[ir.Expression]) -> Type | None:
-    """What the declarations say about the next argument, where all that fit so far say the same.
+    """Return the type of the next argument where all matching declarations agree on it.
 
-    It tells a bare word or a literal there what it is: `round(x, 2, half_up)`, `put(rates, 'EUR', 1)`.
+    It determines the meaning of a bare word or a literal: `round(x, 2, half_up)`, `put(rates, 'EUR', 1)`.
     """
     hints: set[Type] = set()
     for spec in specs:
@@ -70,36 +73,36 @@ def argument_hint(specs: Iterable[OpSpec], position: int, before: list[ir.Expres
             continue
         try:
             hints.add(substitute(patterns[position], bindings))
-        except KeyError:  # a type parameter that this argument itself decides
+        except KeyError:  # a type parameter that this argument itself determines
             return None
     return hints.pop() if len(hints) == 1 else None
 
 
 def is_member_there(specs: Iterable[OpSpec], position: int, word: str) -> bool:
-    """True where some declaration takes a member of this name as the argument at this position."""
+    """Return whether a declaration accepts an enum member of this name at this position."""
     patterns = [declared_type(spec.params[position][1]) for spec in specs if len(spec.params) > position]
     return any(isinstance(pattern, Enum) and word in pattern.members for pattern in patterns)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which of the overloads two operands of some types meant."""
+    """The overload selected for two operands of given types."""
 
     specs: tuple[OpSpec, ...]
-    """Kept, so that their `id` stays theirs."""
+    """Held so that the `id` used as a key stays valid."""
     as_decimals: tuple[int, ...]
-    """The positions of integers that become decimals."""
+    """Positions of integers that become decimals."""
     op: str
     of: tuple[Type, ...]
     returns: Type
 
 
 _CHOICES: dict[tuple[int, Type, Type], Choice] = {}
-"""Of primitive types alone: those are few, so there is a bound, and nearly every operator in a node is among them."""
+"""Selections for primitive types only. Those are few, so the table is bounded, and they cover nearly every operator."""
 
 
-def chosen_before(specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...]) -> Choice | None:
-    """What was found for operands of these types before."""
+def find_choice(specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...]) -> Choice | None:
+    """Return the stored selection for operands of these types, or None."""
     if len(operands) != 2:
         return None
     one, other = operands[0].type, operands[1].type
@@ -109,19 +112,20 @@ def chosen_before(specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...]
 def remember_choice(
     specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], as_decimals: tuple[int, ...], call: ir.Call
 ) -> None:
-    if len(operands) == 2 == len(call.args):  # what is filled in has a value, too
+    """Store the selected overload of two primitive operands."""
+    if len(operands) == 2 == len(call.args):  # calls with defaults filled in are not stored
         one, other = operands[0].type, operands[1].type
         if type(one) is type(other) is Primitive:
             _CHOICES[id(specs), one, other] = Choice(specs, as_decimals, call.op, call.of, call.type)
 
 
 def instance(specs: Iterable[OpSpec], operands: tuple[ir.Expression, ...], place: ir.Place) -> ir.Call | None:
-    """The call of the one operation whose declared types fit exactly; what a call leaves out is filled in."""
+    """Return the call of the operation whose declared types match exactly, with defaults filled in."""
     for spec in specs:
         if len(operands) > len(spec.params):
             continue
         bindings: dict[str, Type] = {}
-        # A loop and not `all`: this is the busiest place of the checker.
+        # A loop and not `all`: this is the hottest path of the checker.
         for (_, text), operand in zip(spec.params, operands, strict=False):
             if not match_declared(declared_type(text), operand.type, bindings):
                 break
@@ -132,11 +136,11 @@ def instance(specs: Iterable[OpSpec], operands: tuple[ir.Expression, ...], place
                 continue
             if not all(fits_bound(bindings[name], bound) for name, bound in spec.type_params):
                 continue
-            return _filled(spec, operands, missing, defaults, bindings, place)
+            return _fill_defaults(spec, operands, missing, defaults, bindings, place)
     return None
 
 
-def _filled(
+def _fill_defaults(
     spec: OpSpec,
     operands: tuple[ir.Expression, ...],
     missing: tuple[tuple[str, str], ...],

@@ -1,4 +1,4 @@
-"""Patterns where a node writes them: one that is none is reported with the caret inside it."""
+"""Check of patterns in a node; the diagnostic marks the faulty part of the pattern."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vesper.values.pattern_parser import parse_pattern
 
 
 def is_pattern(text: str, part: Callable[[int, int], Span], bag: DiagnosticBag) -> bool:
-    """Whether the text is a pattern; `part` says where in the file its code points stand."""
+    """Return whether the text is a valid pattern. `part` maps its code points to a span of the file."""
     try:
         parse_pattern(text)
     except PatternProblem as problem:
@@ -24,9 +24,9 @@ def is_pattern(text: str, part: Callable[[int, int], Span], bag: DiagnosticBag) 
 
 
 def is_scalar_pattern(scalar: Scalar, bag: DiagnosticBag) -> bool:
-    """The same for a pattern that is a value of its own in the YAML."""
+    """Return whether a YAML scalar is a valid pattern."""
     placed = place_text(bag.source, scalar)
     if placed.text == scalar.text:
         return is_pattern(scalar.text, placed.span, bag)
-    # A text over several lines, which YAML has joined: its characters are not those of the file.
+    # YAML joined a text of several lines, so its characters have no exact position in the file.
     return is_pattern(scalar.text, lambda _start, _end: scalar.span, bag)

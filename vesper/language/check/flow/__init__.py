@@ -1,1 +1,1 @@
-"""Steps of a flow: from the AST to IR statements."""
+"""Check of the steps of a flow, from the AST to IR statements."""

@@ -1,4 +1,4 @@
-"""`on_error`: does each code exist, can the step fail with it, and does it stand once?"""
+"""Check of the codes under `on_error`. Each must exist, be possible in the step, and be listed once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from vesper.language.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.language.diagnostics.source import Span
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
-from vesper.language.ir.failures import ANY, CONTRACT_BROKEN, HTTP_CODE, own_codes, possible_in
+from vesper.language.ir.failures import ANY, CONTRACT_BROKEN, HTTP_CODE, own_codes, possible_codes_in
 from vesper.language.ir.statements import own_blocks
 from vesper.language.syntax import ast
 
@@ -18,12 +18,12 @@ def check_codes(
     callees: dict[str, frozenset[str]],
     bag: DiagnosticBag,
 ) -> None:
-    """Report codes that stand twice, and codes that the statement cannot fail with."""
+    """Report duplicate codes, and codes with which the statement cannot fail."""
     if not handlers:
         return
     possible = own_codes(statement, callees.get(statement.node, ()) if isinstance(statement, ir.CallNode) else ())
     for block in own_blocks(statement):
-        possible |= possible_in(block, callees)
+        possible |= possible_codes_in(block, callees)
     seen: dict[str, Span] = {}
     for word in (word for handler in handlers for word in handler.codes):
         if word.text in seen:

@@ -1,4 +1,4 @@
-"""State machines: their states, what can be reached, and whether a transition is one that they have."""
+"""Check of state machines: states, reachability, and the transitions that steps make."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vesper.language.syntax import ast
 
 
 def check_machine(machine: ast.StateMachine, bag: DiagnosticBag) -> ir.Machine:
-    """The machine; what is wrong with it is reported."""
+    """Return the machine; report duplicate transitions and unreachable states."""
     words: dict[str, ast.Word] = {machine.initial.text: machine.initial}
     transitions: list[tuple[str, str]] = []
     for source, targets in machine.transitions:
@@ -36,7 +36,7 @@ def check_machine(machine: ast.StateMachine, bag: DiagnosticBag) -> ir.Machine:
 
 
 def sources_of(transition: ast.Transition, machine: ir.Machine, bag: DiagnosticBag) -> tuple[str, ...] | None:
-    """The states from which a transition starts, or None after reporting why there is none."""
+    """Return the states from which a transition starts, or None after reporting an error."""
     target = transition.target
     is_sound = True
     for word in (target, *transition.sources):

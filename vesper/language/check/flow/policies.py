@@ -1,4 +1,4 @@
-"""Policies as numbers that the Host reads: times in microseconds, counts, codes (docs/spec/effects.md)."""
+"""Policies of steps and nodes as numbers for the Host: microseconds, counts, codes (docs/spec/effects.md)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ _Settings = dict[str, int | str | tuple[str, ...]]
 
 
 class PolicyReader:
+    """Reads policy settings from YAML; reports values outside their limits."""
+
     def __init__(self, bag: DiagnosticBag) -> None:
         self._bag = bag
 
     def of_step(self, literals: dict[str, Tree]) -> Policy:
-        """`timeout` and `retry` of one step."""
+        """Return the `timeout` and `retry` settings of one step."""
         found: _Settings = {}
         if "timeout" in literals:
             self._duration(literals["timeout"], "timeout", "timeout_us", found)
@@ -35,6 +37,7 @@ class PolicyReader:
         return found
 
     def of_node(self, policies: dict[str, Tree], performance: dict[str, Tree]) -> Policy:
+        """Return the policy settings of a node, including its `performance` limits."""
         found: _Settings = dict(self.of_step(policies))
         if "rate_limit" in policies:
             entry = self._entries(policies["rate_limit"], "rate_limit", shapes.RATE_LIMIT)
@@ -42,10 +45,10 @@ class PolicyReader:
             self._duration(entry.get("per"), "per", "rate_per_us", found)
         if "circuit_breaker" in policies:
             entry = self._entries(policies["circuit_breaker"], "circuit_breaker", shapes.CIRCUIT_BREAKER)
-            self._count(entry.get("failures"), "failures", "breaker_failures", found, most=MAX_FAILURES)
+            self._count(entry.get("failures"), "failures", "breaker_failures", found, maximum=MAX_FAILURES)
             self._duration(entry.get("within"), "within", "breaker_within_us", found)
             self._duration(entry.get("open_for"), "open_for", "breaker_open_us", found)
-        self._count(policies.get("concurrency"), "concurrency", "concurrency", found, most=MAX_LIMIT)
+        self._count(policies.get("concurrency"), "concurrency", "concurrency", found, maximum=MAX_LIMIT)
         self._count(performance.get("expected_latency_ms"), "expected_latency_ms", "expected_latency_ms", found)
         self._count(performance.get("memory_limit_mb"), "memory_limit_mb", "memory_limit_mb", found)
         seconds: _Settings = {}
@@ -55,7 +58,7 @@ class PolicyReader:
         return found
 
     def duration_us(self, tree: Tree, key: str) -> int | None:
-        """A duration that is longer than nothing, in microseconds."""
+        """Return a positive duration in microseconds, or None after reporting why there is none."""
         found: _Settings = {}
         self._duration(tree, key, "us", found)
         us = found.get("us")
@@ -65,7 +68,7 @@ class PolicyReader:
         entry = self._fields(tree, "retry", shapes.RETRY)
         if entry is None:
             return
-        self._count(entry.get("attempts"), "attempts", "attempts", found, most=100)
+        self._count(entry.get("attempts"), "attempts", "attempts", found, maximum=100)
         codes = entry.get("on")
         found["retry_on"] = ("timeout", "unavailable") if codes is None else self._codes(codes)
         backoff = entry.get("backoff")
@@ -76,7 +79,7 @@ class PolicyReader:
             return
         self._duration(inner.get("base"), "base", "backoff_us", found)
         self._duration(inner.get("max"), "max", "backoff_max_us", found)
-        self._count(inner.get("factor"), "factor", "backoff_factor", found, most=100)
+        self._count(inner.get("factor"), "factor", "backoff_factor", found, maximum=100)
         jitter = inner.scalar("jitter")
         if jitter is not None and jitter.text not in ("none", "full"):
             self._bag.error(Code.BAD_LITERAL, jitter.span, text=jitter.text, expected="`none` or `full`")
@@ -100,15 +103,15 @@ class PolicyReader:
         entry = self._fields(tree, key, shape)
         return {} if entry is None else {name: value for name in entry.names() if (value := entry.get(name))}
 
-    def _count(self, tree: Tree | None, key: str, name: str, found: _Settings, most: int = 1_000_000_000) -> None:
+    def _count(self, tree: Tree | None, key: str, name: str, found: _Settings, maximum: int = 1_000_000_000) -> None:
         if tree is None:
             return
         value = read_literal(INTEGER, tree, key, self._bag)
         if isinstance(value, Unread):
             return
         assert isinstance(value, int)
-        if not 1 <= value <= most:
-            expected = f"a number from 1 to {most:,}"
+        if not 1 <= value <= maximum:
+            expected = f"a number from 1 to {maximum:,}"
             self._bag.error(Code.BAD_LITERAL, tree.span, text=str(value), expected=expected)
         else:
             found[name] = value

@@ -1,7 +1,7 @@
-"""Steps that leave the node: requests to the Host, transitions, calls of other nodes. In: a step of the AST. Out: IR.
+"""Check of steps that leave the node: requests, transitions, calls of other nodes. Takes AST steps and returns IR.
 
-`schemas/effects.toml` says what each request is made of; here its parts are typed and put in order, its class is
-chosen, and the capability that it needs is noted.
+`schemas/effects.toml` declares the parts of each request. This module types and orders them, chooses the effect class
+and records the required capability.
 """
 
 from __future__ import annotations
@@ -51,10 +51,12 @@ _BY_ACTION = {
 _BY_OPERATION = {operation: spec for spec in reversed(EFFECTS.values()) for operation in spec.operations}
 _SAFE_METHODS = ("GET", "HEAD")
 _Parts = tuple[dict[str, str], dict[str, ir.Expression], Type]
-"""The fixed fields, the arguments by name, and the type of the completion."""
+"""Fixed fields, arguments by name, and type of the completion."""
 
 
 class RequestChecker:
+    """Checks requests, transitions and node calls; collects capabilities, calls and effects of the node."""
+
     def __init__(
         self,
         scope: Scope,
@@ -78,21 +80,23 @@ class RequestChecker:
         self.needs: list[Need] = []
         self.called: dict[str, Interface] = {}
         self.calls: list[tuple[ast.Word, Interface]] = []
-        """Every call with where it stands."""
+        """Each call: the word that names the node, and its interface."""
         self.made: list[tuple[EffectSpec, str, Span]] = []
-        """Every request: its effect, its class, where."""
+        """Each request: its effect, effect class and location."""
 
     @contextmanager
     def in_loop(self) -> Iterator[None]:
-        """What is asked for in here is asked for once an iteration."""
+        """Count the requests checked inside as repeated once per iteration."""
         self._loops += 1
         yield
         self._loops -= 1
 
     def callee_codes(self) -> dict[str, frozenset[str]]:
+        """Return the failure codes of each called node, by id."""
         return {node_id: found.codes for node_id, found in self.called.items()}
 
     def statement(self, step: ast.Step, name: str) -> ir.Request | ir.CallNode | None:
+        """Return the IR of a step that leaves the node. Returns None after reporting an error."""
         match step.action:
             case ast.CallNode() as action:
                 return self._call(action, name, step)
@@ -144,7 +148,7 @@ class RequestChecker:
         policy = self._policies.of_step(action.literals)
         if effect_class == "unsafe" and int(policy.get("attempts", 1)) > 1:  # type: ignore[arg-type]
             problem = "retry would repeat an `unsafe` effect"
-            help_ = "say `effect: keyed` and a `key` if the other side knows it, or take `retry` away"
+            help_ = "write `effect: keyed` with a `key` if the other side recognises it, or remove `retry`"
             self._bag.error(Code.EFFECT_CLASS, action.spans["retry"], problem=problem, help=help_)
         parts = self._parts(spec, action, step)
         if parts is None or effect_class is None or (effect_class == "keyed" and key is None):
@@ -154,7 +158,10 @@ class RequestChecker:
         return self._request(spec, effect_class, name, step, *parts, policy, key)
 
     def _shares_its_key(self, spec: EffectSpec, fixed: dict[str, str], step: ast.Step) -> bool:
-        """The id of the event is one key: the other side takes a second thing under it for a repeat of the first."""
+        """Report a `keyed` effect that would share the event's id as key with another request.
+
+        The other side takes a second request under the same key for a repetition of the first.
+        """
         other_side = (spec.name, fixed[spec.fixed[0]])
         if not self._loops and other_side not in self._keyed_by_event:
             self._keyed_by_event.add(other_side)
@@ -178,13 +185,13 @@ class RequestChecker:
     ) -> ir.Request:
         place = place_of(self._bag.source, step.span)
         if "{table}" not in spec.capability:
-            self._need(spec.capability.format(**fixed), step)
+            self._add_need(spec.capability.format(**fixed), step)
         self.made.append((spec, effect_class, step.span))
         given = tuple((each.name, arguments[each.name]) for each in spec.arguments if each.name in arguments)
         result = ir.Result(gives, place)
         return ir.Request(name, spec.name, effect_class, key, fixed, given, result, policy, place)
 
-    def _need(self, capability: str, step: ast.Step) -> None:
+    def _add_need(self, capability: str, step: ast.Step) -> None:
         who = f"the step `{step.name.text}`" if step.name is not None else f"this {step.operation.text}"
         self.needs.append(Need(capability, step.span, who))
 
@@ -205,7 +212,7 @@ class RequestChecker:
         if effect_class != "keyed":
             if expression is not None and effect_class is not None:
                 problem = f"a `{effect_class}` effect has no key"
-                help_ = "say `effect: keyed`, or take the key away"
+                help_ = "write `effect: keyed`, or remove the key"
                 self._bag.error(Code.EFFECT_CLASS, expression.span, problem=problem, help=help_)
             return None
         if expression is not None:
@@ -227,14 +234,14 @@ class RequestChecker:
             case "http_request":
                 return self._http(action)
             case "cache_get" | "cache_put" | "cache_delete" | "file_read" | "file_write" | "file_append":
-                return self._stored(spec, action, step)
+                return self._stored_value(spec, action, step)
             case "state_read":
                 return self._state_read(action)
             case _:
                 return self._plain(spec, action)
 
     def _plain(self, spec: EffectSpec, action: ast.EffectStep) -> _Parts | None:
-        """Effects whose fields are their fixed words and arguments by the same names."""
+        """Return the parts of an effect whose fields and arguments have equal names."""
         fixed = {name: action.words[name].text for name in spec.fixed if name in action.words}
         arguments: dict[str, ir.Expression] = {}
         for each in spec.arguments:
@@ -275,8 +282,8 @@ class RequestChecker:
     def _returns(self, action: ast.EffectStep) -> Type | None:
         return None if action.returns is None else self._types.resolve(action.returns)
 
-    def _stored(self, spec: EffectSpec, action: ast.EffectStep, step: ast.Step) -> _Parts | None:
-        """Caches and files: what to read is declared, what to write is given."""
+    def _stored_value(self, spec: EffectSpec, action: ast.EffectStep, step: ast.Step) -> _Parts | None:
+        """Return the parts of cache and file requests. Reads declare a type, and writes pass a value."""
         wants_type, has_type = spec.gives == "declared", action.returns is not None
         written = next((each.name for each in spec.arguments if each.name in ("value", "content")), None)
         for name, is_wanted in (
@@ -357,7 +364,7 @@ class RequestChecker:
         return {name: action.words[name].text for name in ("provider", "method")}, arguments, gives
 
     def _headers(self, group: tuple[tuple[ast.Word, ast.Expression], ...], span: Span) -> ir.Expression | None:
-        """Headers as fields: `Idempotency-Key` is `idempotency_key`, since names of headers know no case."""
+        """Return headers as record fields, in lower case: `Idempotency-Key` becomes `idempotency_key`."""
         named = tuple((ast.Word(word.text.lower().replace("-", "_"), word.span), value) for word, value in group)
         record = self._record(named, span)
         if isinstance(record, ir.RecordValue):
@@ -383,15 +390,15 @@ class RequestChecker:
             self._bag.error(Code.BAD_SQL, sql.scalar.span, problem=problem_text)
             return None
         for table in statement.read_tables:
-            self._need(f"database.read.{table}", step)
+            self._add_need(f"database.read.{table}", step)
         for table in statement.write_tables:
-            self._need(f"database.write.{table}", step)
+            self._add_need(f"database.write.{table}", step)
         return statement
 
-    def _bound(
+    def _parameters_match(
         self, statement: Statement, action: ast.EffectStep, given: dict[str, ir.Expression], sql: ast.Sql
     ) -> bool:
-        """Whether the parameters of a statement are exactly those that are given."""
+        """Return whether a statement's parameters equal the given ones; report the first difference."""
         missing = [name for name in statement.parameters if name not in given]
         unused = [name for name in given if name not in statement.parameters]
         if missing:
@@ -419,7 +426,7 @@ class RequestChecker:
         if action.sql is None or gives is None or binds is None:
             return None
         statement = self._sql(action.sql, READS, step)
-        if statement is None or not self._bound(statement, action, binds, action.sql):
+        if statement is None or not self._parameters_match(statement, action, binds, action.sql):
             return None
         rows, row = _row_type(gives)
         if not self._columns_fit(statement, row, action.sql):
@@ -466,20 +473,20 @@ class RequestChecker:
                     return None
             sql, text = action.sql, _one_line(action.sql.text)
         else:
-            built = self._built(action, step, binds)
+            built = self._build_sql(action, step, binds)
             if built is None:
                 return None
             sql, text = built
         statement = self._sql(sql, WRITES, step, text)
-        if statement is None or not self._bound(statement, action, binds, sql):
+        if statement is None or not self._parameters_match(statement, action, binds, sql):
             return None
         fixed = {"database": self._database(action), "sql": text}
         return fixed, self._bind_argument(binds, step), PRIMITIVES["integer"]
 
-    def _built(
+    def _build_sql(
         self, action: ast.EffectStep, step: ast.Step, binds: dict[str, ir.Expression]
     ) -> tuple[ast.Sql, str] | None:
-        """The statement that `table` with `data`, or with `set` and `where`, stands for."""
+        """Build an INSERT or UPDATE from `table` with `data`, or with `set` and `where`."""
         is_insert = step.operation.text == "database_write"
         wanted = ("table", "data") if is_insert else ("table", "set", "where")
         for name in wanted:
@@ -496,7 +503,7 @@ class RequestChecker:
         if is_insert:
             binds.update(record.fields)
             values = ", ".join(f":{name}" for name in columns)
-            # Names alone, which the grammar of names keeps harmless; the values are parameters.
+            # SAFETY: the text holds names only, and the grammar of names excludes SQL syntax; values are parameters.
             text = f"INSERT INTO {table.text} ({', '.join(columns)}) VALUES ({values})"  # noqa: S608
             return ast.Sql(text, _scalar(table)), text
         assert action.where is not None
@@ -546,7 +553,7 @@ class RequestChecker:
             self.needs.append(Need(capability, step.span, f"`{found.node_id}`, which is called here,"))
 
     def report_conflicts(self) -> None:
-        """One version of a name in a node and all that it calls."""
+        """Report names of which the node and the nodes it calls use two versions."""
         seen: dict[str, tuple[str, Span]] = {}
         for word, found in self.calls:
             for name, node_id in found.versions.items():
@@ -556,20 +563,20 @@ class RequestChecker:
                     self._bag.error(Code.VERSION_CONFLICT, word.span, also=also, first=first[0], second=node_id)
 
     def check_dependencies(self, listed: tuple[ast.Word, ...] | None) -> None:
-        """`metadata.dependencies` lists exactly what is called."""
+        """Report differences between `metadata.dependencies` and the nodes that are called."""
         if listed is None:
             return
         names = {word.text: word for word in listed}
-        answered: set[str] = set()
+        called_keys: set[str] = set()
         for word, found in self.calls:
             parts = split_node_id(found.node_id)
             keys = {found.node_id, *(() if parts is None else (parts[0],))}
-            answered |= keys
+            called_keys |= keys
             if not keys & names.keys():
                 problem = f"does not list `{found.node_id}`"
                 self._bag.error(Code.DEPENDENCIES_LIST, word.span, problem=problem, help="add it there")
         for name, word in names.items():
-            if name not in answered:
+            if name not in called_keys:
                 self._bag.error(Code.DEPENDENCIES_LIST, word.span, problem=f"lists `{name}`, which nothing calls")
 
 
@@ -588,5 +595,5 @@ def _scalar(word: ast.Word) -> Scalar:
 
 
 def _one_line(sql: str) -> str:
-    """SQL without its line breaks, unless it has literals or comments, in which they mean something."""
+    """Return SQL on one line, unless line breaks in literals or comments matter."""
     return sql.strip() if any(sign in sql for sign in ("'", '"', "--", "/*", "$")) else " ".join(sql.split())

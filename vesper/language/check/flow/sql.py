@@ -1,6 +1,7 @@
-"""SQL in a node, read when it is checked: one statement, its tables and verbs, its parameters, its columns.
+"""SQL of a node, read at check time. One statement yields its tables, verbs, parameters and columns.
 
-SQL is always a literal. What is not understood is refused: nothing that was not seen here reaches a database.
+SAFETY: SQL is always a literal, and statements that the parser does not understand are rejected. Only statements
+checked here reach a database.
 """
 
 from __future__ import annotations
@@ -19,27 +20,29 @@ WRITES = ("INSERT", "UPDATE", "DELETE")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
+    """One SQL statement: its verb, tables, parameters and columns."""
+
     verb: str
     read_tables: tuple[str, ...]
     write_tables: tuple[str, ...]
     parameters: tuple[str, ...]
-    """In order of first use."""
+    """Names in order of first use."""
     columns: tuple[str, ...] | None
-    """Of a SELECT: the names of what it gives; None where one has none."""
+    """Column names of a SELECT; None where a column has no name."""
     has_star: bool
 
 
 class SqlProblem(Exception):
-    """What is wrong, as the end of a sentence that begins with `this SQL`."""
+    """A problem of a statement; its text continues a sentence that begins with `this SQL`."""
 
 
 def read_sql(text: str) -> Statement:
-    """What one statement reads, writes and takes, or a `SqlProblem`."""
+    """Return what one statement reads, writes and takes as parameters, or raise `SqlProblem`."""
     import logging
 
     import sqlglot  # 100 ms, and most nodes have no SQL
 
-    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it does not understand is refused here, in our words
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # unsupported SQL is reported here, not in its log
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
@@ -80,7 +83,7 @@ def _verb(tree: exp.Expr) -> str | None:
 
 
 def _target(tree: exp.Expr) -> exp.Table | None:
-    """The table that a statement writes."""
+    """Return the table that a statement writes, or None for a query."""
     from sqlglot import exp
 
     if not isinstance(tree, exp.Insert | exp.Update | exp.Delete):
@@ -132,5 +135,5 @@ def _unique(names: list[str]) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    """A message without the escapes that its library puts in for terminals."""
+    """Return a message without the terminal escapes that sqlglot adds."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip(". ")

@@ -1,9 +1,8 @@
-"""The flow of a node: steps in written order, blocks inside blocks, how each ends. In: steps of the AST. Out: IR
-statements.
+"""Check of a node's flow: steps in order, nested blocks, and their ends. Takes AST steps and returns IR statements.
 
-A step that is skipped gives null, so its value is optional outside; what a condition says about null is known in the
-step and, after a step that leaves, in everything below. A statement that is wrong gives None and nothing is reported
-about what it is part of.
+A skipped step has the value null, so its value is optional outside. Facts about null that follow from a condition hold
+in the step and, after a step that leaves the node, in everything below. A faulty statement yields None, and statements
+that contain it are not reported.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import Protocol
 from vesper.language.check.expressions.checker import ExpressionChecker, place_of
 from vesper.language.check.expressions.literals import Unread, read_literal
 from vesper.language.check.expressions.narrowing import NOTHING, Facts, facts_when
+from vesper.language.check.flow.ends import EndChecker, block_leaves, step_leaves
 from vesper.language.check.flow.handlers import check_codes
 from vesper.language.check.named_types import TypeResolver
 from vesper.language.check.scope import Declared, Scope
@@ -36,7 +36,7 @@ MAX_ITERATIONS = 1_000_000
 
 
 class EffectChecker(Protocol):
-    """Checks the steps that leave the node: requests, transitions, calls of other nodes."""
+    """Checker of steps that leave the node: requests, transitions, calls of other nodes."""
 
     def statement(self, step: ast.Step, name: str) -> ir.Request | ir.CallNode | None: ...
     def callee_codes(self) -> dict[str, frozenset[str]]: ...
@@ -44,6 +44,8 @@ class EffectChecker(Protocol):
 
 
 class FlowChecker:
+    """Checks the steps of one node."""
+
     def __init__(
         self,
         scope: Scope,
@@ -59,20 +61,19 @@ class FlowChecker:
         self._bag = bag
         self._unnamed = 0
         self._skipped: dict[str, list[Declared]] = {}
-        """Steps by the text of their conditions: where the same holds again, they were not skipped."""
-        self.raised: list[tuple[str, Span]] = []
-        """Members of `error_code` that some step raises."""
+        """Skippable steps by the text of their conditions. Under the same conditions these steps were executed."""
+        self.ends = EndChecker(scope, expressions, bag)
         self._before: list[ir.Statement] = []
-        """What a statement needs to stand before it: the value of a `match`, computed once."""
+        """Statements that must precede the current one: the value of a `match`, computed once."""
 
     # -- blocks -----------------------------------------------------------------------------------
 
     def block(self, steps: Sequence[ast.Step]) -> ir.Block:
-        """The statements; what cannot be reached is reported."""
+        """Return the statements of a block; report unreachable steps."""
         body: list[ir.Statement] = []
         for position, step in enumerate(steps):
             statement = self._step(step)
-            assert statement is not None or self._bag.has_errors, "a step was dropped and nothing said why"
+            assert statement is not None or self._bag.has_errors, "a step was dropped without a diagnostic"
             body += statement or ()
             if step_leaves(step):
                 for unreachable in steps[position + 1 :]:
@@ -83,7 +84,7 @@ class FlowChecker:
 
     @contextmanager
     def _inside(self, facts: Facts = NOTHING) -> Iterator[None]:
-        """A block: its names end with it, and so does what is known in it."""
+        """Open a block: its names and facts end with it."""
         skipped = {text: list(found) for text, found in self._skipped.items()}
         with self._scope.block(), self._expressions.assuming(facts):
             yield
@@ -110,16 +111,16 @@ class FlowChecker:
 
     def _step(self, step: ast.Step) -> list[ir.Statement] | None:
         if isinstance(step.action, ast.Return | ast.Raise):
-            return self._leaving(step)
+            return self._check_end(step)
         conditions = self._conditions(step)
         facts = self._facts(step)
         known = [each for each in conditions if each is not None]
         if isinstance(step.action, ast.Validation):
-            with self._under(step, facts):
+            with self._assume_conditions(step, facts):
                 checks = self._validation(step.action)
-            return None if len(known) < len(conditions) else self._guarded(step, known, tuple(checks))
-        outer, self._before = self._before, []  # a step in a block of this one must not take what this one needs
-        with self._under(step, facts):
+            return None if len(known) < len(conditions) else self._guard(step, known, tuple(checks))
+        outer, self._before = self._before, []  # steps inside this one must not take its preceding statements
+        with self._assume_conditions(step, facts):
             statement = self._statement(step)
         before, self._before = self._before, outer
         if not step.conditions:
@@ -130,24 +131,24 @@ class FlowChecker:
             declared = self._scope.declare(
                 "step", step.name, optional(type_) if type_ is not None and is_skippable else type_, self._bag
             )
-            is_read = isinstance(statement, ir.Request) and _only_asks(statement)
-            # What does something is used by that; what only asks, or computes, is there for its value.
+            is_read = isinstance(statement, ir.Request) and _is_read_only(statement)
+            # Writes count as used. Reads and computations are warned about unless their value is used.
             declared.used = isinstance(statement, ir.Request | ir.CallNode) and not is_read
             if is_skippable:
-                # Of a value that may be null by itself it is not enough to know that the step ran.
+                # A value that is optional by itself stays optional even where the step was executed.
                 if not isinstance(type_, OptionalOf):
                     self._skipped.setdefault(self._conditions_text(step), []).append(declared)
                 if not isinstance(statement, ir.Step):
                     declared.ir_name = f"_{step.name.text}"
         if statement is None or len(known) < len(conditions):
             return None
-        after = self._of_declared_type(step, statement)
+        after = self._declared_type_requirements(step, statement)
         if is_skippable:
             return self._skippable(step, known, before, statement, after)
         return [*before, statement, *after]
 
-    def _of_declared_type(self, step: ast.Step, statement: ir.Statement) -> list[ir.Statement]:
-        """What the type that a step declares asks of its value."""
+    def _declared_type_requirements(self, step: ast.Step, statement: ir.Statement) -> list[ir.Statement]:
+        """Return the requirements that a step's declared type puts on its value."""
         type_ = value_type(statement)
         if type_ is None:
             return []
@@ -163,8 +164,11 @@ class FlowChecker:
         ]
         return [ir.Require(clause) for clause in clauses if clause is not None]
 
-    def _under(self, step: ast.Step, facts: Facts) -> AbstractContextManager[None]:
-        """Where a step is checked. What one without conditions says (a validation, a way that leaves) holds below."""
+    def _assume_conditions(self, step: ast.Step, facts: Facts) -> AbstractContextManager[None]:
+        """Limit facts to a step that has conditions.
+
+        Facts of an unconditional step (a validation, a branch that leaves) hold below.
+        """
         return self._expressions.assuming(facts) if step.conditions else nullcontext()
 
     def _skippable(
@@ -180,11 +184,11 @@ class FlowChecker:
         if isinstance(statement, ir.Step):
             wanted = optional(statement.value.type)
             place = condition.place
-            then = self._expressions.converted(statement.value, wanted)
+            then = self._expressions.convert(statement.value, wanted)
             assert then is not None
             value = ir.If(condition, then, ir.Literal(wanted, None, place), wanted, place)
             handlers = tuple(
-                ir.Handler(h.codes, h.body, None if h.value is None else self._expressions.converted(h.value, wanted))
+                ir.Handler(h.codes, h.body, None if h.value is None else self._expressions.convert(h.value, wanted))
                 for h in statement.handlers
             )
             return [ir.Step(statement.name, value, statement.place, handlers), *after]
@@ -197,19 +201,19 @@ class FlowChecker:
         if type_ is not None and step.name is not None:
             assert not isinstance(statement, ir.Return | ir.Raise | ir.Require)
             ref = ir.Ref("step", statement.name, type_, place)
-            arm_value = self._expressions.converted(ref, optional(type_))
+            arm_value = self._expressions.convert(ref, optional(type_))
             otherwise = ir.Literal(optional(type_), None, place)
         return [ir.Branch(name, (ir.Arm(condition, (*before, statement, *after), arm_value),), (), otherwise, place)]
 
-    def _guarded(self, step: ast.Step, conditions: list[ir.Expression], body: ir.Block) -> list[ir.Statement]:
-        """Statements without a value, skipped where a condition fails."""
+    def _guard(self, step: ast.Step, conditions: list[ir.Expression], body: ir.Block) -> list[ir.Statement]:
+        """Return statements without a value, skipped where a condition fails."""
         if not conditions:
             return list(body)
         place = place_of(self._bag.source, step.span)
         arm = ir.Arm(_all_of(conditions), body, None)
         return [ir.Branch(self._name(None, step.operation.text), (arm,), (), None, place)]
 
-    def _leaving(self, step: ast.Step) -> list[ir.Statement] | None:
+    def _check_end(self, step: ast.Step) -> list[ir.Statement] | None:
         conditions = self._conditions(step)
         known = [each for each in conditions if each is not None]
         with self._expressions.assuming(self._facts(step)):
@@ -218,19 +222,19 @@ class FlowChecker:
             self._expressions.know(facts_when(step.conditions[0], False, self._scope))
         if statement is None or len(known) < len(conditions):
             return None
-        return self._guarded(step, known, (statement,)) if known else [statement]
+        return self._guard(step, known, (statement,)) if known else [statement]
 
     def _end(self, action: ast.Action) -> ir.Return | ir.Raise | None:
         if isinstance(action, ast.Return):
-            return self._return(action)
+            return self.ends.check_return(action)
         assert isinstance(action, ast.Raise)
-        return self.error(action.error)
+        return self.ends.check_error(action.error)
 
     def _known_after(self, step: ast.Step) -> Facts:
-        """What a conditional says where the flow goes on: of two ways, that the one which leaves was not taken."""
+        """Return the facts after a conditional: a branch that leaves was not taken."""
         action = step.action
         if not isinstance(action, ast.Conditional) or any(handler.value is not None for handler in step.handlers):
-            return NOTHING  # a handler with a value goes on from wherever it failed
+            return NOTHING  # a handler with a value continues from any point of failure
         facts = NOTHING
         if block_leaves(action.then):
             facts |= facts_when(action.condition, False, self._scope)
@@ -239,7 +243,7 @@ class FlowChecker:
         return facts
 
     def _conditions(self, step: ast.Step) -> list[ir.Expression | None]:
-        """`when` and then the guards: each is asked where those before it hold."""
+        """Check `when` and then the guards; each assumes the ones before it."""
         found: list[ir.Expression | None] = []
         facts = NOTHING
         for condition in step.conditions:
@@ -249,7 +253,10 @@ class FlowChecker:
         return found
 
     def _facts(self, step: ast.Step) -> Facts:
-        """What is known in a step: what its conditions say, and that steps under the same conditions ran."""
+        """Return the facts inside a step.
+
+        They follow from its conditions; steps under the same conditions were executed.
+        """
         facts = NOTHING
         for condition in step.conditions:
             facts |= facts_when(condition, True, self._scope)
@@ -274,30 +281,32 @@ class FlowChecker:
         place = place_of(self._bag.source, step.span)
         match step.action:
             case ast.Compute() | ast.DecisionTable() as action:
-                value = self._computed(action, self._expected(step, action))
+                value = self._compute(action, self._expected(step, action))
                 if value is None:
                     return None
                 return ir.Step(name, value, place, self._handlers(step, value.type, ir.Step(name, value, place)))
             case ast.Conditional() as action:
-                return self._handled(step, self._conditional(action, name, place, self._expected(step, action)))
+                return self._attach_handlers(step, self._conditional(action, name, place, self._expected(step, action)))
             case ast.Match() as action:
                 expected = self._expected(step, action)
-                return self._handled(step, self._match(action, name, place, expected, may_precompute=not step.handlers))
+                return self._attach_handlers(
+                    step, self._match(action, name, place, expected, may_precompute=not step.handlers)
+                )
             case ast.Loop() as action:
-                return self._handled(step, self._loop(action, name, place))
+                return self._attach_handlers(step, self._loop(action, name, place))
             case _:
-                return self._handled(step, self._effects.statement(step, name))
+                return self._attach_handlers(step, self._effects.statement(step, name))
 
     def _expected(
         self, step: ast.Step, action: ast.Compute | ast.DecisionTable | ast.Conditional | ast.Match
     ) -> Type | None:
-        """The type that the author gives, or that of the output with the step's name."""
+        """Return the declared type of a step, or the type of its output."""
         if action.type is not None:
             return self._types.resolve(action.type)
         output = None if step.name is None else self._scope.outputs.get(step.name.text)
         return None if output is None or step.conditions else output.type
 
-    def _computed(self, action: ast.Compute | ast.DecisionTable, expected: Type | None) -> ir.Expression | None:
+    def _compute(self, action: ast.Compute | ast.DecisionTable, expected: Type | None) -> ir.Expression | None:
         if isinstance(action, ast.Compute):
             return self._value(action.value, expected)
         return self._table(action, expected)
@@ -307,7 +316,7 @@ class FlowChecker:
         values: list[ir.Expression | None] = []
         failed: Facts = NOTHING
         for row in table.rows:
-            # A row is reached where all the conditions above it have failed.
+            # A row is evaluated only where every condition above it failed.
             with self._expressions.assuming(failed):
                 conditions.append(self._expressions.check(row.when, BOOLEAN))
                 with self._expressions.assuming(facts_when(row.when, True, self._scope)):
@@ -331,7 +340,7 @@ class FlowChecker:
     def _one_type(
         self, values: Sequence[ir.Expression | None], spans: Sequence[Span], expected: Type | None
     ) -> list[ir.Expression] | None:
-        """Alternatives brought to one type; a difference is reported where it stands."""
+        """Convert alternatives to one type; report a difference at its location."""
         known = [value for value in values if value is not None]
         if len(known) < len(values):
             return None
@@ -351,7 +360,7 @@ class FlowChecker:
                     found.append(ir.Require(ir.Clause(holds, requirement.clause.text)))
             else:
                 with self._expressions.assuming(facts_when(requirement.clause.holds, False, self._scope)):
-                    error = self.error(requirement.error)
+                    error = self.ends.check_error(requirement.error)
                 if holds is not None and error is not None:
                     place = holds.place
                     broken = ir.Call("boolean.not", (), (holds,), BOOLEAN, place)
@@ -366,7 +375,7 @@ class FlowChecker:
     ) -> ir.Branch | None:
         condition = self._expressions.check(action.condition, BOOLEAN)
         if action.otherwise is None and isinstance(expected, OptionalOf):
-            expected = expected.inner  # null is what the other way gives
+            expected = expected.inner  # the missing branch yields null
         holds = facts_when(action.condition, True, self._scope)
         then, then_value = self._block_with_value(action.then, holds, expected)
         failed = facts_when(action.condition, False, self._scope)
@@ -376,7 +385,7 @@ class FlowChecker:
             otherwise_value: ir.Expression | None = None
             if then_value is not None:
                 wanted = optional(then_value.type)
-                then_value = self._expressions.converted(then_value, wanted)
+                then_value = self._expressions.convert(then_value, wanted)
                 otherwise_value = ir.Literal(wanted, None, place)
         else:
             with self._inside(failed):
@@ -395,7 +404,10 @@ class FlowChecker:
     def _values_of(
         self, blocks: Sequence[tuple[ast.Block, ir.Expression | None]], expected: Type | None
     ) -> list[ir.Expression | None] | None:
-        """The values of alternatives, brought to one type; all that can reach their end have one, or none has."""
+        """Return the values of alternatives, converted to one type.
+
+        Either every alternative that reaches its end has a value, or none.
+        """
         ending = [(block, value) for block, value in blocks if not block_leaves(block)]
         with_value = [(block, value) for block, value in ending if block.value is not None]
         for block, _ in blocks:
@@ -420,7 +432,10 @@ class FlowChecker:
         return [by_block.get(id(block)) for block, _ in blocks]
 
     def _common(self, values: Sequence[ir.Expression | None]) -> Type | None:
-        """The optional type that null among the values asks for; None where the first one decides."""
+        """Return the optional type that a null among the values requires.
+
+        Returns None where the first value decides.
+        """
         types = [value.type for value in values if value is not None]
         others = [type_ for type_ in types if type_ != NULL]
         return optional(others[0]) if others and len(others) < len(types) else None
@@ -467,7 +482,7 @@ class FlowChecker:
         if fitted is None or any(not each for each in tests):
             return None
         arms = [ir.Arm(_any_of(test), body, value) for test, body, value in zip(tests, bodies, fitted, strict=False)]
-        # Without `otherwise` the cases cover everything, so the last one is what is left.
+        # Without `otherwise` the cases are exhaustive, so the last one needs no test.
         if action.otherwise is None:
             last = arms.pop()
             if not arms:
@@ -522,11 +537,11 @@ class FlowChecker:
             names = () if binding is None else binding.names
             types: tuple[Type | None, ...] = items if items else tuple(None for _ in names)
             locals_ = [
-                stack.enter_context(self._scope.bound(word, type_, self._bag))
+                stack.enter_context(self._scope.bind(word, type_, self._bag))
                 for word, type_ in zip(names, types, strict=False)
             ]
             state = [
-                stack.enter_context(self._scope.bound(each.name, None if value is None else value.type, self._bag))
+                stack.enter_context(self._scope.bind(each.name, None if value is None else value.type, self._bag))
                 for each, value in zip(action.state, first, strict=True)
             ]
             where = None
@@ -558,7 +573,7 @@ class FlowChecker:
             (action.collect, collect),
             (action.stop_when, stop_when),
         ]
-        if any(asked is not None and found is None for asked, found in wanted) or next_ is None or maximum is None:
+        if any(source is not None and found is None for source, found in wanted) or next_ is None or maximum is None:
             return None
         values = [value for value in first if value is not None]
         if len(values) < len(first):
@@ -571,7 +586,7 @@ class FlowChecker:
             where,
             condition,
             maximum,
-            tuple(ir.State(s.number, s.name, value) for s, value in zip(state, values, strict=True)),
+            tuple(ir.LoopState(s.number, s.name, value) for s, value in zip(state, values, strict=True)),
             body,
             collect,
             next_,
@@ -624,89 +639,11 @@ class FlowChecker:
             return None
         return tuple((declared.number, found[name]) for name, declared in state.items() if name in found)
 
-    # -- ends -------------------------------------------------------------------------------------
-
-    def _return(self, action: ast.Return) -> ir.Return | None:
-        given = self._given(action.values, self._scope.outputs, "an output", Code.RETURN_OUTPUTS)
-        named = {word.text for word, _ in action.values}
-        missing = [name for name in self._scope.outputs if name not in named]
-        if missing:
-            names = ", ".join(f"`{name}`" for name in missing)
-            self._bag.error(Code.RETURN_OUTPUTS, action.span, problem=f"does not give {names}")
-        if missing or given is None:
-            return None
-        return ir.Return(tuple((name, given[name]) for name in self._scope.outputs if name in given))
-
-    def error(self, error: ast.ErrorValue) -> ir.Raise | None:
-        """A declared error: every field that is not optional."""
-        errors = self._scope.errors
-        if not errors:
-            help_ = "declare `error_code` and `message` under `outputs.error`"
-            self._bag.error(Code.UNDECLARED_ERROR, error.span, what="an error", help=help_)
-            return None
-        for word, expression in error.values:
-            if word.text == "error_code" and not self._note_raised(expression):
-                return None
-        given = self._given(error.values, errors, "a field of the errors", Code.RETURN_OUTPUTS)
-        named = {word.text for word, _ in error.values}
-        place = place_of(self._bag.source, error.span)
-        found: list[tuple[str, ir.Expression]] = []
-        for name, declared in errors.items():
-            if given is not None and name in given:
-                found.append((name, given[name]))
-            elif name not in named and str(declared.type).startswith("optional<"):
-                assert declared.type is not None
-                found.append((name, ir.Literal(declared.type, None, place)))
-            elif name not in named:
-                self._bag.error(Code.RETURN_OUTPUTS, error.span, problem=f"does not give `{name}`")
-                return None
-        return None if given is None or len(found) < len(errors) else ir.Raise(tuple(found))
-
-    def _note_raised(self, expression: ast.Expression) -> bool:
-        """Remember which errors come; False, and reported, for one that nobody declared."""
-        declared = self._scope.errors.get("error_code")
-        members = declared.type.members if declared is not None and isinstance(declared.type, Enum) else ()
-        if isinstance(expression, ast.Name | ast.String) and expression.text in members:
-            self.raised.append((expression.text, expression.span))
-        elif isinstance(expression, ast.Name | ast.String) and self._scope.find(expression.text) is None:
-            help_ = did_you_mean(expression.text, members) or "add it to `error_code` under `outputs.error`"
-            what = f"`{expression.text}`"
-            self._bag.error(Code.UNDECLARED_ERROR, expression.span, what=what, help=help_)
-            return False
-        else:  # computed: any of them may come
-            self.raised += [(member, expression.span) for member in members]
-        return True
-
-    def _given(
-        self,
-        values: tuple[tuple[ast.Word, ast.Expression], ...],
-        declared: dict[str, Declared],
-        what: str,
-        code: Code,
-    ) -> dict[str, ir.Expression] | None:
-        given: dict[str, ir.Expression] = {}
-        complete = True
-        for word, expression in values:
-            wanted = declared.get(word.text)
-            if wanted is None:
-                help_ = did_you_mean(word.text, declared)
-                self._bag.error(code, word.span, problem=f"gives `{word.text}`, which is not {what}", help=help_)
-                complete = False
-                continue
-            if word.text in given:
-                self._bag.error(code, word.span, problem=f"gives `{word.text}` twice")
-            value = None if wanted.type is None else self._expressions.check(expression, wanted.type)
-            if value is None:
-                complete = False
-            else:
-                given[word.text] = value
-        return given if complete else None
-
     # -- handlers ---------------------------------------------------------------------------------
 
-    def _handled(self, step: ast.Step, statement: ir.Statement | None) -> ir.Statement | None:
+    def _attach_handlers(self, step: ast.Step, statement: ir.Statement | None) -> ir.Statement | None:
         if statement is None:
-            for handler in step.handlers:  # what stands in them is right or wrong whatever the step is
+            for handler in step.handlers:  # check the handlers of a faulty step too
                 with self._inside():
                     self.block(handler.steps)
             return None
@@ -735,7 +672,7 @@ class FlowChecker:
 def _declared_parts(
     action: ast.Action, value: ir.Expression, shown: str
 ) -> Iterator[tuple[ast.TypeText, ir.Expression, str]]:
-    """The types that a step says its value, or the fields of its value, have: each with that part and its name."""
+    """Yield each declared type of a step's value, with the typed part and its name."""
     match action:
         case ast.Compute() | ast.DecisionTable() | ast.Conditional() | ast.Match():
             if action.type is not None:
@@ -752,29 +689,8 @@ def _declared_parts(
             return
 
 
-def step_leaves(step: ast.Step) -> bool:
-    """True where nothing after the step can be reached."""
-    if step.conditions:
-        return False
-    match step.action:
-        case ast.Return() | ast.Raise():
-            return True
-        case ast.Conditional(then=then, otherwise=otherwise):
-            inner = block_leaves(then) and otherwise is not None and block_leaves(otherwise)
-        case ast.Match(cases=cases, otherwise=otherwise):
-            inner = all(block_leaves(case.then) for case in cases)
-            inner = inner and (otherwise is None or block_leaves(otherwise))
-        case _:
-            return False
-    return inner and all(any(step_leaves(each) for each in handler.steps) for handler in step.handlers)
-
-
-def block_leaves(block: ast.Block) -> bool:
-    return any(step_leaves(step) for step in block.steps)
-
-
-def _only_asks(request: ir.Request) -> bool:
-    """True where a request changes nothing: it is there for its answer. To write a cache is to do something."""
+def _is_read_only(request: ir.Request) -> bool:
+    """Return whether a request only reads. A cache write has the class `read` and is not one."""
     return request.effect_class == "read" and ".write." not in EFFECTS[request.effect].capability
 
 

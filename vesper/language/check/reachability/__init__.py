@@ -1,1 +1,1 @@
-"""Clauses, branches and comparisons with only one possible result."""
+"""Detection of clauses, branches and comparisons with only one possible result."""

@@ -1,8 +1,8 @@
-"""What each expression of a node can be, given what is known where it stands: the walk that `reachable` reports from.
+"""Possible values of each expression of a node, given the facts at its location.
 
-`value` gives the set of values that an expression can have, `branch` what is known where a condition holds and where
-it fails; None is a place that no execution reaches. Every expression is visited once for each root it stands in, so
-the walk takes time linear in the node.
+`value` returns the set of values that an expression can have. `branch` returns the facts where a condition holds and
+where it fails; None marks an unreachable position. Each expression is visited once per root that contains it, so the
+walk is linear in the size of the node.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from vesper.language.check.reachability.intervals import (
     of_type,
     of_value,
     possible_orders,
-    restricted,
-    reversed_orders,
+    restrict,
+    swap_orders,
     texts,
 )
 from vesper.language.check.reachability.terms import Facts, Terms, either
@@ -52,45 +52,48 @@ _ORDERS = {
     "greater_or_equal": GREATER | EQUAL,
 }
 _ORDERED_FAMILIES = ("integer", "decimal", "text", "enum", "boolean", "optional", "date", "timestamp", "duration")
-"""Of two values one is less, or they are equal. Floats are not among them: nothing is true of what is not a number."""
+"""Operations on totally ordered types. Floats are excluded, because no comparison with NaN holds."""
 _COMPARISONS = {f"{family}.{verb}": orders for family in _ORDERED_FAMILIES for verb, orders in _ORDERS.items()}
 _MEMBERSHIP = frozenset(("set.is_member", "array.is_item", "map.is_key"))
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A condition or a comparison that can only come out in one way."""
+    """A condition or comparison with only one possible result."""
 
     expression: ir.Expression
     holds: bool
     owner: ir.If | None
-    """The `if` whose condition it is; None for a comparison that is only part of something."""
+    """The `if` whose condition it is; None for a comparison inside another expression."""
 
 
 def orders_of(expression: ir.Expression) -> int | None:
-    """Which orders of its operands make a comparison true; None for what is no comparison."""
+    """Return the orders of its operands that make a comparison true; None for other expressions."""
     return _COMPARISONS.get(expression.op) if isinstance(expression, ir.Call) else None
 
 
-class Judge:
-    """Walks expressions of one node. `found` has what is constant in those that were walked `aloud`."""
+class Evaluator:
+    """Evaluates expressions of one node. `found` collects constants of expressions evaluated with `noting`."""
 
     def __init__(self, node: ir.Node) -> None:
         self.terms = Terms(node)
         self.found: list[Constant] = []
         self._base: Facts | None = None
-        """What the contracts say, while constants are noted; None while they are not."""
+        """Facts of the contracts while constants are recorded; None otherwise."""
 
-    def value_aloud(self, expression: ir.Expression, facts: Facts, base: Facts) -> Known | None:
-        """The value, noting constants. A comparison is one only if `base`, the contracts and the steps above, makes it
-        so: rows that repeat what the rows above have ruled out are good style."""
+    def value_noting(self, expression: ir.Expression, facts: Facts, base: Facts) -> Known | None:
+        """Return the value and record constants.
+
+        A comparison counts only if `base`, the contracts and the steps above, decides it: rows that repeat conditions
+        excluded by rows above are good style.
+        """
         self._base = base
         value = self.value(expression, facts)
         self._base = None
         return value
 
-    def condition_aloud(self, expression: ir.Expression, facts: Facts, base: Facts) -> Branches:
-        """The branches of a condition, noting constants in it where it is none as a whole."""
+    def condition_noting(self, expression: ir.Expression, facts: Facts, base: Facts) -> Branches:
+        """Return the branches of a condition. Constants inside it are recorded unless it is constant as a whole."""
         before = len(self.found)
         self._base = base
         holds, fails = self.branch(expression, facts)
@@ -102,7 +105,7 @@ class Judge:
     # -- values -----------------------------------------------------------------------------------
 
     def value(self, expression: ir.Expression, facts: Facts) -> Known | None:
-        """What the expression can be; None where it never has a value."""
+        """Return the values that the expression can have; None where it never has one."""
         terms = self.terms
         kind = type(expression)
         if kind is ir.Ref or kind is ir.Literal or kind is ir.Local:
@@ -145,7 +148,7 @@ class Judge:
         return tuple(found)
 
     def _if(self, expression: ir.If, facts: Facts) -> Known | None:
-        """A chain of `if` is walked down, not into: a table is as deep as it has rows."""
+        """Return the value of a chain of `if`. The chain is iterated, because a table is as deep as it has rows."""
         whole: Known | None = None
         rest: Facts | None = facts
         below: ir.Expression = expression
@@ -161,7 +164,7 @@ class Judge:
         before = len(self.found)
         holds, fails = self.branch(expression.condition, facts)
         if self._base is not None and (holds is None) != (fails is None):
-            del self.found[before:]  # the condition as a whole is what to look at
+            del self.found[before:]  # only the condition as a whole is reported
             self.found.append(Constant(expression.condition, fails is None, expression))
         return holds, fails
 
@@ -173,7 +176,7 @@ class Judge:
         inner: Facts | None = facts
         if expression.where is not None:
             inner, _ = self.branch(expression.where, facts)
-        # What a fold starts with and the order of a sort are evaluated once, whatever the items are.
+        # The initial value of a fold and the order of a sort are evaluated once, even without items.
         if expression.with_ is not None and self.value(expression.with_, facts) is None:
             return None
         if expression.key is not None and inner is not None:
@@ -182,7 +185,7 @@ class Judge:
         never_empty = expression.where is None and length.low is not None and length.low > 0
         match expression.kind:
             case "forall" | "exists":
-                return _quantified(expression.kind, item, length, never_empty)
+                return _quantify(expression.kind, item, length, never_empty)
             case "array" if expression.where is None:
                 return Sized(length)
             case "array" | "set" | "map":
@@ -201,20 +204,20 @@ class Judge:
     # -- conditions -------------------------------------------------------------------------------
 
     def branch(self, expression: ir.Expression, facts: Facts) -> Branches:
-        """What is known where the condition holds, and where it fails."""
+        """Return the facts where the condition holds, and where it fails."""
         before = len(self.found)
         number = self.terms.number(expression)
         holds, fails = self._branch(expression, facts)
         if (type(expression) is not ir.Call or expression.op not in _COMPARISONS) and type(expression) is not ir.Let:
-            # (What a comparison says is kept as the order of its operands.)
+            # A comparison is stored as the order of its operands instead.
             holds = None if holds is None else self.terms.learn(holds, number, TRUE)
             fails = None if fails is None else self.terms.learn(fails, number, FALSE)
-        if self._base is not None and (holds is None) != (fails is None) and _is_question(expression):
+        if self._base is not None and (holds is None) != (fails is None) and _is_test(expression):
             self._note(expression, before)
         return holds, fails
 
     def _note(self, expression: ir.Expression, before: int) -> None:
-        """Note it if the contracts alone decide it, in place of what was found in its parts."""
+        """Record the expression if the contracts alone decide it. Findings of its parts are dropped."""
         base = self._base
         assert base is not None
         self._base = None
@@ -286,7 +289,7 @@ class Judge:
             else:
                 some = Interval(1, None, True)
                 holds = self.terms.learn(facts, self.terms.number(among), Sized(some))
-        listed = self._listed(among)
+        listed = self._written_members(among)
         if listed is None or not listed:
             return (None if listed is not None else holds), fails
         inside = _all_of(operand.type, listed)
@@ -299,8 +302,8 @@ class Judge:
             fails = self.terms.learn(facts, number, Choice(rest)) if rest else None
         return holds, fails
 
-    def _listed(self, among: ir.Expression) -> list[Value] | None:
-        """The members, where they stand in the node."""
+    def _written_members(self, among: ir.Expression) -> list[Value] | None:
+        """Return the members of a collection that is written in the node, else None."""
         value: Value = None
         match among:
             case ir.Literal(value=found):
@@ -321,14 +324,14 @@ class Judge:
         one, other = self.terms.number(left), self.terms.number(right)
         possible = EQUAL if one == other and _is_equal_to_itself(left.type) else facts.order(one, other)
         possible &= possible_orders(first, second)
-        holds = self._ordered(one, other, operands, possible & wanted, possible, facts)
-        fails = self._ordered(one, other, operands, possible & ~wanted & ANY_ORDER, possible, facts)
+        holds = self._learn_order(one, other, operands, possible & wanted, possible, facts)
+        fails = self._learn_order(one, other, operands, possible & ~wanted & ANY_ORDER, possible, facts)
         return holds, fails
 
-    def _ordered(
+    def _learn_order(
         self, one: int, other: int, operands: tuple[Known, ...], orders: int, possible: int, facts: Facts
     ) -> Facts | None:
-        """The facts where two terms stand so to each other."""
+        """Return the facts with two terms in one of the given orders. Returns None where that is impossible."""
         if orders == 0:
             return None
         if orders == possible:
@@ -337,16 +340,16 @@ class Judge:
         learnt: Facts | None = facts
         terms = self.terms
         if not terms.is_fixed(one):
-            first = restricted(left, orders, right)
+            first = restrict(left, orders, right)
             learnt = None if first is None else terms.learn(facts, one, first)
         if learnt is not None and not terms.is_fixed(other):
-            second = restricted(right, reversed_orders(orders), left)
+            second = restrict(right, swap_orders(orders), left)
             learnt = None if second is None else terms.learn(learnt, other, second)
         return None if learnt is None else learnt.with_order(one, other, orders)
 
 
-def _is_question(expression: ir.Expression) -> bool:
-    """A comparison, or several of them together: what an author wrote to find something out."""
+def _is_test(expression: ir.Expression) -> bool:
+    """Return whether an author wrote the expression as a test: a comparison, alone or combined."""
     match expression:
         case ir.Logical():
             return True
@@ -356,8 +359,8 @@ def _is_question(expression: ir.Expression) -> bool:
             return False
 
 
-def _quantified(kind: str, item: Known | None, length: Interval, never_empty: bool) -> Known:
-    """`forall` and `exists` of items that can be so."""
+def _quantify(kind: str, item: Known | None, length: Interval, never_empty: bool) -> Known:
+    """Return the possible results of `forall` or `exists` over such items."""
     is_forall = kind == "forall"
     empty, rest = (TRUE, FALSE) if is_forall else (FALSE, TRUE)
     if length.high == 0 or item is None or item == empty:
@@ -366,7 +369,7 @@ def _quantified(kind: str, item: Known | None, length: Interval, never_empty: bo
 
 
 def _all_of(type_: Type, values: list[Value]) -> Known | None:
-    """The smallest set that holds just these values of a scalar type; None for other types."""
+    """Return the smallest set of a scalar type that holds these values. Returns None for other types."""
     if isinstance(type_, Enum):
         return Choice(frozenset(str(value) for value in values))
     if type_ == STRING:
@@ -380,6 +383,6 @@ def _all_of(type_: Type, values: list[Value]) -> Known | None:
 
 
 def _is_equal_to_itself(type_: Type) -> bool:
-    """True for scalars without `float`, where that is an open question."""
+    """Return whether values of the type always equal themselves: scalars except `float` and `json`."""
     inner = without_null(type_)
     return inner not in (FLOAT, JSON) and isinstance(inner, Primitive | Enum)

@@ -1,10 +1,10 @@
-"""What can be known of a value without running anything: sets that hold every value an expression can have.
+"""Sets of possible values: each set holds every value that an expression can have.
 
-`meet` is what two sets have in common (None: nothing), `join` a set that holds both. Every set is rather too large than
-too small, so what follows from one is true of each execution that gets as far as having the value.
+`meet` is the intersection (None: empty), `join` a set that holds both. Sets may be too large and never too small, so
+conclusions from them are true of every execution that computes the value.
 
-Every check of a node makes hundreds of these sets. INVARIANT: none is ever changed, though they are not frozen (making
-a frozen one takes three times as long); `meet` gives one of its operands back where that is the answer.
+Each check of a node creates hundreds of these sets. INVARIANT: they are never changed, although not frozen (creating a
+frozen one takes three times as long); `meet` may return one of its operands.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from vesper.values.types import STRING, ArrayOf, Enum, MapOf, OptionalOf, Primit
 
 Number: TypeAlias = int | Fraction
 MAX_BITS = 4096
-"""An end that needs more is moved outwards: a hostile product must not grow with the depth of its expression."""
+"""Maximum size of an end in bits. Longer ends are moved outwards, so that nested products stay bounded."""
 MAX_VALUES = 64
-"""So many strings are told apart; of more, only the lengths are known."""
+"""Maximum number of distinct strings in a set; larger sets record only the lengths."""
 
 LESS, EQUAL, GREATER = 1, 2, 4
 UNEQUAL = LESS | GREATER
@@ -32,7 +32,7 @@ ANY_ORDER = LESS | EQUAL | GREATER
 
 @dataclass(slots=True)
 class Interval:
-    """Numbers between two ends; None is no end. INVARIANT: whole ones have closed ends that are integers."""
+    """Numbers between two ends; None means unbounded. INVARIANT: whole intervals have closed integer ends."""
 
     low: Number | None
     high: Number | None
@@ -42,6 +42,7 @@ class Interval:
 
     @property
     def single(self) -> Number | None:
+        """Return the only number of the interval, or None."""
         return self.low if self.low == self.high else None
 
     def has(self, number: Number) -> bool:
@@ -58,7 +59,7 @@ class Choice:
 
 @dataclass(slots=True)
 class Texts:
-    """Strings by their length, and which ones if there are few."""
+    """Strings by their length, with the values if there are few."""
 
     length: Interval
     values: frozenset[str] | None = None
@@ -66,7 +67,7 @@ class Texts:
 
 @dataclass(slots=True)
 class Nullable:
-    """Null, or values: either, both, never neither."""
+    """Null, values, or both; never empty."""
 
     has_null: bool
     value: Known | None
@@ -81,7 +82,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    pass
+    """Any value; nothing is known."""
 
 
 Known: TypeAlias = Interval | Choice | Texts | Nullable | Sized | Anything
@@ -102,7 +103,7 @@ _PRIMITIVES: dict[str, Known] = {
 
 
 def of_type(type_: Type) -> Known:
-    """Every value of the type."""
+    """Return the set of all values of the type."""
     if type(type_) is Primitive:
         return _PRIMITIVES.get(type_.name, ANYTHING)
     match type_:
@@ -117,7 +118,7 @@ def of_type(type_: Type) -> Known:
 
 
 def of_value(type_: Type, value: Value) -> Known:
-    """One value."""
+    """Return the set with one value."""
     if isinstance(type_, OptionalOf):
         return Nullable(True, None) if value is None else Nullable(False, of_value(type_.inner, value))
     match value:
@@ -137,11 +138,11 @@ def of_value(type_: Type, value: Value) -> Known:
             return ANYTHING
 
 
-@lru_cache(maxsize=1024)  # zero, one and a hundred stand in every node; to make a fraction takes long
+@lru_cache(maxsize=1024)  # zero, one and a hundred are in most nodes, and creating a fraction is slow
 def _of_decimal(value: Decimal) -> Interval:
     fraction = Fraction(value)
     number = fraction.numerator if fraction.denominator == 1 else fraction  # integers are faster
-    return outwards(number, number, False)
+    return widen_ends(number, number, False)
 
 
 def exactly(number: int) -> Interval:
@@ -149,7 +150,7 @@ def exactly(number: int) -> Interval:
 
 
 def texts(values: frozenset[str]) -> Texts:
-    """Just these strings, of which there is at least one."""
+    """Return the set of these strings, of which there is at least one."""
     lengths = [len(value) for value in values]
     return Texts(Interval(min(lengths), max(lengths), True), values if len(values) <= MAX_VALUES else None)
 
@@ -157,7 +158,7 @@ def texts(values: frozenset[str]) -> Texts:
 def interval(
     low: Number | None, high: Number | None, is_whole: bool, low_is_open: bool = False, high_is_open: bool = False
 ) -> Interval | None:
-    """The numbers between the ends, or None if there are none."""
+    """Return the numbers between the ends, or None if there are none."""
     if is_whole:
         if low is not None and (low_is_open or type(low) is not int):
             low = math.floor(low) + 1 if low_is_open else math.ceil(low)
@@ -169,8 +170,8 @@ def interval(
     return Interval(low, high, is_whole, low_is_open and low is not None, high_is_open and high is not None)
 
 
-def outwards(low: Number | None, high: Number | None, is_whole: bool) -> Interval:
-    """The closed interval of two ends, those moved outwards that would take too long to compute with."""
+def widen_ends(low: Number | None, high: Number | None, is_whole: bool) -> Interval:
+    """Return a closed interval, with ends that are too long for arithmetic moved outwards."""
     if low is not None and _is_long(low):
         low = math.floor(low)
         low = None if _is_long(low) else low
@@ -190,10 +191,10 @@ def _is_long(number: Number) -> bool:
 
 
 def meet(one: Known, other: Known) -> Known | None:
-    """What is in both; None if nothing is."""
+    """Return the intersection; None if it is empty."""
     if one is other or other is ANYTHING:
         return one
-    if isinstance(one, Interval) and isinstance(other, Interval):  # nearly always
+    if isinstance(one, Interval) and isinstance(other, Interval):  # the common case
         return _meet_intervals(one, other)
     match one, other:
         case Choice(values), Choice(others):
@@ -247,7 +248,7 @@ def _meet_texts(one: Texts, other: Texts) -> Texts | None:
 
 
 def join(one: Known, other: Known) -> Known:
-    """A set that holds both."""
+    """Return a set that holds both."""
     if one is other or one == other:
         return one
     match one, other:
@@ -279,7 +280,7 @@ def _hull(one: Interval, other: Interval) -> Interval:
 def _higher(
     one: Number | None, one_is_open: bool, other: Number | None, other_is_open: bool, outer: bool = False
 ) -> tuple[Number | None, bool]:
-    """The end further up: of two lower ends the one that both allow, of two upper ends (`outer`) one for both."""
+    """Return the greater end. It bounds both operands for lower ends, or with `outer` for upper ends."""
     if one is None or other is None:
         return (None, False) if outer else (other, other_is_open) if one is None else (one, one_is_open)
     if one == other:
@@ -290,7 +291,7 @@ def _higher(
 def _lower(
     one: Number | None, one_is_open: bool, other: Number | None, other_is_open: bool, outer: bool = False
 ) -> tuple[Number | None, bool]:
-    """The same downwards."""
+    """Return the smaller end. It bounds both operands for upper ends, or with `outer` for lower ends."""
     if one is None or other is None:
         return (None, False) if outer else (other, other_is_open) if one is None else (one, one_is_open)
     if one == other:
@@ -302,7 +303,7 @@ def _lower(
 
 
 def possible_orders(one: Known, other: Known) -> int:
-    """How a value of the one can stand to a value of the other: some of LESS, EQUAL and GREATER."""
+    """Return the possible orders of two values, as a combination of LESS, EQUAL and GREATER."""
     if isinstance(one, Interval) and isinstance(other, Interval):
         orders = EQUAL if _meet_intervals(one, other) is not None else 0
         if one.low is None or other.high is None or one.low < other.high:
@@ -337,16 +338,16 @@ def _orders_with_null(one: Nullable, other: Nullable) -> int:
     return (EQUAL if same else 0) | (UNEQUAL if one_only or inner & UNEQUAL else 0)
 
 
-def reversed_orders(orders: int) -> int:
-    """The same, seen from the other side."""
+def swap_orders(orders: int) -> int:
+    """Return the orders with the operands swapped."""
     return _REVERSED[orders]
 
 
 _REVERSED = tuple((each & EQUAL) | (each & LESS) * 4 | (each & GREATER) // 4 for each in range(ANY_ORDER + 1))
 
 
-def restricted(one: Known, orders: int, other: Known) -> Known | None:
-    """Those of the one that can stand so to some of the other."""
+def restrict(one: Known, orders: int, other: Known) -> Known | None:
+    """Return the values of `one` that have such an order to some value of `other`. Returns None if there are none."""
     if orders == EQUAL:
         return meet(one, other)
     if isinstance(one, Interval) and isinstance(other, Interval):
@@ -369,7 +370,7 @@ def restricted(one: Known, orders: int, other: Known) -> Known | None:
                 return Nullable(False, value) if value is not None else None
             if other_null or value is None:
                 return one
-            rest = restricted(value, UNEQUAL, other_value)
+            rest = restrict(value, UNEQUAL, other_value)
             return Nullable(null, rest) if null or rest is not None else None
         case _:
             return one
@@ -386,9 +387,10 @@ def _without(one: Interval, number: Number | None) -> Known | None:
 
 
 def plus(one: Interval, other: Interval) -> Interval:
+    """Return the set of sums."""
     low = None if one.low is None or other.low is None else one.low + other.low
     high = None if one.high is None or other.high is None else one.high + other.high
-    found = outwards(low, high, one.is_whole and other.is_whole)
+    found = widen_ends(low, high, one.is_whole and other.is_whole)
     if one.low_is_open or other.low_is_open:
         found.low_is_open = found.low is not None and found.low == low
     if one.high_is_open or other.high_is_open:
@@ -397,17 +399,18 @@ def plus(one: Interval, other: Interval) -> Interval:
 
 
 def negative(one: Interval) -> Interval:
+    """Return the set of negated numbers."""
     low = None if one.high is None else -one.high
     high = None if one.low is None else -one.low
     return Interval(low, high, one.is_whole, one.high_is_open, one.low_is_open)
 
 
 def times(one: Interval, other: Interval) -> Interval:
-    """Products. Ends are closed, but a product of numbers that are not zero is not zero."""
+    """Return the set of products. Ends are closed, except that a product of non-zero numbers is not zero."""
     products = [_product(a, b) for a in _ends(one) for b in _ends(other)]
     low = None if any(sign < 0 for sign, _ in products) else min(number for _, number in products)
     high = None if any(sign > 0 for sign, _ in products) else max(number for _, number in products)
-    found = outwards(low, high, one.is_whole and other.is_whole)
+    found = widen_ends(low, high, one.is_whole and other.is_whole)
     if one.has(0) or other.has(0):
         return found
     never_zero = interval(found.low, found.high, found.is_whole, found.low == 0, found.high == 0)
@@ -415,7 +418,7 @@ def times(one: Interval, other: Interval) -> Interval:
 
 
 _End: TypeAlias = tuple[int, Number]
-"""-1 and 1 in front are the infinities; 0 a number."""
+"""An end: -1 and 1 in front mark the infinities, 0 a number."""
 
 
 def _ends(one: Interval) -> tuple[_End, _End]:
@@ -425,7 +428,7 @@ def _ends(one: Interval) -> tuple[_End, _End]:
 def _product(one: _End, other: _End) -> _End:
     if one[0] == 0 and other[0] == 0:
         return 0, one[1] * other[1]
-    # Zero times what has no end is zero: near it, the other pairs of ends hold every product.
+    # Zero times an unbounded end is zero; the other pairs of ends cover the remaining products.
     sign = (one[0] or _sign(one[1])) * (other[0] or _sign(other[1]))
     return sign, 0
 
@@ -436,7 +439,7 @@ def _sign(number: Number) -> int:
 
 
 def magnitude(one: Interval) -> Interval:
-    """Absolute values."""
+    """Return the set of absolute values."""
     if one.low is not None and one.low >= 0:
         return one
     mirrored = negative(one)

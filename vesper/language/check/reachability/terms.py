@@ -1,7 +1,7 @@
-"""The expressions of a node as numbers, such that two with one number have one value; and what is known of them.
+"""Numbers for the expressions of a node: expressions with equal numbers have equal values.
 
-Values never change and operations are pure, so what a condition said of `balance - amount` holds wherever the same
-expression stands again. A name that stands for an expression (`LET`, a step) has that expression's number.
+Values never change and operations are pure, so a fact about `balance - amount` applies wherever the same expression
+occurs. A name for an expression (`LET`, a step) has that expression's number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vesper.language.check.reachability.intervals import (
     of_type,
     of_value,
     plus,
-    reversed_orders,
+    swap_orders,
 )
 from vesper.language.ir import nodes as ir
 from vesper.values.generated.operations import OPERATIONS
@@ -32,56 +32,58 @@ from vesper.values.model import Value
 from vesper.values.types import Type
 
 MAX_FACTS = 100
-"""So many things are known at once; copying them at every condition must stay cheap."""
+"""Maximum number of facts, since they are copied at every condition."""
 _MAX_BACK = 8
-"""So far a fact about a result is followed back to the operands."""
+"""Maximum number of operations through which a fact propagates back to operands."""
 
 
 @dataclass(slots=True)
 class Term:
+    """The structure behind a number: a form and the numbers of its parts."""
+
     form: str
-    """The operation of a call, or the kind of expression."""
+    """Operation of a call, or kind of expression."""
     parts: tuple[int, ...]
     type: Type
 
 
-_FOLLOWED = frozenset(
+_INVERTIBLE = frozenset(
     (
         "decimal.from_integer", "integer.negate", "decimal.negate", "integer.add", "decimal.add", "integer.subtract",
         "decimal.subtract", "text.length", "array.length", "set.length", "map.length", "optional.unwrap",
         "optional.require", "optional.some",
     )
 )  # fmt: skip
-"""Operations whose results say something of their operands: those of `Terms._back`."""
+"""Operations whose result restricts their operands, as `Terms._back` computes."""
 
 
 _PURE = frozenset(name for name, spec in OPERATIONS.items() if spec.effects == "pure")
 
 
 class Terms:
-    """Numbers for the expressions of one node. Filled root by root, in program order."""
+    """Numbers for the expressions of one node, assigned root by root in program order."""
 
     def __init__(self, node: ir.Node) -> None:
         self._numbers: dict[Hashable, int] = {}
         self.by_index: dict[int, int] = {}
-        """The number of every expression that was added, by the expression's index."""
+        """Number of every added expression, by its index."""
         self._locals: dict[int, int] = {}
-        """By the number of a local that a `let` binds: the index of its value."""
+        """Index of the value of each local that a `let` binds, by local number."""
         self._named: dict[tuple[str, str], int] = {}
         self._constants = {each.name: each for each in node.constants}
         self.terms: list[Term] = []
         self.always: list[Known] = []
-        """By number, what is true of a term wherever it stands: the value of a literal or constant, else its type."""
+        """Value set of each term at every position. A literal or constant has its value, any other term its type."""
 
     def add(self, root: ir.Expression) -> int:
-        """Number a whole expression."""
+        """Number an expression and all its parts."""
         parts = ir.walk(root)
         numbers = self.by_index
         for part in parts:
             if type(part) is ir.Let:
                 self._locals[part.local] = part.value.index
         for part in parts:
-            if type(part) is ir.Call and part.op in _PURE:  # half of them are
+            if type(part) is ir.Call and part.op in _PURE:  # half of the parts are pure calls
                 of = tuple([numbers[each.index] for each in part.args])
                 numbers[part.index] = self._number((part.op, part.of, of), part.op, of, part.type)
             elif type(part) is ir.Ref:
@@ -93,6 +95,7 @@ class Terms:
         return numbers[root.index]
 
     def add_step(self, step: ir.Step) -> int:
+        """Number the value of a step and give its name that number."""
         number = self.add(step.value)
         self._named["step", step.name] = number
         return number
@@ -104,6 +107,7 @@ class Terms:
         return self._constants[name].value
 
     def output(self, name: str, type_: Type) -> int:
+        """Return the number of an output."""
         return self._number(("output", name), "output", (), type_)
 
     def _of(self, part: ir.Expression) -> int:
@@ -155,21 +159,21 @@ class Terms:
     # -- facts ------------------------------------------------------------------------------------
 
     def known(self, number: int, facts: Facts) -> Known:
-        """All that is known of a term, apart from what its operands say."""
-        # What was learnt holds what is always so: `learn` starts from there.
-        said = facts.values.get(number)
-        return self.always[number] if said is None else said
+        """Return the known values of a term, without what its operands imply."""
+        # A learnt set already includes `always`, because `learn` intersects with it.
+        learnt = facts.values.get(number)
+        return self.always[number] if learnt is None else learnt
 
     def is_fixed(self, number: int) -> bool:
-        """True where nothing is to be learnt of a term: it stands in the node."""
+        """Return whether the term is a literal, about which nothing can be learnt."""
         return self.terms[number].form == "literal"
 
     def relates_names(self, facts: Facts) -> bool:
-        """True where something is known of two values together, neither of them a literal."""
+        """Return whether an order between two terms is known, neither of them a literal."""
         return any(self.terms[one].form != "literal" != self.terms[other].form for one, other in facts.orders)
 
     def learn(self, facts: Facts, number: int, value: Known, depth: int = _MAX_BACK) -> Facts | None:
-        """The facts with one more; None where it contradicts them. It is followed back to the operands."""
+        """Return the facts with one added; None on a contradiction. The fact propagates back to the operands."""
         values = facts.values
         before = values.get(number)
         if before is None:
@@ -185,13 +189,13 @@ class Terms:
             return facts
         learnt: Facts | None = Facts({**values, number: now}, facts.orders)
         term = self.terms[number]
-        if depth > 0 and term.form in _FOLLOWED:
+        if depth > 0 and term.form in _INVERTIBLE:
             for part, follows in self._back(term, now):
                 learnt = None if learnt is None else self.learn(learnt, part, follows, depth - 1)
         return learnt
 
     def _back(self, term: Term, value: Known) -> list[tuple[int, Known]]:
-        """What the value of a term says of its operands."""
+        """Return the value sets of the operands that follow from the value of a term."""
         match term.form, value:
             case "decimal.from_integer", Interval():
                 follows = meet(INTEGERS, value)
@@ -214,7 +218,7 @@ class Terms:
                 return []
 
     def _of_sum(self, term: Term, value: Interval, is_difference: bool) -> list[tuple[int, Known]]:
-        """`x + 5 > 10` says that `x > 5`; only where one side is the same wherever it stands."""
+        """Return the sets of a sum's operands. `x + 5 > 10` implies `x > 5`, if one side has a constant set."""
         left, right = term.parts
         found: list[tuple[int, Known]] = []
         other = self.always[right]
@@ -228,29 +232,31 @@ class Terms:
 
 @dataclass(slots=True)
 class Facts:
-    """What is known at some place beyond what is always true. Terms that are not here may be any value of theirs.
+    """Facts at one position, beyond the sets that hold everywhere. Other terms may have any value of their set.
 
-    INVARIANT: never changed; not frozen, for the reason that `intervals` gives.
+    INVARIANT: never changed; not frozen, for the reason given in `intervals`.
     """
 
     values: dict[int, Known] = field(default_factory=dict)
     orders: dict[tuple[int, int], int] = field(default_factory=dict)
-    """How two terms can stand to each other; the one with the smaller number first."""
+    """Possible orders of two terms; the pair has the smaller number first."""
 
     def order(self, one: int, other: int) -> int:
+        """Return the possible orders of two terms."""
         if one <= other:
             return self.orders.get((one, other), ANY_ORDER)
-        return reversed_orders(self.orders.get((other, one), ANY_ORDER))
+        return swap_orders(self.orders.get((other, one), ANY_ORDER))
 
     def with_order(self, one: int, other: int, orders: int) -> Facts:
+        """Return the facts with new orders of two terms, unless the limit of facts is reached."""
         if self.order(one, other) == orders or len(self.orders) >= MAX_FACTS:
             return self
-        key, orders = ((one, other), orders) if one <= other else ((other, one), reversed_orders(orders))
+        key, orders = ((one, other), orders) if one <= other else ((other, one), swap_orders(orders))
         return Facts(self.values, {**self.orders, key: orders})
 
 
 def either(one: Facts | None, other: Facts | None) -> Facts | None:
-    """What is known where one or the other holds."""
+    """Return the facts that hold where one or the other set of facts holds."""
     if one is None or other is None or one is other:
         return other if one is None else one
     values = {

@@ -1,7 +1,7 @@
-"""What the operands of an operation say about its result, by the specification of the operation.
+"""Value sets of operation results, computed from the sets of the operands by the specification.
 
-An operation that is not here says nothing more than its type. Failures are no results: an interval that leaves 64 bits
-is cut off there, because what lies outside is never a value.
+An operation that is not listed yields its whole type. Failures are no results: an interval that leaves 64 bits is cut
+off, because values outside never exist.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from vesper.language.check.reachability.intervals import (
 )
 
 MAX_SCALE = 100
-"""Rounding to more places than this says nothing: the step of it would be a number of thousands of bits."""
+"""Maximum absolute scale that is analysed; greater ones would need numbers of thousands of bits."""
 
 
 def result(op: str, operands: tuple[Known, ...]) -> Known | None:
-    """What the operation can give for such operands; None where it always fails."""
+    """Return the possible results for such operands; None where the operation always fails."""
     arithmetic = _OF_NUMBERS.get(op)
     if arithmetic is not None:
         numbers = tuple([each for each in operands if isinstance(each, Interval)])
@@ -44,7 +44,10 @@ def result(op: str, operands: tuple[Known, ...]) -> Known | None:
 
 
 def _quotient(numbers: tuple[Interval, ...]) -> Interval:
-    """Only its sign: it is rounded, and a tiny one may become zero. Rounding never passes zero."""
+    """Return the sign of a quotient only.
+
+    It is rounded, a tiny one may become zero, and rounding never crosses zero.
+    """
     one, other = numbers
     if other.has(0) and (other.low is None or other.low < 0) and (other.high is None or other.high > 0):
         return Interval(None, None, False)
@@ -55,7 +58,7 @@ def _quotient(numbers: tuple[Interval, ...]) -> Interval:
 
 
 def _remainder(numbers: tuple[Interval, ...]) -> Interval:
-    """`rem`: smaller than the divisor, with the sign of what is divided."""
+    """Return the results of `rem`: smaller than the divisor, with the sign of the dividend."""
     one, other = numbers
     size = magnitude(other).high
     limit = None if size is None else size - 1
@@ -65,7 +68,7 @@ def _remainder(numbers: tuple[Interval, ...]) -> Interval:
 
 
 def _modulo(numbers: tuple[Interval, ...]) -> Interval:
-    """`mod`: smaller than the divisor, with the sign of the divisor."""
+    """Return the results of `mod`: smaller than the divisor, with the sign of the divisor."""
     _, other = numbers
     low = 0 if other.low is None or other.low >= 0 else other.low + 1
     high = 0 if other.high is None or other.high <= 0 else other.high - 1
@@ -81,7 +84,7 @@ def _signs(numbers: tuple[Interval, ...]) -> Interval:
 
 
 def _whole(numbers: tuple[Interval, ...]) -> Interval:
-    """`floor`, `ceil`, `trunc`: less than one away, and rounding keeps the order."""
+    """Return the results of `floor`, `ceil` and `trunc`: less than one away; rounding preserves order."""
     one = numbers[0]
     low = None if one.low is None else math.floor(one.low)
     high = None if one.high is None else math.ceil(one.high)
@@ -107,8 +110,8 @@ _OF_INTEGERS = frozenset(f"integer.{verb}" for verb in _ARITHMETIC if verb != "d
 # -- operations on other values -------------------------------------------------------------------
 
 
-def _rounded(operands: tuple[Known, ...]) -> Known | None:
-    """`decimal.round`: less than a step away, and never past zero, which every scale has."""
+def _round(operands: tuple[Known, ...]) -> Known | None:
+    """Return the results of `decimal.round`. They are less than a step away and never cross zero."""
     one, scale = operands[0], operands[1]
     if not isinstance(one, Interval) or not isinstance(scale, Interval):
         return ANYTHING
@@ -156,7 +159,7 @@ def _extreme(operands: tuple[Known, ...], is_least: bool) -> Known | None:
     one, other = operands
     if not isinstance(one, Interval) or not isinstance(other, Interval):
         return ANYTHING
-    # One of the two it is, and no more (no less) than either: the nearer of the far ends holds for both.
+    # The result is one of the two and bounded by both, so the nearer of the far ends applies.
     lows, highs = (one.low, other.low), (one.high, other.high)
     if is_least:
         low = None if None in lows else min(each for each in lows if each is not None)
@@ -167,7 +170,7 @@ def _extreme(operands: tuple[Known, ...], is_least: bool) -> Known | None:
     return Interval(low, high, one.is_whole and other.is_whole)
 
 
-def _clamped(operands: tuple[Known, ...]) -> Known | None:
+def _clamp(operands: tuple[Known, ...]) -> Known | None:
     _, low, high = operands
     if not isinstance(low, Interval) or not isinstance(high, Interval):
         return ANYTHING
@@ -183,7 +186,7 @@ def _value(operands: tuple[Known, ...]) -> Known | None:
 
 
 _OTHERS: dict[str, Callable[[tuple[Known, ...]], Known | None]] = {
-    "decimal.round": _rounded,
+    "decimal.round": _round,
     "decimal.floor": _whole_number,
     "decimal.ceil": _whole_number,
     "decimal.trunc": _whole_number,
@@ -196,7 +199,7 @@ _OTHERS: dict[str, Callable[[tuple[Known, ...]], Known | None]] = {
     "array.concat": _concatenation,
     "value.min": _lesser,
     "value.max": _greater,
-    "value.clamp": _clamped,
+    "value.clamp": _clamp,
     "optional.some": _some,
     "optional.unwrap": _value,
     "optional.require": _value,

@@ -8,10 +8,10 @@ from vesper.language.diagnostics.explanation import Explanation
 CAPABILITIES: Final[dict[str, Explanation]] = {
     "VSP4001": Explanation(
         text=(
-            "A node may do only what it says it does: every effect needs a capability, and "
-            "`security.capabilities_required` must list it, for the node itself and for those that it calls. The list "
-            "is what a reviewer reads and what is granted. Add the line that the help gives if the node is meant to do "
-            "this."
+            "A node may have only the effects that it declares: every effect needs a capability, and "
+            "`security.capabilities_required` must list it, for the node itself and for the nodes it calls. The list "
+            "is for reviewers, and for the grants of the configuration. Add the line from the help if the node should "
+            "have this effect."
         ),
         bad=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
@@ -28,8 +28,8 @@ CAPABILITIES: Final[dict[str, Explanation]] = {
     ),
     "VSP4002": Explanation(
         text=(
-            "The node asks for more than it uses. What is not needed should not be granted. Take it out of "
-            "`capabilities_required`. This is a warning."
+            "The node requests more than it uses. Capabilities that are not needed should not be granted. Remove it "
+            "from `capabilities_required`. This is a warning."
         ),
         bad=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
@@ -47,8 +47,8 @@ CAPABILITIES: Final[dict[str, Explanation]] = {
     ),
     "VSP4003": Explanation(
         text=(
-            "`denied_capabilities` win over everything: what they name, this node and those it calls may never do. A "
-            "step needs one of them. Take the step out, or the denial, if it was meant differently."
+            "`denied_capabilities` take precedence: this node and the nodes it calls may never use them. A step needs "
+            "one of them. Remove the step, or the denial if it is not intended."
         ),
         bad=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
@@ -67,7 +67,7 @@ CAPABILITIES: Final[dict[str, Explanation]] = {
     "VSP4004": Explanation(
         text=(
             "A capability is `resource.operation.target`, such as `database.read.orders`; the target may be `*`. "
-            "`denied_capabilities` may leave the target out. docs/reference/capabilities.md lists the resources and "
+            "`denied_capabilities` may omit the target. docs/reference/capabilities.md lists the resources and "
             "operations. Correct the spelling."
         ),
         bad=(
@@ -86,11 +86,11 @@ CAPABILITIES: Final[dict[str, Explanation]] = {
     ),
     "VSP4005": Explanation(
         text=(
-            "Every effect has a class, which says what happens when an execution is cut off while it is under way: "
-            "`read` is done again, `keyed` is sent again under the same key, `txn` is in one transaction with its "
-            "receipt, `probe` asks the other side, `unsafe` is never repeated. The class must be one that the effect "
-            "allows, `keyed` needs a key, and what is `unsafe` is not retried. Choose the class that is true of the "
-            "other side."
+            "Every effect has a class, which decides what happens when an execution is interrupted during the effect: "
+            "`read` is repeated, `keyed` is sent again under the same key, `txn` is in one transaction with its "
+            "receipt, `probe` queries the other side, `unsafe` is never repeated. The class must be one that the "
+            "effect allows, `keyed` needs a key, and `unsafe` effects are not retried. Choose the class that matches "
+            "the other side."
         ),
         bad=(
             "node_id: notify_v1\ntype: event_handler\nintent: Tell a customer that the order is on its way\ninputs:\n  "

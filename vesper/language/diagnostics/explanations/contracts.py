@@ -8,10 +8,10 @@ from vesper.language.diagnostics.explanation import Explanation
 CONTRACTS: Final[dict[str, Explanation]] = {
     "VSP3101": Explanation(
         text=(
-            "No value breaks this clause: those of its types all meet it, or the clauses above it say the same "
-            "already. It is evaluated at every call and says nothing, and mostly its author meant another bound or "
-            "another name. Take it out, or say what was meant. A postcondition is judged without looking at the steps: "
-            "one that they always meet is a good one."
+            "No value breaks this clause: every value of its types satisfies it, or the clauses above imply it. It is "
+            "evaluated at every call without effect, and usually another bound or another name was meant. Remove or "
+            "correct it. A postcondition is analysed without the steps: that the steps always satisfy it is its "
+            "purpose."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: {type: "
@@ -28,9 +28,9 @@ CONTRACTS: Final[dict[str, Explanation]] = {
     ),
     "VSP3102": Explanation(
         text=(
-            "No value meets this clause, so every call of the node ends by breaking it. Where it is a postcondition, "
-            "no outputs meet it, or the steps never give such outputs. Say what was meant; often a sign is turned "
-            "round or AND stands for OR."
+            "No value satisfies this clause, so every call of the node ends by breaking it. For a postcondition, no "
+            "outputs satisfy it, or the steps never produce such outputs. Correct the clause; often a sign is reversed "
+            "or AND is written for OR."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -47,8 +47,8 @@ CONTRACTS: Final[dict[str, Explanation]] = {
     ),
     "VSP3103": Explanation(
         text=(
-            "Each of these clauses can hold, but not together: no input meets both, and every call of the node ends by "
-            "breaking one of them. Change the one that says too much."
+            "Each of these clauses can hold, but not together: no input satisfies all of them, and every call of the "
+            "node ends by breaking one. Change the one that is too strict."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: {type: "
@@ -65,9 +65,9 @@ CONTRACTS: Final[dict[str, Explanation]] = {
     ),
     "VSP3104": Explanation(
         text=(
-            "The constraints, the preconditions and the conditions above leave no value with which this is evaluated. "
-            "It looks as if it had a meaning and has none; often two rows stand in the wrong order, so that the wider "
-            "condition takes everything. Move it, change its condition, or take it out."
+            "The constraints, the preconditions and the conditions above leave no value with which this is evaluated, "
+            "so it has no effect. Often two rows are in the wrong order, and the wider condition matches everything. "
+            "Move it, change its condition, or remove it."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -84,8 +84,8 @@ CONTRACTS: Final[dict[str, Explanation]] = {
     ),
     "VSP3105": Explanation(
         text=(
-            "The types, the constraints and the preconditions leave only one result for this comparison, so it asks "
-            "nothing. Mostly the bound, the sign or the name is not the one that was meant."
+            "The types, the constraints and the preconditions leave only one result for this comparison. Usually the "
+            "bound, the sign or the name is wrong."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: {type: "

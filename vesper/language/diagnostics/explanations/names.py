@@ -8,8 +8,8 @@ from vesper.language.diagnostics.explanation import Explanation
 NAMES: Final[dict[str, Explanation]] = {
     "VSP1101": Explanation(
         text=(
-            "Inputs, constants and steps share one set of names, so that a name means one thing in the whole node. "
-            "Members of an enum must differ too. Give one of the two another name."
+            "Inputs, constants and steps share one namespace, so that a name has one meaning in the whole node. "
+            "Members of an enum must differ too. Rename one of the two."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -25,9 +25,9 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1102": Explanation(
         text=(
-            "An expression sees the inputs, the constants and the steps above it. Postconditions see the outputs, the "
-            "inputs and the constants. A bare word may also be a member of the enum that is expected in its place; "
-            "here none fits. Correct the spelling, or declare the name above the place that uses it."
+            "An expression can use the inputs, the constants and the steps above it. Postconditions can use the "
+            "outputs, the inputs and the constants. A bare word may also be a member of the enum that is expected in "
+            "its place; here none fits. Correct the spelling, or declare the name above its use."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -42,9 +42,8 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1103": Explanation(
         text=(
-            "A bare word that could mean two things is an error, because whichever one Vesper chose, somebody would "
-            "read the other. Write the member as a string, `'eur'`, to say that the member is meant, or `input.eur` to "
-            "say that the input is. Renaming one of the two is often better still."
+            "A bare word with two possible meanings is an error, because readers could take it for either. Write the "
+            "member as a string, `'eur'`, or the input as `input.eur`. Renaming one of the two is often better."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
@@ -61,9 +60,9 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1104": Explanation(
         text=(
-            "The types are boolean, integer, decimal, string, enum[…] and set<…>. Their names are written out in full, "
-            "because the short ones of other languages promise other ranges and other rounding. For money and "
-            "everything else with a fraction, take decimal: it is exact."
+            "The types are boolean, integer, decimal, string, enum[…] and set<…>, among others that the reference "
+            "lists. Their names are written out in full, because the short names of other languages imply other ranges "
+            "and rounding. For money and other numbers with a fraction use decimal: it is exact."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: number\n"
@@ -78,9 +77,9 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1105": Explanation(
         text=(
-            "A function of a node sees the constants and the functions above it, not itself and not those below. So no "
-            "function can call itself, by any way round, every call ends, and a reader meets what is used before its "
-            "use. Move the function that is called up; what repeats itself is a FOR, a fold or a table."
+            "A function of a node can use the constants and the functions above it, not itself and not those below. So "
+            "recursion is impossible and every call ends. Move the called function up; express repetition as a FOR, a "
+            "fold or a table."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -99,9 +98,9 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1106": Explanation(
         text=(
-            "A function of the node comes before one of the library with the same name, in the whole node. A reader "
-            "who knows the library would take the call for the other one. This is a warning: the node still runs. Give "
-            "the function a name of its own."
+            "A function of the node takes precedence over a library function with the same name, in the whole node. "
+            "Readers who know the library would misread the call. This is a warning: the node still runs. Rename the "
+            "function."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -118,8 +117,8 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1201": Explanation(
         text=(
-            "Every path through a node's flow must end in a result. The last step is an `operation: return` that gives "
-            "the outputs. Add one."
+            "Every path through a node's flow must end in a result. The last step is an `operation: return` with the "
+            "outputs. Add one."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -134,8 +133,8 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1202": Explanation(
         text=(
-            "It stands after a return, where the flow has ended already. A step that cannot run is most often in the "
-            "wrong place, so it is not passed over. Move it above the return or remove it."
+            "The step comes after a return, where the flow has already ended. A step that cannot run is usually in the "
+            "wrong place, so it is an error. Move it above the return or remove it."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -151,9 +150,9 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1203": Explanation(
         text=(
-            "A return gives each declared output exactly once, and nothing else. Callers rely on the outputs that the "
-            "node declares, so one that is missing or too much is an error. Add what is missing, or remove what is not "
-            "declared under `outputs`."
+            "A return has each declared output exactly once, and nothing else. Callers rely on the declared outputs, "
+            "so a missing or additional one is an error. Add the missing output, or remove the one that `outputs` does "
+            "not declare."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -168,8 +167,8 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1204": Explanation(
         text=(
-            "A value that nothing reads is most often a mistake: a name that changed in one place, or a clause that "
-            "was forgotten. This is a warning: the node still runs. Use the value or remove it."
+            "A value that nothing reads is usually a mistake: a name that changed in one place, or a forgotten clause. "
+            "This is a warning: the node still runs. Use the value or remove it."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -184,9 +183,9 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1205": Explanation(
         text=(
-            "A `match` covers every value that it can meet, so that no value falls through unseen. Of an enum or a "
-            "boolean every member needs a case; of a string or an integer no list of cases is complete. Add the cases "
-            "that are missing, or say what happens `otherwise`."
+            "A `match` covers every possible value, so that no value is missed. An enum or a boolean needs a case for "
+            "every member; for a string or an integer no list of cases is complete. Add the missing cases, or an "
+            "`otherwise`."
         ),
         bad=(
             "node_id: ship_v1\ntype: function\nintent: Work out a shipping fee\ninputs:\n  zone: enum[home, near, "
@@ -203,9 +202,9 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1206": Explanation(
         text=(
-            "The errors of a node are part of what it promises: a caller handles those that `outputs.error` lists and "
-            "no others. A step raised an error that is not in the list. Add it to the enum of `error_code`, or raise "
-            "one that is there."
+            "The errors of a node are part of its interface: a caller handles those that `outputs.error` lists and no "
+            "others. A step raises an error that is not in the list. Add it to the enum of `error_code`, or raise one "
+            "of the listed errors."
         ),
         bad=(
             "node_id: withdraw_v1\ntype: function\nintent: Take money from a balance\ninputs:\n  amount: decimal\n  "
@@ -226,9 +225,8 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1207": Explanation(
         text=(
-            "A caller writes code for every error that a node declares. This one cannot come: no step raises it, no "
-            "called node does, and no failure has its name. Take it out of the list, or raise it where it was meant to "
-            "come."
+            "A caller writes code for every error that a node declares. This one is impossible: no step raises it, no "
+            "called node does, and no failure has its name. Remove it from the list, or raise it in the flow."
         ),
         bad=(
             "node_id: withdraw_v1\ntype: function\nintent: Take money from a balance\ninputs:\n  amount: decimal\n  "
@@ -249,9 +247,9 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1208": Explanation(
         text=(
-            "A handler for a failure that cannot come hides a mistake: the failure that was meant has another name and "
-            "is not handled. Each operation and each effect declares what it can fail with; the help lists the codes "
-            "of this step. Use one of them, or `any`."
+            "A handler for an impossible failure hides a mistake: the intended failure has another name and is not "
+            "handled. Each operation and each effect declares its failure codes; the help lists the codes of this "
+            "step. Use one of them, or `any`."
         ),
         bad=(
             "node_id: ratio_v1\ntype: function\nintent: Divide one amount by another\ninputs:\n  left: decimal\n  "
@@ -268,9 +266,8 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1209": Explanation(
         text=(
-            "A state machine has the transitions that it lists and no others; a step that asks for another one could "
-            "never succeed, or would put an entity where it may not be. Correct the states, or add the transition to "
-            "the machine if it is meant to be there."
+            "A state machine allows only the transitions that it lists; a step with another one could never succeed, "
+            "or would put an entity in a forbidden state. Correct the states, or add the transition to the machine."
         ),
         bad=(
             "node_id: ship_order_v1\ntype: state_machine\nintent: Move an order on when it is shipped\ninputs:\n  "
@@ -291,9 +288,9 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1210": Explanation(
         text=(
-            "Every entity begins in the initial state and moves by transitions alone. No row of transitions leads to "
-            "this state, so no entity is ever in it. Add the transition that is missing, or take the state away. This "
-            "is a warning."
+            "Every entity begins in the initial state and moves only by transitions. No sequence of transitions leads "
+            "to this state, so no entity is ever in it. Add the missing transition, or remove the state. This is a "
+            "warning."
         ),
         bad=(
             "node_id: ship_order_v1\ntype: state_machine\nintent: Move an order on when it is shipped\ninputs:\n  "
@@ -314,9 +311,9 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1211": Explanation(
         text=(
-            "The type of a node says what it is for, and with it what it must have and may not do: a `function` "
+            "The type of a node states its purpose, and with it what the node must have and may not do: a `function` "
             "depends on its inputs alone, an `http_handler` declares its errors, a `scheduled_job` needs no caller. "
-            "docs/spec/nodes.md has the whole table. Give the node what its type asks for, or another type."
+            "docs/spec/nodes.md has the whole table. Add what the type requires, or choose another type."
         ),
         bad=(
             "node_id: stamp_v1\ntype: function\nintent: Give an order the time of its arrival\ninputs:\n  order_id: "
@@ -333,46 +330,46 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1301": Explanation(
         text=(
-            "The file of a node is named after its `node_id`, so that a person and a command find it by the id alone. "
-            "This is a warning: the node still runs, and commands that do not find its id among the names of files "
-            "read the files. Rename the file, or correct the id."
+            "The file of a node is named after its `node_id`, so that readers and commands find it by the id. This is "
+            "a warning: the node still runs, and commands that find no file of that name read all files. Rename the "
+            "file, or correct the id."
         ),
         no_example="it is about the name of the file, and an example has none",
     ),
     "VSP1302": Explanation(
         text=(
-            "Two of the files that are checked declare the same `node_id`. An id stands for one node, whoever asks and "
-            "whenever, so it would not be known which of them is meant. Give one of them another name; if it is meant "
-            "to follow the other, give it the next version (`vesper new NAME --next`)."
+            "Two of the checked files declare the same `node_id`. An id must identify one node everywhere, so the "
+            "reference would be ambiguous. Rename one of them; if it replaces the other, give it the next version "
+            "(`vesper new NAME --next`)."
         ),
         no_example="it takes two files",
     ),
     "VSP1303": Explanation(
         text=(
-            "A step calls a node that is not there. Nodes are looked for by their ids in the folder of this node and "
-            "below the folder that `--nodes` names; a name without version means the version that `vesper.lock` says, "
-            "or the newest. Correct the name, or add the node."
+            "A step calls a node that does not exist. Nodes are found by their ids in the folder of this node and "
+            "below the folder that `--nodes` names; a name without version means the version in `vesper.lock`, or the "
+            "newest. Correct the name, or add the node."
         ),
         no_example="a node that calls another needs a second file",
     ),
     "VSP1304": Explanation(
         text=(
-            "A node may not call itself, directly or through others: such a call could go on without end. The path "
-            "shows how it comes round. Take one of the calls out, or move what both need into a third node."
+            "A node may not call itself, directly or through others: such a call might never end. The path shows the "
+            "cycle. Remove one of the calls, or move the shared part into a third node."
         ),
         no_example="a cycle needs several files",
     ),
     "VSP1305": Explanation(
         text=(
-            "A node and all that it calls use one version of a name each, so that one run has one meaning of it. Two "
-            "calls here lead to different versions. Let both call the same one."
+            "A node and the nodes it calls use one version of each name, so that a name has one meaning in a run. Two "
+            "calls here lead to different versions. Call the same version in both."
         ),
         no_example="two versions of a node need several files",
     ),
     "VSP1306": Explanation(
         text=(
-            "`metadata.dependencies` lists exactly the nodes that the flow calls, so that people and tools can trust "
-            "it. Add what is missing, take out what nothing calls, or leave the list away."
+            "`metadata.dependencies` lists exactly the nodes that the flow calls, so that readers and tools can rely "
+            "on it. Add the missing nodes, remove those that nothing calls, or remove the list."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out a fee\nmetadata:\n  dependencies: [rate_v1]\ninputs:\n  "
@@ -387,16 +384,16 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1307": Explanation(
         text=(
-            "`vesper.lock` says which version a name without one stands for, and what each called node meant when it "
-            "was pinned. The file cannot be used, or a called node is not what it was. Run `vesper nodes lock` to "
-            "write it again; what changes in it shows in a review."
+            "`vesper.lock` records the version that a name without one selects, and the semantic hash of each called "
+            "node when it was pinned. The file cannot be used, or a called node has changed. Run `vesper nodes lock` "
+            "to write it again; a review then shows the changes."
         ),
         no_example="it takes a lock file beside the node",
     ),
     "VSP1308": Explanation(
         text=(
-            "A node can only be checked against what it calls when that is sound itself. Check the called node first "
-            "and repair it."
+            "A node can only be checked against the nodes it calls when those have no errors. Check and repair the "
+            "called node first."
         ),
         no_example="a node that calls another needs a second file",
     ),

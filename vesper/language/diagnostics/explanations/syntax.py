@@ -8,19 +8,18 @@ from vesper.language.diagnostics.explanation import Explanation
 SYNTAX: Final[dict[str, Explanation]] = {
     "VSP0001": Explanation(
         text=(
-            "A node is a UTF-8 text file of at most 1 MiB, without a byte order mark. The bounds are there so that "
-            "every tool reads the same characters and none is handed a file it cannot hold. Save the file in that "
-            "form; if it is there and still cannot be read, look at its permissions."
+            "A node is a UTF-8 text file of at most 1 MiB, without a byte order mark. The limits ensure that every "
+            "tool reads the same characters and can hold the file in memory. Save the file in that form; if it is "
+            "correct and still cannot be read, check its permissions."
         ),
         no_example="a file that cannot be read as text cannot be shown as text",
     ),
     "VSP0002": Explanation(
         text=(
-            "The file breaks a rule of YAML itself, before Vesper looks at what it says. The caret is where reading "
+            "The file breaks a rule of YAML itself, before Vesper reads its contents. The caret is where reading "
             "stopped; the mistake is there or just before. Common causes are an expression that starts with a quote, a "
             "`: ` inside an expression, a tab in the indentation, and a quote that is never closed. Put the whole "
-            "expression in quotes, or indent with spaces; `vesper check --fix` does both where there is only one way "
-            "to do it."
+            "expression in quotes, or indent with spaces; `vesper check --fix` does both where the fix is unambiguous."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
@@ -38,9 +37,8 @@ SYNTAX: Final[dict[str, Explanation]] = {
     "VSP0003": Explanation(
         text=(
             "A node uses a small part of YAML: mappings, sequences and scalars in one document. Anchors, aliases, "
-            "tags, merge keys, several documents and keys that are not plain words are left out, because each makes "
-            "the text say something that is not on the line in front of the reader. Write the value out where it is "
-            "needed."
+            "tags, merge keys, several documents and keys that are not plain words are excluded, because they move the "
+            "meaning of a line to another place. Write the value out where it is needed."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: !!str Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -55,8 +53,8 @@ SYNTAX: Final[dict[str, Explanation]] = {
     ),
     "VSP0004": Explanation(
         text=(
-            "Most YAML readers keep the last one and forget the first without a word. Vesper keeps neither, because "
-            "half of what the author wrote would be lost. Join the two or remove one."
+            "Most YAML readers silently keep the last of two equal keys. Vesper rejects both, because half of the text "
+            "would be lost. Join the two or remove one."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
@@ -72,7 +70,7 @@ SYNTAX: Final[dict[str, Explanation]] = {
     "VSP0005": Explanation(
         text=(
             "Nesting is bounded so that reading a file takes bounded time and memory. A document may be 32 levels "
-            "deep, an expression 100, and a decision table has at most 100 rows. Name a part of the expression in a "
+            "deep, an expression 100, and a decision table has at most 100 rows. Compute a part of the expression in a "
             "step of its own, or split the table."
         ),
         bad=(
@@ -89,9 +87,8 @@ SYNTAX: Final[dict[str, Explanation]] = {
     ),
     "VSP0006": Explanation(
         text=(
-            "Nothing in a node is dropped silently: a key that Vesper does not know is an error, because it is most "
-            "often a misspelt one that it does know. The same goes for the name of an operation. Correct the spelling, "
-            "or remove the field."
+            "Nothing in a node is dropped silently: an unknown key is an error, because it is usually a misspelt one. "
+            "The same applies to the name of an operation. Correct the spelling, or remove the field."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -106,10 +103,9 @@ SYNTAX: Final[dict[str, Explanation]] = {
     ),
     "VSP0007": Explanation(
         text=(
-            "The field is known, but what stands there has the wrong shape: a list where a mapping is wanted, text "
-            "where a list is wanted, and so on. Where text was meant, YAML has most likely read a `: `, a `{` or a `[` "
-            "in it as structure; quotes around the whole text keep it one piece. Otherwise write the shape that the "
-            "message asks for."
+            "The field is known, but its value has the wrong structure, such as a list where a mapping is expected. "
+            "Where text was meant, YAML has most likely read a `: `, a `{` or a `[` in it as structure; put the whole "
+            "text in quotes. Otherwise write the structure that the message names."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -124,8 +120,8 @@ SYNTAX: Final[dict[str, Explanation]] = {
     ),
     "VSP0008": Explanation(
         text=(
-            "The field is required here, and nothing stands in for it: a default would be a decision that the author "
-            "did not write down. Add the field. The caret is on the first key of the mapping that lacks it."
+            "The field is required here and has no default, because a default would be a decision that the author did "
+            "not write down. Add the field. The caret is on the first key of the mapping that lacks it."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\ninputs:\n  amount: decimal\noutputs:\n  success:\n    fee: decimal\n"
@@ -140,8 +136,8 @@ SYNTAX: Final[dict[str, Explanation]] = {
     ),
     "VSP0009": Explanation(
         text=(
-            "The language has this, the version that you run does not. It is refused and not ignored, because a field "
-            "that does nothing is worse than none. Leave it out, or use a version that has it."
+            "The field belongs to the language, and this version of Vesper does not support it. It is rejected and not "
+            "ignored, because an ignored field would mislead readers. Remove it, or use a version that supports it."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -158,7 +154,7 @@ SYNTAX: Final[dict[str, Explanation]] = {
         text=(
             "Names are lower-case letters, digits and underscores, start with a letter, and are at most 64 characters "
             "long. A `node_id` also ends in `_v` and its version number. Words of the language (`input`, `output`, "
-            "`true` …) are taken. One spelling for all names keeps them the same in expressions, in generated Python "
+            "`true` …) are reserved. One spelling for all names keeps them equal in expressions, in generated Python "
             "and in Rust."
         ),
         bad=(
@@ -174,17 +170,16 @@ SYNTAX: Final[dict[str, Explanation]] = {
     ),
     "VSP0020": Explanation(
         text=(
-            "The document, a list in it or a literal is larger than a node may be. The bounds keep every check short "
-            "and every engine within its memory; nobody is known to have come near one with a node that people read. "
-            "Split the node, or move data that is not logic out of it. The specification of the language lists the "
-            "bounds."
+            "The document, a list in it or a literal is larger than a node may be. The limits keep every check short "
+            "and every engine within its memory. Split the node, or move data that is not logic out of it. The "
+            "specification of the language lists the limits."
         ),
-        no_example="it would take more text than anybody reads",
+        no_example="it would need too much text",
     ),
     "VSP0101": Explanation(
         text=(
             "The text of this expression or type does not follow the grammar. The caret is on the first part that does "
-            "not fit; what is missing belongs there or just before. Comparisons do not chain: `0 < amount < 10` is "
+            "not fit; the missing part belongs there or just before. Comparisons do not chain: `0 < amount < 10` is "
             "written `0 < amount AND amount < 10`."
         ),
         bad=(
@@ -202,9 +197,8 @@ SYNTAX: Final[dict[str, Explanation]] = {
     "VSP0102": Explanation(
         text=(
             "Expressions are made of names, numbers, strings in quotes, operators and the upper-case words AND OR NOT "
-            "IN IF THEN ELSE. Signs of other languages are not taken as synonyms, so that there is one way to write a "
-            "condition. Write `==` for `=`, `AND` for `&`, `OR` for `|` and `NOT` for `!`; `vesper check --fix` does "
-            "this."
+            "IN IF THEN ELSE. Signs of other languages are no synonyms, so that there is one way to write a condition. "
+            "Write `==` for `=`, `AND` for `&`, `OR` for `|` and `NOT` for `!`; `vesper check --fix` does this."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -222,8 +216,8 @@ SYNTAX: Final[dict[str, Explanation]] = {
     "VSP0103": Explanation(
         text=(
             "Integers have 64 bits; decimals have at most 1,000 digits and 1,000 places. An exponent makes a number a "
-            "float, and no float is past 1.8e308. There are no underscores, so that what is on the page is the exact "
-            "value. Write all the digits, or bring the number within the bounds."
+            "float, and floats are at most 1.8e308. Underscores are not allowed. Write all the digits, or bring the "
+            "number within the limits."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"

@@ -8,9 +8,9 @@ from vesper.language.diagnostics.explanation import Explanation
 TYPES: Final[dict[str, Explanation]] = {
     "VSP2001": Explanation(
         text=(
-            "The value has another type than its place needs. Only an integer becomes a decimal by itself; all other "
-            "conversions are written out, because a silent one hides rounding and mistakes. Change the value, or the "
-            "type that is declared for it."
+            "The value has another type than its place requires. Only an integer becomes a decimal implicitly; all "
+            "other conversions are written out, because an implicit one hides rounding and mistakes. Change the value, "
+            "or its declared type."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -25,9 +25,9 @@ TYPES: Final[dict[str, Explanation]] = {
     ),
     "VSP2002": Explanation(
         text=(
-            "No operation behind this operator has these operand types. The reference lists what each operator takes. "
-            "Compare values of one type, and write a condition such as `amount > 0` where AND, OR and NOT need a "
-            "boolean."
+            "No operation behind this operator has these operand types. The reference lists the types of each "
+            "operator. Compare values of one type, and write a condition such as `amount > 0` where AND, OR and NOT "
+            "need a boolean."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
@@ -44,9 +44,8 @@ TYPES: Final[dict[str, Explanation]] = {
     ),
     "VSP2003": Explanation(
         text=(
-            "The value must be one of the members that the enum lists, in the same spelling; capitals count. The list "
-            "is closed, so that every reader knows all the cases there are. Correct the value, or add the member to "
-            "the enum."
+            "The value must be one of the members that the enum lists, in the same spelling and case. The list is "
+            "closed, so that every reader knows all cases. Correct the value, or add the member to the enum."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
@@ -63,9 +62,9 @@ TYPES: Final[dict[str, Explanation]] = {
     ),
     "VSP2004": Explanation(
         text=(
-            "A literal is read by the declared type from the text as it stands: `0.10` for a decimal is exactly 0.10, "
-            "`NO` for a string is the word NO. This text does not fit its type. Booleans are `true` and `false`; "
-            "integers have digits only. A set names each member once."
+            "A literal is read from its source text by the declared type: `0.10` for a decimal is exactly 0.10, `NO` "
+            "for a string is the word NO. This text does not fit its type. Booleans are `true` and `false`; integers "
+            "have digits only. A set names each member once."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: {type: "
@@ -81,8 +80,8 @@ TYPES: Final[dict[str, Explanation]] = {
     "VSP2005": Explanation(
         text=(
             "Constraints by type. string: `length`, `min_length`, `max_length`, `non_empty`, `pattern`. integer and "
-            "decimal: `min`, `max`, `positive`, `non_negative`. Anything else is said in a precondition, which takes "
-            "any expression."
+            "decimal: `min`, `max`, `positive`, `non_negative`. Write anything else as a precondition, which takes any "
+            "expression."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: {type: "
@@ -97,9 +96,9 @@ TYPES: Final[dict[str, Explanation]] = {
     ),
     "VSP2006": Explanation(
         text=(
-            "SQL in a node is a literal that is read when the node is checked: one statement, plain tables, named "
-            "columns and `:name` parameters. So it is known which tables are read and written before anything runs, "
-            "and nothing that was not seen here reaches a database. Change the statement as the message says."
+            "SQL in a node is a literal that is read at check time: one statement, plain tables, named columns and "
+            "`:name` parameters. So the tables that it reads and writes are known before anything runs, and only "
+            "checked statements reach a database. Change the statement as the message describes."
         ),
         bad=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
@@ -136,8 +135,8 @@ TYPES: Final[dict[str, Explanation]] = {
     ),
     "VSP2008": Explanation(
         text=(
-            "A function of the node is called with one argument for each of its parameters, in their order. Nothing "
-            "may be left out, because a parameter has no default. Give the arguments that it declares."
+            "A function of the node is called with one argument for each of its parameters, in their order. Parameters "
+            "have no defaults, so none may be omitted. Pass the declared arguments."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -154,10 +153,10 @@ TYPES: Final[dict[str, Explanation]] = {
     ),
     "VSP2009": Explanation(
         text=(
-            "A pattern is read when the node is checked, so that none fails at run time. The dialect is small enough "
-            "to be matched in time proportional to the text: groups, classes, repetition, anchors, no back-references "
-            "and no look-around. docs/spec/regex.md has its grammar and limits. A backslash in a YAML text in double "
-            "quotes is written twice; single quotes take it as it stands."
+            "A pattern is read at check time, so that none fails at run time. The dialect can be matched in time "
+            "proportional to the text: groups, classes, repetition, anchors, no back-references and no look-around. "
+            "docs/spec/regex.md has its grammar and limits. In YAML text in double quotes a backslash is written "
+            "twice; single quotes keep it unchanged."
         ),
         bad=(
             "node_id: order_check_v1\ntype: function\nintent: Check the number of an order\ninputs:\n  number: string\n"
@@ -172,9 +171,9 @@ TYPES: Final[dict[str, Explanation]] = {
     ),
     "VSP2010": Explanation(
         text=(
-            "This argument is part of the node and not of its data: it is read when the node is checked, and both "
-            "engines prepare it once. So it must be a text in quotes, not a name or something computed. Write the text "
-            "where it is used; for text that comes in, use `CONTAINS`, `starts_with` or `split`."
+            "This argument is part of the node and not of its data: it is read at check time, and both engines prepare "
+            "it once. So it must be a text in quotes, not a name or a computed value. Write the text where it is used; "
+            "for text from inputs, use `CONTAINS`, `starts_with` or `split`."
         ),
         bad=(
             "node_id: order_check_v1\ntype: function\nintent: Check the number of an order\ninputs:\n  number: string\n"

@@ -1,1 +1,1 @@
-"""Renderers of diagnostics, one format each."""
+"""Renderers of diagnostics, one module per format."""

@@ -1,5 +1,4 @@
-"""Diagnostics for programs: JSON values with every place as lines and columns, which start at 1 and count code points;
-an end is the first column after it."""
+"""Diagnostics as JSON values. Lines and columns start at 1 and count code points; ends are exclusive."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from vesper.language.diagnostics.source import SourceFile, Span
 
 
 def render_json(source: SourceFile, diagnostic: Diagnostic) -> dict[str, Any]:
+    """Return the diagnostic as a JSON object."""
     rendered = {
         "code": diagnostic.code.number,
         "name": diagnostic.code.title,
@@ -27,7 +27,7 @@ def render_json(source: SourceFile, diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def place_json(source: SourceFile, span: Span) -> dict[str, int]:
-    """A stretch as `line`, `column`, `end_line` and `end_column`."""
+    """Return a span as `line`, `column`, `end_line` and `end_column`."""
     line, column = source.position(span.start)
     end_line, end_column = source.position(span.end)
     return {"line": line, "column": column, "end_line": end_line, "end_column": end_column}

@@ -1,7 +1,7 @@
-"""Diagnostics for code hosts: one log in the Static Analysis Results Interchange Format, SARIF 2.1.0.
+"""Diagnostics in the Static Analysis Results Interchange Format, SARIF 2.1.0, for code hosts.
 
-All codes are listed as rules, whether they were reported or not, so that a result's `ruleIndex` means the same in
-every log of one version. Only safe fixes are given: the format has no word for one that a person should look at.
+All codes are listed as rules, so that a result's `ruleIndex` means the same in every log of one version. Only safe
+fixes are included, because the format cannot mark a fix as unconfirmed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RULE_INDEX = {code: index for index, code in enumerate(Code)}
 
 
 def render_sarif(found: Iterable[tuple[SourceFile, Diagnostic]], version: str) -> dict[str, Any]:
-    """The log of one run of the Vesper of this version."""
+    """Return the log of one run of this version of Vesper."""
     driver = {"name": "vesper", "version": version, "rules": [_rule(code) for code in Code]}
     run = {
         "tool": {"driver": driver},

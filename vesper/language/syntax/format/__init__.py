@@ -1,1 +1,1 @@
-"""The formatter behind `vesper fmt`."""
+"""The formatter of `vesper fmt`."""

@@ -1,9 +1,9 @@
-"""The formatter: one way to lay out a node's text, with all of its author's words and comments.
+"""The formatter: one layout for a node's text that keeps all words and comments.
 
-In: a source file. Out: its formatted text, or diagnostics. It stands beside the pipeline: pieces (`format_pieces`) are
-laid out as lines (`format_layout`), and lines become text (`format_lines`). No tree is dumped, so quoting, comments,
-paragraphs, key order and the choice between flow and block stay as they are. The result is read again and compared
-with the original; the formatter never returns a text that says something else.
+Takes a source file and returns its formatted text, or diagnostics. `pieces` splits the text, `layout` arranges the
+pieces in lines, and `lines` joins them. No tree is dumped, so quoting, comments, paragraphs, key order and the choice
+between flow and block style stay unchanged. The result is parsed and compared with the original; a text with another
+meaning is never returned.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from vesper.language.syntax.format.pieces import read_pieces
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree, read_yaml
 
 _OTHER_BREAKS = frozenset("\x85\u2028\u2029\ufeff")
-"""Line breaks of YAML 1.1 that few editors show, and the byte order mark, which YAML skips in some columns only. A file
-that holds one is left as it is."""
+"""Characters with which a file is not formatted.
+
+YAML 1.1 reads the first three as line breaks, and skips the byte order mark in some columns only.
+"""
 
 
 class FormatFault(Exception):
-    """The formatted text would not say the same as the source: a bug in Vesper."""
+    """The formatted text would change the meaning of the source: a defect of Vesper."""
 
 
 def format_source(bag: DiagnosticBag) -> str | None:
-    """The formatted text of the bag's source, or None when the bag has errors now."""
+    """Return the formatted text of the bag's source, or None when the bag has errors."""
     try:
         tree = read_yaml(bag)
     except CheckingStopped:
@@ -40,12 +42,12 @@ def format_source(bag: DiagnosticBag) -> str | None:
     again = DiagnosticBag(SourceFile(bag.source.path, formatted))
     result = read_yaml(again)
     if result is None or not same_tree(tree, result):
-        raise FormatFault(f"the formatted text of {bag.source.path} does not say the same as the file")
+        raise FormatFault(f"the formatted text of {bag.source.path} has another meaning than the file")
     return formatted
 
 
 def same_tree(left: Tree, right: Tree) -> bool:
-    """True when two trees differ in nothing but the places of their parts."""
+    """Return whether two trees are equal apart from spans."""
     match left, right:
         case Scalar(), Scalar():
             return left.text == right.text and left.style == right.style

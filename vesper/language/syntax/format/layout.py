@@ -1,7 +1,7 @@
-"""The formatter's middle step: pieces to lines.
+"""Layout step of the formatter: from pieces to lines.
 
-In: the pieces of a text. Out: lines with their indentation, the gaps between their parts, and comments. A piece that
-starts a line in the source starts one here, and no other does: only indentation and gaps are decided.
+Takes the pieces of a text and returns lines with indentation, gaps and comments. Line breaks are those of the source;
+only indentation and gaps are decided here.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from dataclasses import dataclass
 
 from vesper.language.syntax.format.lines import Line, Path, Slot
-from vesper.language.syntax.format.pieces import Comment, Kind, Piece
+from vesper.language.syntax.format.pieces import Comment, Piece, PieceKind
 
 STEP = 2
 HEAD_KEYS = frozenset({"node_id", "type", "intent"})
-"""The keys at the top of a node that stand together; each other one begins a section."""
+"""Top-level keys that form the head of a node; every other one begins a section."""
 
 _MARKER = re.compile(r"(?:---|\.\.\.)(?:\s|$)")
 _VALUE_PATH: Path = (1,)
@@ -23,7 +23,7 @@ _INSIDE_PATH: Path = (2,)
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A block collection: the column it has in the source, and the one that it gets."""
+    """A block collection: its column in the source, and its column in the output."""
 
     old: int
     new: int
@@ -39,34 +39,35 @@ class _Frame:
 
     owner: int
     inside: int
-    """The column of its elements, when they start a line."""
+    """Column of its elements that start a line."""
     closer: int
     path: Path | None
     index: int = 0
     begun: bool = False
-    """Something of the current element has been put."""
+    """True after the first piece of the current element."""
 
 
 def lay_out(pieces: list[Piece]) -> list[Line]:
+    """Return the lines of a text in the standard layout."""
     layout = _Layout(pieces)
     layout.document()
     return layout.lines
 
 
 class _Layout:
-    """Walks the pieces as YAML's grammar does. Nesting is bounded: `read_yaml` refuses what is too deep."""
+    """Walks the pieces along YAML's grammar. `read_yaml` bounds the nesting."""
 
     def __init__(self, pieces: list[Piece]) -> None:
         self._pieces = pieces
         self._at = 0
         self._owners = 0
         self._closed: list[_Block] = []
-        """Blocks that ended after the last line; a comment may still belong to one of them."""
+        """Blocks that ended after the last line. A comment may still belong to one of them."""
         self.lines: list[Line] = []
 
     def document(self) -> None:
-        while (piece := self._peek()).kind is not Kind.END:
-            if piece.kind in (Kind.DIRECTIVE, Kind.DOCUMENT):
+        while (piece := self._peek()).kind is not PieceKind.END:
+            if piece.kind in (PieceKind.DIRECTIVE, PieceKind.DOCUMENT):
                 self._begin(_MARGIN)
                 self._line.put(self._take().text.rstrip(" \t"), 1)
                 continue
@@ -84,10 +85,10 @@ class _Layout:
         self._at += 1
         return self._pieces[self._at - 1]
 
-    def _written(self) -> Piece:
-        """The next piece that has text, or the end."""
+    def _next_text(self) -> Piece:
+        """Return the next piece that has text, or the end."""
         at = self._at
-        while not self._pieces[at].text and self._pieces[at].kind is not Kind.END:
+        while not self._pieces[at].text and self._pieces[at].kind is not PieceKind.END:
             at += 1
         return self._pieces[at]
 
@@ -98,15 +99,15 @@ class _Layout:
         return self.lines[-1]
 
     def _begin(self, block: _Block, section: bool = False) -> None:
-        """Start a line of a block for the next piece, below the comments that stand before it."""
-        piece = self._written()
+        """Start a line of a block for the next piece, below its preceding comments."""
+        piece = self._next_text()
         first_note = len(self.lines)
         self._comments(piece, block)
         line = Line(block.new, piece.blank)
         self.lines.append(line)
         if not section:
             return
-        # The blank line before a section goes above the comments that stand directly on it.
+        # The blank line of a section goes above the comments directly before it.
         top = len(self.lines) - 1
         while not self.lines[top].blank and top > first_note and self._belongs(self.lines[top - 1], block):
             top -= 1
@@ -132,14 +133,14 @@ class _Layout:
                 self.lines.append(note)
 
     def _continues(self, comment: Comment) -> bool:
-        """True for a comment right under a trailing one, in its column."""
+        """Return whether a comment continues the trailing comment above it, in the same column."""
         if not self.lines or comment.blank or self._line.sealed:
             return False
         above = self._line.comment
         return above is not None and above.column == comment.column
 
     def _row(self, owner: int, piece: Piece) -> None:
-        """The line is, from here on, a row of a collection, if it holds all of it."""
+        """Mark the rest of the line as a row, if it holds the whole row."""
         line = self._line
         line.owner = owner if piece.whole_line else None
         line.row = len(line.parts)
@@ -158,22 +159,24 @@ class _Layout:
     # Blocks
 
     def _node(self, parent: _Block, *, simple: bool, indentless: bool = False, owner: int | None = None) -> None:
-        """What follows an indicator or, if `simple`, a key on its line. It may be nothing."""
+        """Lay out the node after an indicator, or after a key if `simple`. It may be empty."""
         piece = self._peek()
         inner = parent.new + STEP if parent is not _TOP else self._margin(piece.column)
-        if piece.kind in (Kind.MAPPING_START, Kind.SEQUENCE_START) or (piece.kind is Kind.ENTRY and indentless):
+        if piece.kind in (PieceKind.MAPPING_START, PieceKind.SEQUENCE_START) or (
+            piece.kind is PieceKind.ENTRY and indentless
+        ):
             block = _Block(piece.column, inner)
-            if self._written().newline:
+            if self._next_text().newline:
                 self._begin(block)
-            if piece.kind is Kind.MAPPING_START:
+            if piece.kind is PieceKind.MAPPING_START:
                 self._mapping(block, top=parent is _TOP)
             else:
                 self._sequence(block)
-        elif piece.kind in (Kind.SCALAR, Kind.OPEN):
+        elif piece.kind in (PieceKind.SCALAR, PieceKind.OPEN):
             if piece.newline:
                 self._begin(_Block(piece.column, inner))
             path = _VALUE_PATH if simple else None
-            if piece.kind is Kind.SCALAR:
+            if piece.kind is PieceKind.SCALAR:
                 self._scalar(self._take(), 1, path, parent, max(inner, STEP))
                 return
             if owner is not None and not piece.newline:
@@ -181,7 +184,7 @@ class _Layout:
             self._flow(parent.new if simple and not piece.newline else inner, path)
 
     def _margin(self, column: int) -> int:
-        """Where the document starts: at the margin, unless a marker between documents would come to stand there."""
+        """Return the column of the document. It is zero, unless a document marker would then start a line."""
         at_margin = (piece.text for piece in self._pieces if piece.newline and piece.column == column)
         return STEP if column > 0 and any(map(_MARKER.match, at_margin)) else 0
 
@@ -189,7 +192,7 @@ class _Layout:
         self._take()
         owner = self._new_owner()
         first = True
-        while self._peek().kind is not Kind.BLOCK_END:
+        while self._peek().kind is not PieceKind.BLOCK_END:
             if not first:
                 self._begin(block, section=top and self._key_text() not in HEAD_KEYS)
             first = False
@@ -199,11 +202,11 @@ class _Layout:
 
     def _key_text(self) -> str:
         key = self._pieces[self._at + 1]
-        return key.text.strip("'\"") if key.kind is Kind.SCALAR else ""
+        return key.text.strip("'\"") if key.kind is PieceKind.SCALAR else ""
 
     def _entry(self, block: _Block, owner: int) -> None:
         key = self._take()
-        assert key.kind is Kind.KEY
+        assert key.kind is PieceKind.KEY
         if not key.text:
             self._row(owner, self._peek())
             self._put(self._take(), 1)
@@ -212,19 +215,19 @@ class _Layout:
             return
         self._put(key, 1)
         self._node(block, simple=False)
-        if self._peek().kind is Kind.VALUE:
+        if self._peek().kind is PieceKind.VALUE:
             if self._peek().newline:
                 self._begin(block)
             self._put(self._take(), 1)
             self._node(block, simple=False, indentless=True)
 
     def _sequence(self, block: _Block) -> None:
-        has_start = self._peek().kind is Kind.SEQUENCE_START
+        has_start = self._peek().kind is PieceKind.SEQUENCE_START
         if has_start:
             self._take()
         owner = self._new_owner()
         first = True
-        while self._peek().kind is Kind.ENTRY:
+        while self._peek().kind is PieceKind.ENTRY:
             if not first:
                 self._begin(block)
             first = False
@@ -237,19 +240,19 @@ class _Layout:
     # Scalars
 
     def _scalar(self, piece: Piece, gap: int, path: Path | None, parent: _Block, hanging: int) -> None:
-        """Put a scalar. Further lines of it keep their place under its first one, or go to the column `hanging`."""
+        """Put a scalar. Its further lines keep their offset to the first one, or start in column `hanging`."""
         if piece.block is not None:
             self._block_text(piece, max(parent.new, 0))
             return
         if "\n" not in piece.text:
             self._put(piece, gap, path)
             return
-        first, *rest = (_trimmed(line, piece.style) for line in piece.text.split("\n"))
+        first, *rest = (_trim(line, piece.style) for line in piece.text.split("\n"))
         self._line.put(first, gap)
         margins = [len(line) - len(line.lstrip(" \t")) for line in rest]
         least = min(margin for margin, line in zip(margins, rest, strict=True) if line)
         start = self._line.width - len(first)
-        # Never at the margin, where `---`, `...` and `%` would be read as markers.
+        # Column zero is excluded: there `---`, `...` and `%` are markers.
         column = max(start + least - piece.column, STEP) if least >= piece.column else hanging
         for margin, line in zip(margins, rest, strict=True):
             self.lines.append(Line(margin - least + column if line else 0))
@@ -270,30 +273,30 @@ class _Layout:
     # Flow collections
 
     def _flow(self, base: int, path: Path | None) -> None:
-        """Put a flow collection. From the column `base` hang the elements of a bracket at the end of the line."""
+        """Put a flow collection. Elements after a bracket at the end of a line are indented from column `base`."""
         frames: list[_Frame] = []
-        previous: Kind | None = None
+        previous: PieceKind | None = None
         while frames or previous is None:
             piece = self._take()
             kind = piece.kind
-            if kind is Kind.KEY and not piece.text:
+            if kind is PieceKind.KEY and not piece.text:
                 continue
             frame = frames[-1] if frames else None
             if frame is not None and piece.newline:
                 base = self._flow_line(piece, frames)
             gap = _flow_gap(kind, previous)
             slot = path if frame is None else _flow_slot(piece, previous, frame)
-            if kind is Kind.SCALAR:
+            if kind is PieceKind.SCALAR:
                 self._scalar(piece, gap, slot, _TOP, base + STEP)
             else:
                 self._put(piece, gap, slot)
-            if kind is Kind.OPEN:
+            if kind is PieceKind.OPEN:
                 if frame is not None:
                     frame.begun = True
                 frames.append(self._frame(base, frame))
-            elif kind is Kind.CLOSE:
+            elif kind is PieceKind.CLOSE:
                 frames.pop()
-            elif kind is Kind.COMMA:
+            elif kind is PieceKind.COMMA:
                 assert frame is not None
                 frame.index += 1
                 frame.begun = False
@@ -302,20 +305,20 @@ class _Layout:
             previous = kind
 
     def _frame(self, base: int, around: _Frame | None) -> _Frame:
-        """The flow collection whose bracket was just put."""
+        """Return the frame of the flow collection whose bracket was just put."""
         path: Path | None = _INSIDE_PATH
         if around is not None:
             path = None if around.path is None else (*around.path, around.index, 2)
-        if self._written().newline:
+        if self._next_text().newline:
             return _Frame(self._new_owner(), base + STEP, base, path)
         return _Frame(self._new_owner(), self._line.width, self._line.width - 1, path)
 
     def _flow_line(self, piece: Piece, frames: list[_Frame]) -> int:
-        """Start a line inside a flow collection; returns its column."""
+        """Start a line inside a flow collection and return its column."""
         frame = frames[-1]
-        if piece.kind is Kind.CLOSE:
+        if piece.kind is PieceKind.CLOSE:
             column = frame.closer
-        elif frame.begun and piece.kind is not Kind.COMMA:
+        elif frame.begun and piece.kind is not PieceKind.COMMA:
             column = frame.inside + STEP
         else:
             column = frame.inside
@@ -323,33 +326,33 @@ class _Layout:
         self.lines.append(Line(column, piece.blank))
         for each in frames:
             each.path = None
-        if not frame.begun and piece.kind in (Kind.SCALAR, Kind.OPEN, Kind.KEY):
+        if not frame.begun and piece.kind in (PieceKind.SCALAR, PieceKind.OPEN, PieceKind.KEY):
             frame.path, frame.index = (), 0
             self._row(frame.owner, piece)
         return column
 
 
-def _flow_gap(kind: Kind, previous: Kind | None) -> int:
-    if previous is Kind.OPEN:
+def _flow_gap(kind: PieceKind, previous: PieceKind | None) -> int:
+    if previous is PieceKind.OPEN:
         return 0
-    if kind in (Kind.COMMA, Kind.CLOSE):
-        # `{a:}` is not YAML to every reader: a key without a value keeps a space behind it.
-        return 1 if previous in (Kind.VALUE, Kind.KEY) else 0
-    if kind is Kind.VALUE:
-        return 0 if previous in (Kind.SCALAR, Kind.CLOSE) else 1
+    if kind in (PieceKind.COMMA, PieceKind.CLOSE):
+        # Some YAML readers reject `{a:}`, so a key without a value keeps a space after it.
+        return 1 if previous in (PieceKind.VALUE, PieceKind.KEY) else 0
+    if kind is PieceKind.VALUE:
+        return 0 if previous in (PieceKind.SCALAR, PieceKind.CLOSE) else 1
     return 1
 
 
-def _flow_slot(piece: Piece, previous: Kind | None, frame: _Frame) -> Path | None:
-    if frame.path is None or piece.kind not in (Kind.SCALAR, Kind.OPEN, Kind.KEY):
+def _flow_slot(piece: Piece, previous: PieceKind | None, frame: _Frame) -> Path | None:
+    if frame.path is None or piece.kind not in (PieceKind.SCALAR, PieceKind.OPEN, PieceKind.KEY):
         return None
-    if previous is Kind.COMMA:
+    if previous is PieceKind.COMMA:
         return (*frame.path, frame.index, 0)
-    return (*frame.path, frame.index, 1) if previous is Kind.VALUE else None
+    return (*frame.path, frame.index, 1) if previous is PieceKind.VALUE else None
 
 
-def _trimmed(line: str, style: str) -> str:
-    """A line of a quoted or plain scalar without the white space at its end, which YAML leaves out."""
+def _trim(line: str, style: str) -> str:
+    """Return a line of a scalar without trailing white space. YAML ignores it in quoted and plain scalars."""
     short = line.rstrip(" \t")
     escapes = len(short) - len(short.rstrip("\\"))
     if style == '"' and escapes % 2 == 1 and len(short) < len(line):

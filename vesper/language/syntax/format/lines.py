@@ -1,8 +1,8 @@
-"""The formatter's last step: lines of parts to text. It decides the columns of what may be aligned.
+"""Last step of the formatter: from lines of parts to text. It decides the columns of aligned parts.
 
-In: lines whose parts have fixed gaps, or slots: gaps in which an author may have aligned something. Out: text. Parts
-that start in one column on consecutive lines of one collection keep a common column, the leftmost one that leaves each
-a space; all other gaps become one space. Trailing comments on consecutive lines move together in the same way.
+Takes lines whose parts have fixed gaps, or slots: gaps that an author may have used for alignment. Parts that start in
+one column on consecutive lines of one collection keep a common column, the leftmost that leaves each a space; all other
+gaps become one space. Trailing comments on consecutive lines move together in the same way.
 """
 
 from __future__ import annotations
@@ -12,39 +12,43 @@ from dataclasses import dataclass, field
 from vesper.language.syntax.format.pieces import Comment
 
 Path = tuple[int, ...]
-"""Which gap of a row a slot is; in one row, a smaller path is further left."""
+"""Position of a gap within a row; a smaller path is further left."""
 
 COMMENT_GAP = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
+    """A gap of a row that may be aligned with gaps of neighbouring rows."""
+
     path: Path
     part: int
     column: int
-    """Where the author let the part start, from the start of the row."""
+    """Source column of the part, relative to the start of the row."""
 
 
 @dataclass(slots=True)
 class Line:
+    """A line of output: indentation, parts, gaps and comment."""
+
     indent: int
     blank: bool = False
-    """A blank line comes before it."""
+    """True if a blank line precedes it."""
     parts: list[str] = field(default_factory=list)
     gaps: list[int] = field(default_factory=list)
-    """Spaces before each part."""
+    """Number of spaces before each part."""
     width: int = 0
     comment: Comment | None = None
     note: bool = False
-    """It holds a comment and nothing else."""
+    """True if it holds only a comment."""
     sealed: bool = False
-    """It ends a block scalar: what comes below is no continuation of its comment."""
+    """True if it ends a block scalar; a comment below does not continue its comment."""
     keeps: bool = False
-    """It ends a block scalar to which following blank lines would belong."""
+    """True if it ends a block scalar to which following blank lines would belong."""
     owner: int | None = None
-    """The collection of which it is one row; None when nothing on it may be aligned."""
+    """Number of the collection of which it is a row. None if nothing on it may be aligned."""
     row: int = 0
-    """The part at which the row starts."""
+    """Index of the part at which the row starts."""
     row_column: int = 0
     slots: list[Slot] = field(default_factory=list)
 
@@ -52,6 +56,7 @@ class Line:
         self.width = self.indent
 
     def put(self, text: str, gap: int) -> None:
+        """Append a part after `gap` spaces; the first part has no gap."""
         gap = gap if self.parts else 0
         self.parts.append(text)
         self.gaps.append(gap)
@@ -64,6 +69,7 @@ class Line:
 
 
 def lines_to_text(lines: list[Line]) -> str:
+    """Align the slots and comments of the lines and return their text."""
     _align_slots([line for line in lines if not line.note])
     texts = [line.text() for line in lines]
     _align_comments(lines, texts)
@@ -77,14 +83,14 @@ def lines_to_text(lines: list[Line]) -> str:
 
 @dataclass(slots=True)
 class _Cursor:
-    """How far the columns of a row are settled."""
+    """Progress of the alignment within a row."""
 
     part: int
     end: int
 
 
 def _align_slots(lines: list[Line]) -> None:
-    # Sorted by path: when a slot is settled, those to its left are, in every row.
+    # Slots are sorted by path, so everything to the left of a slot is aligned before it, in every row.
     slots = sorted(
         ((slot, number) for number, line in enumerate(lines) for slot in line.slots),
         key=lambda found: (found[0].path, found[1]),
@@ -96,14 +102,14 @@ def _align_slots(lines: list[Line]) -> None:
             last, above = run[-1]
             joined = last.path == slot.path and last.column == slot.column
             if not (joined and number == above + 1 and lines[number].owner == lines[above].owner):
-                _settle(run, lines, cursors)
+                _align_run(run, lines, cursors)
                 run = []
         run.append((slot, number))
-    _settle(run, lines, cursors)
+    _align_run(run, lines, cursors)
 
 
-def _settle(run: list[tuple[Slot, int]], lines: list[Line], cursors: dict[int, _Cursor]) -> None:
-    """Give the slots of a run, one in each of some consecutive rows, their common column."""
+def _align_run(run: list[tuple[Slot, int]], lines: list[Line], cursors: dict[int, _Cursor]) -> None:
+    """Set the common column of slots in consecutive rows."""
     for slot, number in run:
         line, cursor = lines[number], cursors[number]
         for part in range(cursor.part, slot.part):
@@ -134,7 +140,7 @@ def _place_comments(group: list[int], lines: list[Line], texts: list[str]) -> No
         return
     column = max(len(texts[number]) for number, _ in trailing) + COMMENT_GAP
     if all(comment.gap > COMMENT_GAP for _, comment in trailing):
-        # Set apart by the author, maybe in line with comments further away: it stays in its column if it can.
+        # The author set the comment apart, perhaps aligned with distant ones; it keeps its column if possible.
         column = max(column, trailing[0][1].column)
     for number, comment in comments:
         texts[number] = texts[number].ljust(column) + comment.text

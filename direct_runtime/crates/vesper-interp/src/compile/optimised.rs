@@ -34,7 +34,7 @@ impl<'a> Compiler<'a> {
     /// The expression whose value this one has.
     pub(super) fn forwarded(&self, index: ExpressionIndex) -> ExpressionIndex {
         match self.facts {
-            Some(_) => vesper_opt::forwarded(self.node, index),
+            Some(_) => vesper_opt::forward(self.node, index),
             None => index,
         }
     }

@@ -14,7 +14,7 @@ use super::read::number;
 use crate::inputs::{Given, convert, is_too_long};
 
 /// As many digits fit 64 bits, whatever they are.
-const MOST_DIGITS: usize = 18;
+const MAX_DIGITS: usize = 18;
 /// As many names have a bit each.
 const MOST_NAMES: usize = 64;
 const FEW_MEMBERS: usize = 8;
@@ -303,7 +303,7 @@ impl<'a> Reader<'a> {
         let scale = point.map_or(0, |point| length - point - 1);
         // As in `spelled`.
         if whole == 0
-            || whole + scale > MOST_DIGITS
+            || whole + scale > MAX_DIGITS
             || (point.is_some() && scale == 0)
             || (whole > 1 && rest.first() == Some(&b'0'))
         {
@@ -339,7 +339,7 @@ fn spelled(text: &[u8]) -> Option<Spelled> {
         _ => (false, text),
     };
     // One of these is the point.
-    if digits.len() > MOST_DIGITS + 1 {
+    if digits.len() > MAX_DIGITS + 1 {
         return None;
     }
     let mut magnitude = 0_i64;

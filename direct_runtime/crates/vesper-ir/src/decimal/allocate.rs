@@ -1,29 +1,29 @@
-//! Sharing a total out by weight.
+//! Allocation of a total by weights.
 
 use num_bigint::BigUint;
 
 use super::round::ten_to;
 use super::{Decimal, Form, OverLimit};
 
-/// Why a total cannot be shared out.
+/// Error for a total that cannot be allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocateError {
-    /// There are no weights, a negative one, or only zeros.
+    /// There are no weights, a negative weight, or only zeros.
     Weights,
 }
 
-/// What a weight gets before units are left over.
+/// Share of a weight before the left-over units are distributed.
 struct Part {
     /// Whole units.
     units: BigUint,
-    /// What was cut off, as a share of one unit in 128 bits, rounded down.
+    /// Remainder as a fraction of one unit, in 128 bits, rounded down.
     cut: u128,
 }
 
-/// The parts of the total, one for each weight, that add up to it exactly.
+/// Splits the total into one part for each weight. The parts add up to the total exactly.
 ///
-/// Remainders may be as long as the longest weight with the places of the most precise one; so none is kept, but only
-/// its first 128 bits, and it is computed again where those do not decide.
+/// A remainder may be as long as the longest weight at the scale of the most precise one. Only its first 128 bits are
+/// stored; where these are equal, the remainder is computed again.
 pub fn allocate(total: &Decimal, weights: &[&Decimal]) -> Result<Vec<Decimal>, AllocateError> {
     let scale = weights.iter().map(|weight| weight.scale()).max();
     let scale = scale.ok_or(AllocateError::Weights)?;
@@ -44,15 +44,15 @@ pub fn allocate(total: &Decimal, weights: &[&Decimal]) -> Result<Vec<Decimal>, A
             _ => shared.part(weight),
         };
         left_over -= &part.units;
-        parts.push(shared.made(part.units.clone()));
+        parts.push(shared.to_decimal(part.units.clone()));
         cuts.push(part.cut);
         last = Some((weight, part));
     }
-    // Each remainder is below one unit, so fewer are left over than there are parts.
+    // Each remainder is less than one unit, so there are fewer left-over units than parts.
     let left_over = usize::try_from(&left_over).unwrap_or(0);
     for place in shared.first_in_line(weights, &cuts, left_over) {
         if let Some(part) = parts.get_mut(place) {
-            *part = shared.made(part.magnitude() + 1_u8);
+            *part = shared.to_decimal(part.magnitude() + 1_u8);
         }
     }
     Ok(parts)
@@ -62,17 +62,17 @@ struct Shared {
     is_negative: bool,
     /// The total in units of its last place.
     units: BigUint,
-    /// The places of the total.
+    /// Scale of the total.
     places: u16,
-    /// The places that all weights are written with.
+    /// Common scale of all weights.
     scale: u16,
-    /// The sum of the weights at that scale.
+    /// Sum of the weights at that scale.
     sum: BigUint,
 }
 
 impl Shared {
     fn new(total: &Decimal, weights: &[&Decimal], scale: u16) -> Self {
-        // By scale first, so that each power of ten is multiplied once, not for each weight.
+        // Grouping by scale needs one multiplication by each power of ten, not one for each weight.
         let mut by_scale = vec![BigUint::ZERO; usize::from(scale) + 1];
         for weight in weights {
             if let Some(sum) = by_scale.get_mut(usize::from(weight.scale())) {
@@ -92,7 +92,7 @@ impl Shared {
         }
     }
 
-    /// Units and remainder of one weight, the remainder in parts of `sum`.
+    /// Returns units and remainder of one weight, the remainder in parts of `sum`.
     fn exact(&self, weight: &Decimal) -> (BigUint, BigUint) {
         let power = ten_to(u32::from(self.scale.saturating_sub(weight.scale())));
         let dividend = &self.units * weight.magnitude() * power;
@@ -107,16 +107,17 @@ impl Shared {
         Part { units, cut }
     }
 
-    /// No part is larger than the total, so the limits hold.
-    fn made(&self, units: BigUint) -> Decimal {
+    /// Creates a part. No part is larger than the total, so the limits hold.
+    fn to_decimal(&self, units: BigUint) -> Decimal {
         let made = Decimal::from_magnitude(self.is_negative, units, self.places);
         made.unwrap_or_else(|OverLimit| Decimal::from(0))
     }
 
-    /// The places of the weights with the largest remainders, this many; of equal ones the earlier.
+    /// Returns the indexes of the `count` weights with the largest remainders. Of equal remainders the earlier comes
+    /// first.
     fn first_in_line(&self, weights: &[&Decimal], cuts: &[u128], count: usize) -> Vec<usize> {
         let mut line: Vec<(usize, u128)> = cuts.iter().copied().enumerate().collect();
-        // Stable, so that equal ones stay in order.
+        // The sort is stable: equal remainders keep their order.
         line.sort_by(|(_, left), (_, right)| right.cmp(left));
         let Some((_, last)) = count.checked_sub(1).and_then(|last| line.get(last)).copied() else {
             return Vec::new();
@@ -124,7 +125,7 @@ impl Shared {
         let sure = line.partition_point(|(_, cut)| *cut > last);
         let end = line.partition_point(|(_, cut)| *cut >= last);
         let mut chosen: Vec<usize> = line.iter().take(sure).map(|(place, _)| *place).collect();
-        // These are equal in their first 128 bits.
+        // Remainders with equal first 128 bits.
         let close: Vec<usize> = line
             .iter()
             .take(end)

@@ -1,21 +1,21 @@
-//! Powers: exact, then rounded once.
+//! Powers: computed exactly, then rounded once.
 
 use num_bigint::BigUint;
 
-use super::quotient::{DivideError, PRECISION, exact, quotient, rounded, to_precision, written_out};
+use super::quotient::{DivideError, PRECISION, exact, quotient, round_to_precision, to_precision, write_out};
 use super::round::{digits, least_digits, ten_to, trailing_zeros};
 use super::{Decimal, OverLimit};
 
-/// The most digits that a power may have before it is rounded.
-const POWER_DIGITS: u64 = 1_000_000;
-/// No decimal is as large as ten to this power, and none but zero is as small as ten to its opposite.
-const LARGEST: f64 = 1_003.0;
+/// Maximum number of digits of a power before it is rounded.
+const MAX_POWER_DIGITS: u64 = 1_000_000;
+/// Bound of the decimal exponent: every non-zero decimal is between 10^-1003 and 10^1003.
+const MAX_EXPONENT: f64 = 1_003.0;
 
 impl Decimal {
-    /// The power with this exponent: exact if 34 significant digits hold it, otherwise rounded once to 34, half to
-    /// even; for a negative exponent, 1 divided by the exact power.
+    /// Returns the power, exact or rounded once to 34 significant digits, half to even. A negative exponent divides 1
+    /// by the exact power.
     ///
-    /// What is out of range is found out before anything is multiplied.
+    /// Results out of range are detected before any multiplication.
     pub fn pow(&self, exponent: i64) -> Result<Self, DivideError> {
         if exponent == 0 {
             return Ok(Self::from(1));
@@ -26,10 +26,10 @@ impl Decimal {
         }
         let own = self.magnitude();
         let times = exponent.unsigned_abs();
-        if times.saturating_mul(u64::from(digits(&own))) > POWER_DIGITS {
+        if times.saturating_mul(u64::from(digits(&own))) > MAX_POWER_DIGITS {
             return Err(DivideError::OverLimit);
         }
-        // At most a million, from here on.
+        // At most a million from here on.
         let times = u32::try_from(times).map_err(|_| DivideError::OverLimit)?;
         let scale = i64::from(times) * i64::from(self.scale());
         if is_zero {
@@ -44,7 +44,7 @@ impl Decimal {
         let zeros = i64::from(times) * i64::from(zeros);
         let point = i32::try_from(scale - zeros).map_err(|_| DivideError::OverLimit)?;
         let size = lg(&base) * f64::from(times) - f64::from(point);
-        if size.abs() > LARGEST {
+        if size.abs() > MAX_EXPONENT {
             return Err(DivideError::OverLimit);
         }
         let power = base.pow(times);
@@ -56,25 +56,25 @@ impl Decimal {
     }
 }
 
-/// `power * 10^zeros * 10^-scale`, where the power does not end with a zero.
+/// Returns `power * 10^zeros * 10^-scale`. INVARIANT: `power` does not end with a zero.
 fn positive(is_negative: bool, power: BigUint, zeros: i64, scale: i64) -> Result<Decimal, OverLimit> {
     let least = least_digits(&power);
     if least <= PRECISION && digits(&power) <= PRECISION {
         let room = i64::from(PRECISION) - i64::from(digits(&power));
         if zeros <= room {
             let power = power * ten_to(u32::try_from(zeros).map_err(|_| OverLimit)?);
-            return written_out(is_negative, power, scale);
+            return write_out(is_negative, power, scale);
         }
-        // Too many zeros: as many of them as 34 digits have room for.
+        // Too many zeros: as many are kept as 34 digits permit.
         return exact(is_negative, power, scale - zeros, scale);
     }
     let cut = least.saturating_sub(PRECISION);
     let power = to_precision(&power, &ten_to(cut));
     let scale = scale - zeros - i64::from(cut) - i64::from(power.dropped);
-    rounded(is_negative, power.whole, power.rest, scale, 0)
+    round_to_precision(is_negative, power.whole, power.rest, scale, 0)
 }
 
-/// The decimal logarithm, to nine digits or so. Not for zero.
+/// Returns the decimal logarithm to about nine digits. INVARIANT: the magnitude is not zero.
 fn lg(magnitude: &BigUint) -> f64 {
     let shift = magnitude.bits().saturating_sub(32);
     let top = u32::try_from(magnitude >> shift).unwrap_or(u32::MAX);

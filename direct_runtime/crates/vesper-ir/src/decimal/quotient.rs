@@ -1,4 +1,4 @@
-//! Division: to 34 significant digits, or to a number of places.
+//! Division to 34 significant digits, or to a number of places.
 
 use num_bigint::BigUint;
 
@@ -6,10 +6,10 @@ use super::round::{Rest, digits, divide_rounded, divide_whole, least_digits, ten
 use super::{Decimal, MAX_DIGITS, MAX_SCALE, OverLimit};
 use crate::RoundingMode;
 
-/// How many digits a quotient is rounded to that has more.
+/// Number of digits to which a longer quotient is rounded.
 pub(super) const PRECISION: u32 = 34;
 
-/// Why there is no quotient.
+/// Error of a division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DivideError {
     ByZero,
@@ -23,7 +23,7 @@ impl From<OverLimit> for DivideError {
 }
 
 impl Decimal {
-    /// The quotient: exact if 34 significant digits hold it, otherwise rounded once to 34, half to even.
+    /// Divides, exactly or rounded once to 34 significant digits, half to even.
     pub fn divide(&self, other: &Self) -> Result<Self, DivideError> {
         if other.signum() == 0 {
             return Err(DivideError::ByZero);
@@ -39,7 +39,7 @@ impl Decimal {
         )?)
     }
 
-    /// The exact quotient, rounded once to this many places.
+    /// Divides exactly and rounds once to this many places.
     pub fn divide_to(&self, other: &Self, scale: u16, mode: RoundingMode) -> Result<Self, DivideError> {
         if other.signum() == 0 {
             return Err(DivideError::ByZero);
@@ -49,7 +49,7 @@ impl Decimal {
         }
         let is_negative = self.is_negative() != other.is_negative();
         let (dividend, divisor) = (self.magnitude(), other.magnitude());
-        // At most 2,000 either way.
+        // The shift is at most 2,000 either way.
         let shift = i32::from(scale) + i32::from(other.scale()) - i32::from(self.scale());
         let power = ten_to(shift.unsigned_abs());
         let magnitude = if shift >= 0 {
@@ -61,8 +61,8 @@ impl Decimal {
     }
 }
 
-/// `dividend / divisor * 10^-scale` to 34 digits. An exact quotient has a scale of at least `least_scale` if 34 digits
-/// allow it. INVARIANT: the divisor is not zero, `least_scale` is not negative.
+/// Returns `dividend / divisor * 10^-scale` to 34 digits. An exact quotient has a scale of at least `least_scale` if 34
+/// digits permit it. INVARIANT: the divisor is not zero, `least_scale` is not negative.
 pub(super) fn quotient(
     is_negative: bool,
     dividend: &BigUint,
@@ -74,7 +74,7 @@ pub(super) fn quotient(
         let scale = u16::try_from(least_scale).map_err(|_| OverLimit)?;
         return Decimal::new(0, scale);
     }
-    // Moves the point so that the whole part of the quotient has at least 34 digits, and three more at most.
+    // Shifts the dividend so that the whole part of the quotient has 34 to 37 digits.
     let lengths = i64::from(least_digits(dividend)) - i64::from(least_digits(divisor));
     let shift = i64::from(PRECISION) + 1 - lengths;
     let power = ten_to(u32::try_from(shift.unsigned_abs()).map_err(|_| OverLimit)?);
@@ -84,18 +84,19 @@ pub(super) fn quotient(
         to_precision(dividend, &(divisor * power))
     };
     let scale = scale + shift - i64::from(found.dropped);
-    rounded(is_negative, found.whole, found.rest, scale, least_scale)
+    round_to_precision(is_negative, found.whole, found.rest, scale, least_scale)
 }
 
-/// A quotient cut to 34 digits.
+/// Quotient cut to 34 digits.
 pub(super) struct Cut {
     pub(super) whole: BigUint,
     pub(super) rest: Rest,
-    /// How many digits of the whole quotient were cut off.
+    /// Number of digits cut from the whole quotient.
     pub(super) dropped: u32,
 }
 
-/// INVARIANT: the divisor is not zero, and the quotient has at least 34 digits and few more.
+/// Divides and cuts to 34 digits. INVARIANT: the divisor is not zero, and the quotient has at least 34 digits and few
+/// more.
 pub(super) fn to_precision(dividend: &BigUint, divisor: &BigUint) -> Cut {
     let (whole, rest) = divide_whole(dividend, divisor);
     let dropped = digits(&whole).saturating_sub(PRECISION);
@@ -107,8 +108,8 @@ pub(super) fn to_precision(dividend: &BigUint, divisor: &BigUint) -> Cut {
     Cut { whole, rest, dropped }
 }
 
-/// `whole * 10^-scale`, with a rest behind it, where `whole` has 34 digits.
-pub(super) fn rounded(
+/// Rounds `whole * 10^-scale` with a remainder. INVARIANT: `whole` has 34 digits.
+pub(super) fn round_to_precision(
     is_negative: bool,
     whole: BigUint,
     rest: Rest,
@@ -121,14 +122,14 @@ pub(super) fn rounded(
     let goes_up = rest.rounds_up(RoundingMode::HalfEven, is_negative, whole.bit(0));
     let whole = if goes_up { whole + 1_u8 } else { whole };
     if digits(&whole) > PRECISION {
-        // All nines: one digit more, and it ends with a zero.
-        return written_out(is_negative, whole / 10_u8, scale - 1);
+        // Rounding up all nines adds a digit, and the result ends with a zero.
+        return write_out(is_negative, whole / 10_u8, scale - 1);
     }
-    written_out(is_negative, whole, scale)
+    write_out(is_negative, whole, scale)
 }
 
-/// `whole * 10^-scale` exactly, where `whole` is not zero and has at most 34 digits but for the zeros at its end: with
-/// the smallest scale that is not below `least_scale`, and with fewer zeros where there would be more than 34 digits.
+/// Returns `whole * 10^-scale` exactly, at the smallest scale that is at least `least_scale`. Zeros that would exceed
+/// 34 digits are left out. INVARIANT: `whole` is not zero and has at most 34 digits before its trailing zeros.
 pub(super) fn exact(
     is_negative: bool,
     whole: BigUint,
@@ -145,11 +146,11 @@ pub(super) fn exact(
     } else {
         wanted
     };
-    written_out(is_negative, with_zeros(shortest, wanted - smallest)?, wanted)
+    write_out(is_negative, with_zeros(shortest, wanted - smallest)?, wanted)
 }
 
-/// `whole * 10^-scale`, where a negative scale is written out with zeros.
-pub(super) fn written_out(is_negative: bool, whole: BigUint, scale: i64) -> Result<Decimal, OverLimit> {
+/// Returns `whole * 10^-scale`; a negative scale is written with zeros.
+pub(super) fn write_out(is_negative: bool, whole: BigUint, scale: i64) -> Result<Decimal, OverLimit> {
     if scale < 0 {
         return Decimal::from_magnitude(is_negative, with_zeros(whole, -scale)?, 0);
     }
@@ -157,7 +158,7 @@ pub(super) fn written_out(is_negative: bool, whole: BigUint, scale: i64) -> Resu
     Decimal::from_magnitude(is_negative, whole, scale)
 }
 
-/// More zeros than a decimal has digits are refused before they are made.
+/// Appends zeros. More zeros than a decimal has digits are rejected before any is appended.
 fn with_zeros(whole: BigUint, zeros: i64) -> Result<BigUint, OverLimit> {
     match u32::try_from(zeros) {
         Ok(0) => Ok(whole),

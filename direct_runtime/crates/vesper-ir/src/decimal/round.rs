@@ -1,4 +1,4 @@
-//! Rounding: of a quotient of two whole numbers, by one of the seven modes, once.
+//! Rounding of the quotient of two whole numbers by one of the seven modes.
 
 use std::cmp::Ordering;
 
@@ -7,13 +7,13 @@ use num_bigint::{BigInt, BigUint, Sign};
 use super::{Decimal, Form, MAX_SCALE, OverLimit, SMALL_POWERS};
 use crate::RoundingMode;
 
-/// Ten to this power.
+/// Returns a power of ten.
 pub(super) fn ten_to(exponent: u32) -> BigUint {
-    // 5^n is shorter to compute, and the shift costs nothing.
+    // 5^n is cheaper to compute, and the shift is almost free.
     BigUint::from(5_u8).pow(exponent) << exponent
 }
 
-/// How many decimal digits there are; zero has one.
+/// Returns the number of decimal digits; zero has one.
 pub(super) fn digits(magnitude: &BigUint) -> u32 {
     let bits = magnitude.bits();
     if bits <= 128 {
@@ -28,7 +28,7 @@ pub(super) fn digits(magnitude: &BigUint) -> u32 {
     }
 }
 
-/// How many decimal digits there are, or one less: found without a look at more than the length in bits.
+/// Returns the number of decimal digits or one less. Only the length in bits is used.
 pub(super) fn least_digits(magnitude: &BigUint) -> u32 {
     // A number of n bits is at least 2^(n - 1) and below 2^n; the fraction is lg 2, rounded down.
     let bits = u128::from(magnitude.bits().max(1)) - 1;
@@ -36,7 +36,7 @@ pub(super) fn least_digits(magnitude: &BigUint) -> u32 {
     u32::try_from(whole).map_or(u32::MAX, |whole| whole.saturating_add(1))
 }
 
-/// Where the rest of a division lies, if there is one.
+/// Position of the remainder of a division between two whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     None,
@@ -57,7 +57,7 @@ impl Rest {
         }
     }
 
-    /// The rest of a cut number behind which there was a rest already.
+    /// Combines the remainder of a cut with an earlier remainder behind it.
     pub(super) fn followed_by(self, behind: Self) -> Self {
         match (self, behind) {
             (rest, Self::None) => rest,
@@ -66,7 +66,7 @@ impl Rest {
         }
     }
 
-    /// True when the magnitude goes up by one.
+    /// Returns true when rounding increments the magnitude.
     pub(super) fn rounds_up(self, mode: RoundingMode, is_negative: bool, is_odd: bool) -> bool {
         if self == Self::None {
             return false;
@@ -83,7 +83,7 @@ impl Rest {
     }
 }
 
-/// Quotient and rest. INVARIANT: the divisor is not zero.
+/// Returns quotient and remainder. INVARIANT: the divisor is not zero.
 pub(super) fn divide_whole(dividend: &BigUint, divisor: &BigUint) -> (BigUint, Rest) {
     if let (Ok(left), Ok(right)) = (u128::try_from(dividend), u128::try_from(divisor))
         && let (Some(quotient), Some(remainder)) = (left.checked_div(right), left.checked_rem(right))
@@ -102,7 +102,7 @@ pub(super) fn divide_whole(dividend: &BigUint, divisor: &BigUint) -> (BigUint, R
     (quotient, rest)
 }
 
-/// The quotient of two magnitudes, rounded to a whole number. INVARIANT: the divisor is not zero.
+/// Returns the quotient of two magnitudes, rounded to a whole number. INVARIANT: the divisor is not zero.
 pub(super) fn divide_rounded(
     dividend: &BigUint,
     divisor: &BigUint,
@@ -129,7 +129,7 @@ impl Decimal {
         }
     }
 
-    /// The number with this sign and magnitude; zero has no sign.
+    /// Creates the number with this sign and magnitude; zero has no sign.
     pub(super) fn from_magnitude(
         is_negative: bool,
         magnitude: BigUint,
@@ -139,9 +139,9 @@ impl Decimal {
         Self::from_big(BigInt::from_biguint(sign, magnitude), scale)
     }
 
-    /// Rounded once to this many places, or, where it is negative, to tens, hundreds and so on.
+    /// Rounds once to this many places. A negative scale rounds to tens, hundreds and so on.
     ///
-    /// Time is bounded for every scale that the language lets through, which is 1,000 either way.
+    /// Time is bounded for every scale that the language permits, which is 1,000 either way.
     pub fn round(&self, scale: i16, mode: RoundingMode) -> Result<Self, OverLimit> {
         let own = self.scale();
         if let Ok(scale) = u16::try_from(scale)
@@ -155,7 +155,7 @@ impl Decimal {
             }
             return Self::from_big(self.big_coefficient_at(scale), scale);
         }
-        // Larger than 0: what is cut off.
+        // Number of digits to cut; positive here.
         let cut = u32::try_from(i32::from(own) - i32::from(scale)).unwrap_or(0);
         let places = u16::try_from(scale).unwrap_or(0);
         let zeros = u32::try_from(-i32::from(scale)).unwrap_or(0);
@@ -174,7 +174,7 @@ impl Decimal {
         Self::from_magnitude(self.is_negative(), rounded, places)
     }
 
-    /// The whole number that it is rounded to, if it fits 64 bits.
+    /// Rounds to a whole number. Returns `None` if it does not fit 64 bits.
     pub fn to_whole(&self, mode: RoundingMode) -> Option<i64> {
         match self.round(0, mode).ok()?.0 {
             Form::Small { coefficient, .. } => i64::try_from(coefficient).ok(),
@@ -182,7 +182,7 @@ impl Decimal {
         }
     }
 
-    /// True when there is no fraction.
+    /// Returns true when the number has no fraction.
     pub fn is_whole(&self) -> bool {
         match (&self.0, self.scale()) {
             (_, 0) => true,
@@ -196,7 +196,7 @@ impl Decimal {
         }
     }
 
-    /// The same number with the smallest scale.
+    /// Returns the same number at the smallest scale.
     #[must_use]
     pub fn normalize(&self) -> Self {
         match &self.0 {
@@ -219,7 +219,8 @@ impl Decimal {
     }
 }
 
-/// How many zeros the number ends with. Not for zero. For numbers of a few thousand digits: takes time quadratic in them.
+/// Returns the number of trailing zeros, in time quadratic in the digits. INVARIANT: the magnitude is not zero and has
+/// a few thousand digits at most.
 pub(super) fn trailing_zeros(magnitude: &BigUint) -> u32 {
     let text = magnitude.to_string();
     let zeros = text.bytes().rev().take_while(|digit| *digit == b'0').count();
@@ -237,7 +238,7 @@ fn round_small(coefficient: i128, divisor: i128, mode: RoundingMode) -> i128 {
     if !rest.rounds_up(mode, coefficient < 0, quotient & 1 == 1) {
         quotient
     } else if coefficient < 0 {
-        // The divisor is at least 10 where there is a rest, so that this cannot overflow.
+        // With a remainder the divisor is at least 10, so that this cannot overflow.
         quotient - 1
     } else {
         quotient + 1

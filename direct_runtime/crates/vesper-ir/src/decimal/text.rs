@@ -1,7 +1,7 @@
-//! Decimal text: the grammar of docs/spec/values.md in, plain notation out.
+//! Decimal text: parses the grammar of docs/spec/values.md and formats plain notation.
 //!
-//! Texts come from callers, so a long or hostile one must cost no more than one pass over it: every limit is
-//! checked on the *count* of digits before a single one is turned into a number.
+//! Texts come from callers, so a long or hostile one must cost at most one pass over it. Every limit is checked on the
+//! *count* of digits before any digit is converted.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use num_bigint::BigInt;
 
 use super::{Decimal, Form, MAX_DIGITS, MAX_SCALE, ParseDecimalError};
 
-/// The pieces of a text that follows the grammar.
+/// Pieces of a text that follows the grammar.
 pub(crate) struct Pieces<'a> {
     pub(crate) is_negative: bool,
     pub(crate) whole: &'a [u8],
     pub(crate) fraction: &'a [u8],
-    /// Held at the ends of `i64` where the text says more: such a number is out of range either way, or zero.
+    /// Exponent, saturated to `i64`. At the ends the number is out of range or zero.
     pub(crate) exponent: i64,
 }
 
-/// The pieces of a text, if it follows the grammar.
+/// Splits a text into its pieces. Returns `None` for text outside the grammar.
 pub(crate) fn pieces(text: &str) -> Option<Pieces<'_>> {
     split(text.as_bytes())
 }
@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str) -> Result<Decimal, ParseDecimalError> {
     };
     let digits = whole.len().saturating_add(fraction.len());
     if digits == 0 {
-        // A zero moved to the left of the point is written `0`, however far the exponent moves it.
+        // A zero with any positive exponent is `0`.
         let scale = u16::try_from(scale.max(0)).map_err(|_| ParseDecimalError::OutOfRange)?;
         return Decimal::new(0, scale).map_err(|_| ParseDecimalError::OutOfRange);
     }
@@ -49,7 +49,7 @@ pub(super) fn parse(text: &str) -> Result<Decimal, ParseDecimalError> {
     }
     let scale = u16::try_from(scale.max(0)).map_err(|_| ParseDecimalError::OutOfRange)?;
 
-    // 38 digits always fit 128 bits; the 39-digit numbers that would fit too are found by `from_big`.
+    // 38 digits always fit 128 bits; `from_big` handles the 39-digit numbers that also fit.
     if digits + padding <= 38 {
         let mut coefficient = 0_i128;
         for digit in whole.iter().chain(fraction) {
@@ -78,7 +78,7 @@ pub(super) fn parse(text: &str) -> Result<Decimal, ParseDecimalError> {
     Decimal::from_big(coefficient, scale).map_err(|_| ParseDecimalError::OutOfRange)
 }
 
-/// `[+-]? ( digits [ . digits? ] | . digits ) ( [eE] [+-]? digits )?`, and nothing around it.
+/// Splits by the grammar `[+-]? ( digits [ . digits? ] | . digits ) ( [eE] [+-]? digits )?`.
 fn split(text: &[u8]) -> Option<Pieces<'_>> {
     let (is_negative, rest) = sign(text);
     let (whole, rest) = digits(rest);
@@ -130,7 +130,7 @@ fn without_leading_zeros(digits: &[u8]) -> &[u8] {
     digits.get(zeros..).unwrap_or(&[])
 }
 
-/// Writes a magnitude with the point `scale` digits from its end, and at least one digit before it.
+/// Writes a magnitude with `scale` digits after the point and at least one before it.
 pub(super) fn write_plain(
     formatter: &mut fmt::Formatter<'_>,
     is_negative: bool,

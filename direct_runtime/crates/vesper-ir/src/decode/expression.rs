@@ -1,4 +1,4 @@
-//! One expression of the table.
+//! Decoder of one expression of the table.
 
 use crate::Rejected;
 use crate::canonical::Reader;
@@ -47,7 +47,7 @@ pub(super) fn expression(reader: &mut Reader<'_>, types: &mut Types) -> Result<R
 
 type ReadFields = fn(&mut Reader<'_>, &mut Types) -> Result<RawExpression, Rejected>;
 
-/// How the fields of a kind of expression are read, for those that have any.
+/// Returns the reader of the fields of an expression kind, if it has fields.
 fn fields_of(kind: &str) -> Option<ReadFields> {
     Some(match kind {
         "literal" => literal,

@@ -1,4 +1,4 @@
-//! The statements of a body. Nesting and number are refused before they cost stack or memory.
+//! Decoder of the statements of a body. Excess depth and number are rejected before they cost stack or memory.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::expression::local;
 use super::header::step_policy;
 use super::{index, is_name, name, named_value};
 
-/// What is left of the limits: how deep a block may still nest, and how many statements may still come.
+/// Remaining limits: nesting depth of blocks and number of statements.
 struct Budget {
     depth: u8,
     statements: usize,
@@ -64,7 +64,7 @@ fn statement(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, 
             Ok(Statement::Require { holds })
         },
         "branch" => branch,
-        "loop" => repeated,
+        "loop" => loop_statement,
         "request" => request,
         "call" => call,
         _ => {
@@ -116,7 +116,7 @@ fn branch(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, Rej
     }))
 }
 
-fn repeated(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, Rejected> {
+fn loop_statement(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, Rejected> {
     let body = reader.field("body", |reader| block(reader, budget))?;
     let collect = reader.optional_field("collect", index)?;
     let handlers = handlers(reader, budget)?;
@@ -239,7 +239,7 @@ fn handlers(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Vec<Handler>
     })
 }
 
-/// A code of any origin: those of called nodes are members of enums, which are any text.
+/// Reads a failure code of any origin. Codes of called nodes are members of enums, which may be any text.
 pub(super) fn code(reader: &mut Reader<'_>) -> Result<Arc<str>, Rejected> {
     match reader.string(NAME_BYTES)? {
         code if code.is_empty() => Err(reader.refuse("a code is empty")),

@@ -1,5 +1,6 @@
-//! What a document says of the node as a whole. Policies, capabilities and audit are for the Host: an engine sees that
-//! they have the right shape and keeps nothing of them.
+//! Decoder of the declarations that cover a whole node.
+//!
+//! Policies, capabilities and audit belong to the Host: an engine checks their shape and discards them.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ const NODE_TYPES: &[&str] = &[
     "state_machine",
 ];
 
-/// One of these words.
+/// Reads one of these words.
 fn word(reader: &mut Reader<'_>, what: &str, words: &[&str]) -> Result<(), Rejected> {
     let found = reader.string(NAME_BYTES)?;
     if words.contains(&found.as_ref()) {
@@ -105,7 +106,7 @@ pub(super) fn called_node(reader: &mut Reader<'_>, types: &mut Types) -> Result<
     })
 }
 
-/// The fields of a policy, in canonical order, and whether they stand in that of a node alone.
+/// Fields of a policy in canonical order. True marks a field that only a node's policy has.
 const POLICY: &[(&str, bool)] = &[
     ("attempts", false),
     ("backoff_factor", false),

@@ -2,7 +2,7 @@
 
 use crate::value::Member;
 
-/// `enum[null, boolean, number, string, array, object]`.
+/// Enum type `enum[null, boolean, number, string, array, object]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonKind {
     Null,
@@ -14,10 +14,10 @@ pub enum JsonKind {
 }
 
 impl JsonKind {
-    /// The members as the type declares them.
+    /// Names of the members, in declared order.
     pub const MEMBERS: &[&str] = &["null", "boolean", "number", "string", "array", "object"];
 
-    /// The member at this place of the declaration.
+    /// Returns the variant of a member value.
     pub fn from_member(member: Member) -> Option<Self> {
         Some(match member.0 {
             0 => Self::Null,
@@ -30,13 +30,13 @@ impl JsonKind {
         })
     }
 
-    /// The member as a value has it.
+    /// Returns the member value of the variant.
     pub fn member(self) -> Member {
         Member(self as u32)
     }
 }
 
-/// `enum[half_even, half_up, half_down, up, down, floor, ceiling]`.
+/// Enum type `enum[half_even, half_up, half_down, up, down, floor, ceiling]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoundingMode {
     HalfEven,
@@ -49,7 +49,7 @@ pub enum RoundingMode {
 }
 
 impl RoundingMode {
-    /// The members as the type declares them.
+    /// Names of the members, in declared order.
     pub const MEMBERS: &[&str] = &[
         "half_even",
         "half_up",
@@ -60,7 +60,7 @@ impl RoundingMode {
         "ceiling",
     ];
 
-    /// The member at this place of the declaration.
+    /// Returns the variant of a member value.
     pub fn from_member(member: Member) -> Option<Self> {
         Some(match member.0 {
             0 => Self::HalfEven,
@@ -74,13 +74,13 @@ impl RoundingMode {
         })
     }
 
-    /// The member as a value has it.
+    /// Returns the member value of the variant.
     pub fn member(self) -> Member {
         Member(self as u32)
     }
 }
 
-/// `enum[ascending, descending]`.
+/// Enum type `enum[ascending, descending]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortOrder {
     Ascending,
@@ -88,10 +88,10 @@ pub enum SortOrder {
 }
 
 impl SortOrder {
-    /// The members as the type declares them.
+    /// Names of the members, in declared order.
     pub const MEMBERS: &[&str] = &["ascending", "descending"];
 
-    /// The member at this place of the declaration.
+    /// Returns the variant of a member value.
     pub fn from_member(member: Member) -> Option<Self> {
         Some(match member.0 {
             0 => Self::Ascending,
@@ -100,13 +100,13 @@ impl SortOrder {
         })
     }
 
-    /// The member as a value has it.
+    /// Returns the member value of the variant.
     pub fn member(self) -> Member {
         Member(self as u32)
     }
 }
 
-/// `enum[day, hour, minute, second]`.
+/// Enum type `enum[day, hour, minute, second]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Day,
@@ -116,10 +116,10 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The members as the type declares them.
+    /// Names of the members, in declared order.
     pub const MEMBERS: &[&str] = &["day", "hour", "minute", "second"];
 
-    /// The member at this place of the declaration.
+    /// Returns the variant of a member value.
     pub fn from_member(member: Member) -> Option<Self> {
         Some(match member.0 {
             0 => Self::Day,
@@ -130,13 +130,13 @@ impl Unit {
         })
     }
 
-    /// The member as a value has it.
+    /// Returns the member value of the variant.
     pub fn member(self) -> Member {
         Member(self as u32)
     }
 }
 
-/// `enum[monday, tuesday, wednesday, thursday, friday, saturday, sunday]`.
+/// Enum type `enum[monday, tuesday, wednesday, thursday, friday, saturday, sunday]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weekday {
     Monday,
@@ -149,7 +149,7 @@ pub enum Weekday {
 }
 
 impl Weekday {
-    /// The members as the type declares them.
+    /// Names of the members, in declared order.
     pub const MEMBERS: &[&str] = &[
         "monday",
         "tuesday",
@@ -160,7 +160,7 @@ impl Weekday {
         "sunday",
     ];
 
-    /// The member at this place of the declaration.
+    /// Returns the variant of a member value.
     pub fn from_member(member: Member) -> Option<Self> {
         Some(match member.0 {
             0 => Self::Monday,
@@ -174,7 +174,7 @@ impl Weekday {
         })
     }
 
-    /// The member as a value has it.
+    /// Returns the member value of the variant.
     pub fn member(self) -> Member {
         Member(self as u32)
     }

@@ -8,12 +8,12 @@ use super::kernels::Kernels;
 use super::ops::{MAX_ARITY, Op};
 use crate::value::Value;
 
-/// Why a call has no result.
+/// Error of a call of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// The operation failed, as declared.
+    /// The operation failed with a declared code.
     Failed(ErrorCode),
-    /// The arguments are not of the declared types: a fault of the engine, which verification rules out.
+    /// The arguments do not have the declared types. Verification excludes this, so it is an engine fault.
     Mistyped(Op),
 }
 
@@ -25,9 +25,9 @@ impl From<ErrorCode> for CallError {
 
 /// Calls the kernel of an operation.
 ///
-/// There are always `MAX_ARITY` arguments, so that a call needs no list of its own length; those past the
-/// operation's own are not looked at. After the arguments come the names of members that `Signature::named`
-/// asks for, each an array of strings, and then the types that `Signature::typed` asks for.
+/// `args` always has `MAX_ARITY` entries, so that a call needs no list of its own length; entries beyond the
+/// operation's parameters are ignored. After the parameters come the member names of `Signature::named`,
+/// each an array of strings, and then the types of `Signature::typed`.
 #[inline]
 pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> Result<Value, CallError> {
     match op {

@@ -2,7 +2,7 @@
 
 use crate::effect::{EffectArgument, EffectClass, EffectDeclaration, Gives};
 
-/// What a request asks for; only the Host performs it.
+/// Effect of a request. Only the Host performs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Rows of one SELECT. `rows` is `all`, `optional` or `one`.
@@ -11,7 +11,7 @@ pub enum Effect {
     DatabaseWrite,
     /// A request to a configured provider; the body of its answer.
     HttpRequest,
-    /// What the cache holds under the key, or null.
+    /// The cached value of the key, or null.
     CacheGet,
     /// Puts a value under the key, for `ttl_us` microseconds; true.
     CachePut,
@@ -21,7 +21,7 @@ pub enum Effect {
     EventPublish,
     /// A reference to a secret; never the secret.
     SecretRead,
-    /// What is in a file.
+    /// The content of a file.
     FileRead,
     /// Writes a file whole; the number of bytes.
     FileWrite,
@@ -42,7 +42,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// All of them, in declared order.
+    /// All variants, in declared order.
     pub const ALL: &[Effect] = &[
         Effect::DatabaseQuery,
         Effect::DatabaseWrite,
@@ -63,7 +63,7 @@ impl Effect {
         Effect::Custom,
     ];
 
-    /// The declared name.
+    /// Returns the declared name.
     pub fn name(self) -> &'static str {
         match self {
             Effect::DatabaseQuery => "database_query",
@@ -86,7 +86,7 @@ impl Effect {
         }
     }
 
-    /// The one with this name.
+    /// Returns the variant with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "database_query" => Effect::DatabaseQuery,
@@ -112,7 +112,7 @@ impl Effect {
 }
 
 impl Effect {
-    /// What a request for it must have.
+    /// Returns the required parts of a request for the effect.
     pub fn declaration(self) -> &'static EffectDeclaration {
         match self {
             Effect::DatabaseQuery => &EffectDeclaration {

@@ -10,7 +10,7 @@ use crate::pattern::Pattern;
 use crate::types::Type;
 use crate::value::{Key, Map, Member, Set, Value};
 
-/// Everything that can be called: one trait a family, one method an operation.
+/// Kernels of all operations: one trait per family, one method per operation.
 pub trait Kernels
 where
     Self: ArrayKernels,
@@ -57,7 +57,7 @@ where
 {
 }
 
-/// The operations of the `array` family.
+/// Kernels of the `array` family.
 pub trait ArrayKernels {
     /// True when both have the same length and equal items at each position.
     fn array_equal(&self, left: &[Value], right: &[Value]) -> bool;
@@ -65,10 +65,10 @@ pub trait ArrayKernels {
     /// The opposite of equal.
     fn array_not_equal(&self, left: &[Value], right: &[Value]) -> bool;
 
-    /// How many items there are.
+    /// Number of items.
     fn array_length(&self, values: &[Value]) -> i64;
 
-    /// How many items there are; `COUNT(x FOR x IN xs WHERE c)` counts those for which the condition holds.
+    /// Number of items; `COUNT(x FOR x IN xs WHERE c)` counts those for which the condition holds.
     fn array_count(&self, values: &[Value]) -> i64;
 
     /// The item at this position, starting with 0; `xs[i]` is the same.
@@ -175,7 +175,7 @@ pub trait ArrayKernels {
     fn array_to_set(&self, values: &[Value]) -> Set;
 }
 
-/// The operations of the `boolean` family.
+/// Kernels of the `boolean` family.
 pub trait BooleanKernels {
     /// The opposite truth value.
     fn boolean_not(&self, value: bool) -> bool;
@@ -190,7 +190,7 @@ pub trait BooleanKernels {
     fn boolean_text(&self, value: bool) -> Arc<str>;
 }
 
-/// The operations of the `bytes` family.
+/// Kernels of the `bytes` family.
 pub trait BytesKernels {
     /// True when both have the same bytes.
     fn bytes_equal(&self, left: &[u8], right: &[u8]) -> bool;
@@ -250,7 +250,7 @@ pub trait BytesKernels {
     fn bytes_sha256(&self, value: &[u8]) -> Arc<[u8]>;
 }
 
-/// The operations of the `date` family.
+/// Kernels of the `date` family.
 pub trait DateKernels {
     /// True when both are the same day.
     fn date_equal(&self, left: i32, right: i32) -> bool;
@@ -301,13 +301,13 @@ pub trait DateKernels {
     /// Fails with `time_overflow`.
     fn date_add_years(&self, value: i32, count: i64) -> Result<i32, ErrorCode>;
 
-    /// How many days after the start the end is; negative if it is before.
+    /// Number of days from the start to the end; negative if the end is before the start.
     fn date_days_between(&self, start: i32, end: i32) -> i64;
 
-    /// How many whole months lie between: the greatest count for which `add_months(start, count)` is not after the end; with the days the other way round, the same, negative.
+    /// Number of whole months between two days: the greatest count for which `add_months(start, count)` is not after the end; negative if the end is before the start.
     fn date_months_between(&self, start: i32, end: i32) -> i64;
 
-    /// How many whole years lie between, as an age is counted: `months_between` divided by 12, rounded toward zero.
+    /// Number of whole years between two days, counted like an age: `months_between` divided by 12, rounded toward zero.
     fn date_years_between(&self, start: i32, end: i32) -> i64;
 
     /// The day of the week.
@@ -328,7 +328,7 @@ pub trait DateKernels {
     /// The day of the year, 1 to 366.
     fn date_day_of_year(&self, value: i32) -> i64;
 
-    /// How many days the month of this day has.
+    /// Number of days in the month of this day.
     fn date_days_in_month(&self, value: i32) -> i64;
 
     /// The first day of the month.
@@ -340,7 +340,7 @@ pub trait DateKernels {
     /// True for a day that is neither on the weekend nor a holiday.
     fn date_is_business_day(&self, value: i32, holidays: &Set, weekend: &Set) -> bool;
 
-    /// Walks forwards (backwards if the count is negative) a day at a time until this many business days have been reached. A count of 0 gives the day itself, whatever it is.
+    /// Walks forwards (backwards if the count is negative) a day at a time until this many business days have been reached. A count of 0 returns the day itself, also if it is no business day.
     ///
     /// Fails with `invalid_argument`, `time_overflow`.
     fn date_add_business_days(
@@ -351,7 +351,7 @@ pub trait DateKernels {
         weekend: &Set,
     ) -> Result<i32, ErrorCode>;
 
-    /// How many business days there are from the start up to, not with, the end; with the days the other way round, the same, negative.
+    /// Number of business days from the start up to, not including, the end; negative if the end is before the start.
     ///
     /// Fails with `invalid_argument`.
     fn date_business_days_between(
@@ -363,7 +363,7 @@ pub trait DateKernels {
     ) -> Result<i64, ErrorCode>;
 }
 
-/// The operations of the `decimal` family.
+/// Kernels of the `decimal` family.
 pub trait DecimalKernels {
     /// The same number as a decimal of scale 0. The checker inserts it where an integer meets a decimal.
     fn decimal_from_integer(&self, value: i64) -> Decimal;
@@ -409,7 +409,7 @@ pub trait DecimalKernels {
     /// Fails with `division_by_zero`, `decimal_overflow`.
     fn decimal_divide(&self, left: &Decimal, right: &Decimal) -> Result<Decimal, ErrorCode>;
 
-    /// The exact quotient, rounded once to this many places. For money: nothing is rounded twice.
+    /// The exact quotient, rounded once to this many places. For money: no amount is rounded twice.
     ///
     /// Fails with `invalid_argument`, `division_by_zero`, `decimal_overflow`.
     fn decimal_div(
@@ -459,7 +459,7 @@ pub trait DecimalKernels {
     /// Fails with `division_by_zero`, `decimal_overflow`.
     fn decimal_pow(&self, base: &Decimal, exponent: i64) -> Result<Decimal, ErrorCode>;
 
-    /// How many places the decimal has.
+    /// Number of places of the decimal.
     fn decimal_scale(&self, value: &Decimal) -> i64;
 
     /// The same number with the smallest scale.
@@ -489,7 +489,7 @@ pub trait DecimalKernels {
     fn decimal_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
 }
 
-/// The operations of the `duration` family.
+/// Kernels of the `duration` family.
 pub trait DurationKernels {
     /// True when both are the same duration.
     fn duration_equal(&self, left: i64, right: i64) -> bool;
@@ -529,7 +529,7 @@ pub trait DurationKernels {
     /// Fails with `division_by_zero`.
     fn duration_divide(&self, value: i64, divisor: i64) -> Result<i64, ErrorCode>;
 
-    /// How many times the right duration goes into the left one, as `/` divides.
+    /// Number of times that the right duration fits into the left one, divided as by `/`.
     ///
     /// Fails with `division_by_zero`.
     fn duration_ratio(&self, left: i64, right: i64) -> Result<Decimal, ErrorCode>;
@@ -590,7 +590,7 @@ pub trait DurationKernels {
     fn duration_sum(&self, values: &[Value]) -> Result<i64, ErrorCode>;
 }
 
-/// The operations of the `enum` family.
+/// Kernels of the `enum` family.
 pub trait EnumKernels {
     /// True when the left member is equal to the right one.
     fn enum_equal(&self, left: Member, right: Member) -> bool;
@@ -602,7 +602,7 @@ pub trait EnumKernels {
     fn enum_text(&self, value: Member, members_of_e: &[Value]) -> Arc<str>;
 }
 
-/// The operations of the `float` family.
+/// Kernels of the `float` family.
 pub trait FloatKernels {
     /// Adds, as IEEE 754 does.
     fn float_add(&self, left: f64, right: f64) -> f64;
@@ -613,13 +613,13 @@ pub trait FloatKernels {
     /// Multiplies, as IEEE 754 does.
     fn float_multiply(&self, left: f64, right: f64) -> f64;
 
-    /// Divides, as IEEE 754 does; division by zero gives an infinity or NaN.
+    /// Divides, as IEEE 754 does; division by zero returns an infinity or NaN.
     fn float_divide(&self, left: f64, right: f64) -> f64;
 
     /// Changes the sign, of zero and of the infinities too.
     fn float_negate(&self, value: f64) -> f64;
 
-    /// True when the numbers are equal; NaN equals nothing.
+    /// True when the numbers are equal; NaN equals no value.
     fn float_equal(&self, left: f64, right: f64) -> bool;
 
     /// The opposite of equal.
@@ -691,7 +691,7 @@ pub trait FloatKernels {
     fn float_avg(&self, values: &[Value]) -> Result<f64, ErrorCode>;
 }
 
-/// The operations of the `integer` family.
+/// Kernels of the `integer` family.
 pub trait IntegerKernels {
     /// Adds two integers.
     ///
@@ -802,7 +802,7 @@ pub trait IntegerKernels {
     /// Fails with `invalid_argument`.
     fn integer_shift_right(&self, value: i64, count: i64) -> Result<i64, ErrorCode>;
 
-    /// How many of the 64 bits of the two's complement are 1.
+    /// Number of bits that are 1 in the 64-bit two's complement.
     fn integer_bit_count(&self, value: i64) -> i64;
 
     /// Adds from left to right, starting with 0; fails at the first partial sum that does not fit.
@@ -816,7 +816,7 @@ pub trait IntegerKernels {
     fn integer_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
 }
 
-/// The operations of the `json` family.
+/// Kernels of the `json` family.
 pub trait JsonKernels {
     /// True when both are of one kind and equal; numbers by value, objects without regard to the order of keys.
     fn json_equal(&self, left: &Json, right: &Json) -> bool;
@@ -824,10 +824,10 @@ pub trait JsonKernels {
     /// The opposite of equal.
     fn json_not_equal(&self, left: &Json, right: &Json) -> bool;
 
-    /// What the value is.
+    /// The kind of the value.
     fn json_kind(&self, value: &Json) -> JsonKind;
 
-    /// What a JSON Pointer (RFC 6901) leads to, or null if it leads nowhere.
+    /// The value at a JSON Pointer (RFC 6901), or null if there is none.
     ///
     /// Fails with `invalid_argument`.
     fn json_get(&self, value: &Json, path: &str) -> Result<Option<Value>, ErrorCode>;
@@ -868,7 +868,7 @@ pub trait JsonKernels {
     fn json_text(&self, value: &Json) -> Result<Arc<str>, ErrorCode>;
 }
 
-/// The operations of the `map` family.
+/// Kernels of the `map` family.
 pub trait MapKernels {
     /// True when both have the same keys with equal values.
     fn map_equal(&self, left: &Map, right: &Map) -> bool;
@@ -876,7 +876,7 @@ pub trait MapKernels {
     /// The opposite of equal.
     fn map_not_equal(&self, left: &Map, right: &Map) -> bool;
 
-    /// How many entries there are.
+    /// Number of entries.
     fn map_length(&self, entries: &Map) -> i64;
 
     /// The value with this key; `m[k]` is the same.
@@ -921,7 +921,7 @@ pub trait MapKernels {
     fn map_from_entries(&self, entries: &[Value]) -> Result<Map, ErrorCode>;
 }
 
-/// The operations of the `optional` family.
+/// Kernels of the `optional` family.
 pub trait OptionalKernels {
     /// True for null.
     fn optional_is_null(&self, value: Option<&Value>) -> bool;
@@ -949,7 +949,7 @@ pub trait OptionalKernels {
     fn optional_not_equal(&self, left: Option<&Value>, right: Option<&Value>) -> bool;
 }
 
-/// The operations of the `record` family.
+/// Kernels of the `record` family.
 pub trait RecordKernels {
     /// True when all fields are equal.
     fn record_equal(&self, left: &[Value], right: &[Value]) -> bool;
@@ -958,7 +958,7 @@ pub trait RecordKernels {
     fn record_not_equal(&self, left: &[Value], right: &[Value]) -> bool;
 }
 
-/// The operations of the `regex` family.
+/// Kernels of the `regex` family.
 pub trait RegexKernels {
     /// True when the pattern matches somewhere in the string; `^` and `$` tie it to the ends.
     fn regex_matches(&self, value: &str, pattern: &Pattern) -> bool;
@@ -971,21 +971,21 @@ pub trait RegexKernels {
     /// Fails with `too_large`.
     fn regex_find_all(&self, value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// The first match and what each of its groups matched last, group 0 being the whole; null for a group that took no part; null if nothing matches.
+    /// The first match and the last match of each of its groups; group 0 is the whole. A group without a match is null. Null if there is no match.
     fn regex_groups(&self, value: &str, pattern: &Pattern) -> Option<Value>;
 
-    /// Every match that `find_all` finds, replaced by the new text, which is taken as it stands.
+    /// The string with every match of `find_all` replaced by the new text, which is taken literally.
     ///
     /// Fails with `too_large`.
     fn regex_replace(&self, value: &str, pattern: &Pattern, new: &str) -> Result<Arc<str>, ErrorCode>;
 
-    /// The parts between the matches that `find_all` finds; groups add nothing.
+    /// The parts between the matches of `find_all`; groups add no parts.
     ///
     /// Fails with `too_large`.
     fn regex_split(&self, value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode>;
 }
 
-/// The operations of the `set` family.
+/// Kernels of the `set` family.
 pub trait SetKernels {
     /// True when the set holds the value.
     fn set_is_member(&self, value: Key<'_>, members: &Set) -> bool;
@@ -999,24 +999,24 @@ pub trait SetKernels {
     /// True when the set holds the value.
     fn set_contains(&self, members: &Set, value: Key<'_>) -> bool;
 
-    /// How many elements there are.
+    /// Number of elements.
     fn set_length(&self, members: &Set) -> i64;
 
-    /// What is in one or both.
+    /// The elements of either set.
     ///
     /// Fails with `too_large`.
     fn set_union(&self, left: &Set, right: &Set) -> Result<Set, ErrorCode>;
 
-    /// What is in both.
+    /// The elements of both sets.
     fn set_intersection(&self, left: &Set, right: &Set) -> Set;
 
-    /// What is in the left set and not in the right one.
+    /// The elements of the left set that are not in the right one.
     fn set_difference(&self, left: &Set, right: &Set) -> Set;
 
     /// True when everything in the left set is in the right one.
     fn set_is_subset(&self, left: &Set, right: &Set) -> bool;
 
-    /// True when nothing is in both.
+    /// True when no element is in both.
     fn set_is_disjoint(&self, left: &Set, right: &Set) -> bool;
 
     /// A new set that also has the value.
@@ -1031,7 +1031,7 @@ pub trait SetKernels {
     fn set_to_array(&self, members: &Set) -> Arc<[Value]>;
 }
 
-/// The operations of the `text` family.
+/// Kernels of the `text` family.
 pub trait TextKernels {
     /// The number of Unicode code points.
     fn text_length(&self, value: &str) -> i64;
@@ -1064,7 +1064,7 @@ pub trait TextKernels {
     /// Fails with `index_out_of_range`.
     fn text_at(&self, value: &str, index: i64) -> Result<Arc<str>, ErrorCode>;
 
-    /// The code points from start up to, not with, end. Positions past the end mean the end; start after end gives nothing.
+    /// The code points from start up to, not with, end. Positions past the end mean the end; start after end returns the empty string.
     ///
     /// Fails with `invalid_argument`.
     fn text_slice(&self, value: &str, start: i64, end: i64) -> Result<Arc<str>, ErrorCode>;
@@ -1084,13 +1084,13 @@ pub trait TextKernels {
     /// Fails with `too_large`.
     fn text_join(&self, parts: &[Value], separator: &str) -> Result<Arc<str>, ErrorCode>;
 
-    /// Without the white space at both ends.
+    /// The string without white space at both ends.
     fn text_trim(&self, value: &str) -> Arc<str>;
 
-    /// Without the white space at the start.
+    /// The string without white space at its start.
     fn text_trim_start(&self, value: &str) -> Arc<str>;
 
-    /// Without the white space at the end.
+    /// The string without white space at its end.
     fn text_trim_end(&self, value: &str) -> Arc<str>;
 
     /// Each code point in its full lower-case form of Unicode 15.0, without regard to its neighbours or to a language.
@@ -1162,7 +1162,7 @@ pub trait TextKernels {
     fn text_percent_encode(&self, value: &str) -> Result<Arc<str>, ErrorCode>;
 }
 
-/// The operations of the `timestamp` family.
+/// Kernels of the `timestamp` family.
 pub trait TimestampKernels {
     /// True when both are the same moment.
     fn timestamp_equal(&self, left: i64, right: i64) -> bool;
@@ -1192,10 +1192,10 @@ pub trait TimestampKernels {
     /// Fails with `time_overflow`.
     fn timestamp_subtract(&self, moment: i64, length: i64) -> Result<i64, ErrorCode>;
 
-    /// How long after the start the end is; negative if it is before.
+    /// Duration from the start to the end; negative if the end is before the start.
     fn timestamp_since(&self, end: i64, start: i64) -> i64;
 
-    /// Reads RFC 3339 with an offset; what it gives is in UTC.
+    /// Reads RFC 3339 with an offset; the result is in UTC.
     ///
     /// Fails with `bad_format`, `time_overflow`.
     fn timestamp_parse(&self, value: &str) -> Result<i64, ErrorCode>;
@@ -1247,7 +1247,7 @@ pub trait TimestampKernels {
     fn timestamp_truncate(&self, value: i64, unit: Unit) -> i64;
 }
 
-/// The operations of the `value` family.
+/// Kernels of the `value` family.
 pub trait ValueKernels {
     /// The lesser of two values; the left one where they are equal.
     fn value_min(&self, left: &Value, right: &Value) -> Value;

@@ -1,4 +1,4 @@
-//! What `schemas/generate.py` derives from the declared operations and error codes.
+//! Code that `schemas/generate.py` derives from the declared operations, effects and failure codes.
 #![allow(
     clippy::too_many_lines,
     clippy::match_same_arms,

@@ -10,7 +10,7 @@ use crate::types::TypePattern::{
 use crate::types::{Bound, Signature};
 
 impl Op {
-    /// The declared shape of the operation.
+    /// Returns the declared signature of the operation.
     pub fn signature(self) -> &'static Signature {
         match self {
             Op::ArrayEqual => &Signature {

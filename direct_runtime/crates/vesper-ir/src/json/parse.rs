@@ -1,4 +1,4 @@
-//! Reads JSON text (RFC 8259) strictly, without recursion: a text may nest as deep as it is long.
+//! Strict JSON parser (RFC 8259) without recursion. A text may nest as deep as it is long.
 
 use std::sync::Arc;
 
@@ -6,23 +6,23 @@ use super::{Json, MAX_DEPTH, Object};
 use crate::decimal::Decimal;
 use crate::limits::ITEMS;
 
-/// Why a text has no JSON value.
+/// Error for a text without a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseJsonError {
     Malformed,
-    /// It is JSON, but deeper or longer than a value may be.
+    /// The text is JSON, but deeper or longer than a value may be.
     TooLarge,
 }
 
-/// What a text is read into.
+/// Constructor of the value that a text is parsed into.
 pub trait Build: Sized {
     fn null() -> Self;
     fn boolean(value: bool) -> Self;
-    /// The text is spelled as a number; nothing where the number is over the limits of a decimal.
+    /// Creates a number from its JSON text. Returns `None` beyond the limits of a decimal.
     fn number(text: &str) -> Option<Self>;
     fn text(text: Arc<str>) -> Self;
     fn array(items: Vec<Self>) -> Self;
-    /// Nothing where a key comes twice.
+    /// Creates an object. Returns `None` where a key is repeated.
     fn object(entries: Vec<(Arc<str>, Self)>) -> Option<Self>;
 }
 
@@ -52,7 +52,7 @@ impl Build for Json {
     }
 }
 
-/// An array or object that is not closed yet.
+/// Array or object that is not closed yet.
 enum Open<B> {
     Array(Vec<B>),
     Object(Vec<(Arc<str>, B)>, Arc<str>),
@@ -62,16 +62,16 @@ struct Parser<'a, B> {
     text: &'a str,
     at: usize,
     open: Vec<Open<B>>,
-    /// Something was over a limit. Reading goes on, because what comes may be no JSON at all, and that counts first.
+    /// True after a limit was exceeded. Parsing continues, because malformed text takes precedence over the limit.
     is_too_large: bool,
 }
 
-/// The one value that the text spells, with white space around it.
+/// Parses the one JSON value of a text, with optional white space around it.
 pub fn parse(text: &str) -> Result<Json, ParseJsonError> {
     build(text)
 }
 
-/// The same, as something else than a JSON value.
+/// Parses the one JSON value of a text into another representation.
 pub fn build<B: Build>(text: &str) -> Result<B, ParseJsonError> {
     let mut parser = Parser {
         text,
@@ -91,7 +91,7 @@ impl<B: Build> Parser<'_, B> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Takes this byte if it comes next.
+    /// Consumes this byte if it comes next.
     fn take(&mut self, byte: u8) -> Option<()> {
         if self.peek() != Some(byte) {
             return None;
@@ -100,7 +100,7 @@ impl<B: Build> Parser<'_, B> {
         Some(())
     }
 
-    fn white_space(&mut self) {
+    fn skip_white_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
@@ -108,33 +108,33 @@ impl<B: Build> Parser<'_, B> {
 
     fn document(&mut self) -> Option<B> {
         loop {
-            // A value begins here; brackets are opened until one is there whole.
-            self.white_space();
+            // Start of a value: opens brackets until a value is complete.
+            self.skip_white_space();
             let mut value = match self.peek()? {
                 b'[' => {
                     self.at += 1;
-                    self.white_space();
+                    self.skip_white_space();
                     if self.take(b']').is_none() {
                         self.open.push(Open::Array(Vec::new()));
                         continue;
                     }
-                    self.closed(B::array(Vec::new()), 1)
+                    self.check_limits(B::array(Vec::new()), 1)
                 }
                 b'{' => {
                     self.at += 1;
-                    self.white_space();
+                    self.skip_white_space();
                     if self.take(b'}').is_none() {
                         let key = self.key()?;
                         self.open.push(Open::Object(Vec::new(), key));
                         continue;
                     }
-                    self.closed(B::object(Vec::new())?, 1)
+                    self.check_limits(B::object(Vec::new())?, 1)
                 }
                 _ => self.scalar()?,
             };
-            // It goes into what is open, which may then be whole itself.
+            // Adds the value to the innermost open collection, which this may complete.
             loop {
-                self.white_space();
+                self.skip_white_space();
                 match self.open.pop() {
                     None if self.at == self.text.len() => return Some(value),
                     None => return None,
@@ -146,28 +146,28 @@ impl<B: Build> Parser<'_, B> {
                         }
                         self.take(b']')?;
                         let length = items.len();
-                        value = self.closed(B::array(items), length);
+                        value = self.check_limits(B::array(items), length);
                     }
                     Some(Open::Object(mut entries, key)) => {
                         entries.push((key, value));
                         if self.take(b',').is_some() {
-                            self.white_space();
+                            self.skip_white_space();
                             let key = self.key()?;
                             self.open.push(Open::Object(entries, key));
                             break;
                         }
                         self.take(b'}')?;
                         let length = entries.len();
-                        value = self.closed(B::object(entries)?, length);
+                        value = self.check_limits(B::object(entries)?, length);
                     }
                 }
             }
         }
     }
 
-    /// A collection that is whole, unless it is over a limit: then something small stands for it.
-    fn closed(&mut self, value: B, length: usize) -> B {
-        // What is still open is around this one.
+    /// Returns a complete collection, or null after recording that it exceeds a limit.
+    fn check_limits(&mut self, value: B, length: usize) -> B {
+        // Each open collection encloses this one.
         if self.open.len() < MAX_DEPTH && length <= ITEMS {
             return value;
         }
@@ -177,7 +177,7 @@ impl<B: Build> Parser<'_, B> {
 
     fn key(&mut self) -> Option<Arc<str>> {
         let key = self.string()?;
-        self.white_space();
+        self.skip_white_space();
         self.take(b':')?;
         Some(key)
     }
@@ -195,7 +195,7 @@ impl<B: Build> Parser<'_, B> {
         }
         let length = number_length(rest.as_bytes())?;
         self.at += length;
-        // A number over the limits of a decimal is refused like one that is misspelled.
+        // A number beyond the limits of a decimal is malformed.
         B::number(rest.get(..length)?)
     }
 
@@ -238,7 +238,7 @@ impl<B: Build> Parser<'_, B> {
             b'u' => {
                 let unit = self.four_digits()?;
                 if !(0xd800..0xdc00).contains(&unit) {
-                    // Nothing for the second half of a pair, which is alone here.
+                    // `None` for an unpaired low surrogate.
                     return char::from_u32(unit);
                 }
                 self.take(b'\\')?;
@@ -264,7 +264,7 @@ impl<B: Build> Parser<'_, B> {
     }
 }
 
-/// How long the number is that the text begins with: `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`.
+/// Returns the length of the number at the start of the text: `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`.
 fn number_length(text: &[u8]) -> Option<usize> {
     let digits = |from: usize| {
         let rest = text.get(from..).unwrap_or(&[]);

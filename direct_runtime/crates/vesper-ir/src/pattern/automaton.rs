@@ -1,9 +1,12 @@
-//! Whether a pattern matches at all, one table lookup for each code point: what the matcher would go through again and
-//! again is put down the first time. It knows neither where a match is nor what its groups hold.
+//! Lazy deterministic automaton that decides whether a pattern matches.
 //!
-//! Code points that no part of the pattern tells apart are one symbol, and the end of the text is one. A state is where
-//! the ways stand that the text so far leaves open, before any anchor is looked at: what comes after is known only with
-//! the next symbol. There are at most [`CELLS`] entries and [`PLACES`]; past them the matcher does the work.
+//! Each code point costs one table lookup; transitions that the matcher would compute repeatedly are stored. The
+//! automaton finds neither the position of a match nor its groups.
+//!
+//! Code points that no part of the pattern distinguishes share one symbol; the end of the text is a symbol of its own.
+//! A state is the set of instructions at which threads wait before anchors are evaluated, since an anchor also depends
+//! on the next symbol. A table has at most [`MAX_CELLS`] entries and [`MAX_WAITING`] waiting threads; beyond them the
+//! matcher is used.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, TryLockError};
@@ -11,54 +14,54 @@ use std::sync::{Arc, Mutex, TryLockError};
 use super::compile::{Instruction, Program};
 use super::{Anchor, Class, is_word};
 
-/// The most entries of a table.
-const CELLS: usize = 1 << 16;
-/// The most places that all states together hold: one state may stand at every instruction.
-const PLACES: usize = 1 << 18;
-/// The most questions that are asked to find the symbols.
-const QUESTIONS: usize = 1 << 18;
+/// Maximum number of entries in a table.
+const MAX_CELLS: usize = 1 << 16;
+/// Maximum number of waiting threads in all states together; one state may have every instruction.
+const MAX_WAITING: usize = 1 << 18;
+/// Maximum number of membership tests for computing the symbols.
+const MAX_TESTS: usize = 1 << 18;
 
-/// Entries that are no state.
+/// Entries that are not states.
 const UNKNOWN: u32 = u32::MAX;
 const FOUND: u32 = u32::MAX - 1;
-const NOWHERE: u32 = u32::MAX - 2;
+const DEAD: u32 = u32::MAX - 2;
 
-/// The table of a program, as far as it was needed.
+/// Lazily filled table of a program.
 #[derive(Debug)]
 pub(super) struct Automaton {
     symbols: Symbols,
-    /// Shared by all who match at the same time; who finds it taken does without.
+    /// Shared by all threads. A thread that finds it locked uses the matcher instead.
     table: Mutex<Table>,
 }
 
-/// Which code points are told apart.
+/// Partition of code points into symbols.
 #[derive(Debug)]
 struct Symbols {
     ascii: [u16; 128],
-    /// The first code point of each stretch, in order, and its symbol.
-    stretches: Vec<(u32, u16)>,
-    /// One code point for each symbol; nothing for the end of the text, which is the last symbol.
+    /// First code point of each range with its symbol, in order.
+    ranges: Vec<(u32, u16)>,
+    /// One code point of each symbol. `None` is the last symbol, the end of the text.
     examples: Vec<Option<char>>,
 }
 
 #[derive(Debug)]
 struct Table {
-    /// For each state and each symbol the next state.
+    /// Next state for each state and symbol.
     cells: Vec<u32>,
     states: Vec<State>,
     numbers: HashMap<State, u32>,
-    /// How many places the states hold.
+    /// Number of waiting threads in all states.
     held: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
-    /// The instructions that ways go on with, in order.
+    /// Instructions of the waiting threads, in order.
     places: Arc<[u32]>,
     before: Before,
 }
 
-/// What anchors ask of the code point before; of programs that do not ask, always `Other` but at the start.
+/// Property of the previous code point that anchors read. Without such anchors it is `Other` except at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Before {
     Start,
@@ -77,7 +80,7 @@ impl Before {
 }
 
 impl Automaton {
-    /// Nothing where the code points would take too long to tell apart.
+    /// Builds the automaton. Returns `None` where computing the symbols would take too long.
     pub(super) fn new(program: &Program) -> Option<Self> {
         let symbols = Symbols::new(program)?;
         let start = State {
@@ -96,11 +99,11 @@ impl Automaton {
         })
     }
 
-    /// Whether there is a match; nothing where the table cannot tell.
+    /// Returns whether there is a match, or `None` where the table cannot decide.
     pub(super) fn matches(&self, program: &Program, text: &str) -> Option<bool> {
         let mut table = match self.table.try_lock() {
             Ok(table) => table,
-            // A table is whole between any two entries, so one that a panic left behind is.
+            // The table is consistent between any two entries, so also after a panic.
             Err(TryLockError::Poisoned(error)) => error.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
@@ -115,7 +118,7 @@ impl Automaton {
             };
             match next {
                 FOUND => return Some(true),
-                NOWHERE => return Some(false),
+                DEAD => return Some(false),
                 next => state = next,
             }
         }
@@ -124,20 +127,20 @@ impl Automaton {
 }
 
 impl Table {
-    /// Finds out where a state goes with a symbol; nothing where there is no room for one state more.
+    /// Computes the transition of a state by a symbol. Returns `None` where the table is full.
     fn fill(&mut self, program: &Program, symbols: &Symbols, state: u32, symbol: usize) -> Option<u32> {
         let width = symbols.examples.len();
         let after = *symbols.examples.get(symbol)?;
         let next = self.states.get(state as usize)?.next(program, after);
         let number = match next {
             Next::Found => FOUND,
-            Next::Nowhere => NOWHERE,
+            Next::Nowhere => DEAD,
             Next::State(next) => {
                 if let Some(known) = self.numbers.get(&next) {
                     *known
                 } else {
                     let held = self.held + next.places.len();
-                    if self.cells.len() + width > CELLS || held > PLACES {
+                    if self.cells.len() + width > MAX_CELLS || held > MAX_WAITING {
                         return None;
                     }
                     self.held = held;
@@ -195,7 +198,7 @@ impl State {
         if after.is_none() || places.is_empty() && program.starts.is_anchored {
             return Next::Nowhere;
         }
-        let is_word = asks_for_words(program) && is_word(after);
+        let is_word = has_word_anchors(program) && is_word(after);
         Next::State(Self {
             places: places.into_iter().collect(),
             before: if is_word { Before::Word } else { Before::Other },
@@ -203,7 +206,7 @@ impl State {
     }
 }
 
-fn asks_for_words(program: &Program) -> bool {
+fn has_word_anchors(program: &Program) -> bool {
     let is_about_words = |instruction: &Instruction| {
         matches!(
             instruction,
@@ -223,7 +226,7 @@ impl Symbols {
                 _ => None,
             })
             .collect();
-        // Where a stretch of code points begins that all answer alike.
+        // Starts of the ranges whose code points all behave alike.
         let mut begins: BTreeSet<u32> = BTreeSet::from([0]);
         for char in &chars {
             begins.extend([u32::from(*char), u32::from(*char) + 1]);
@@ -231,8 +234,8 @@ impl Symbols {
         for (first, last) in program.classes.iter().flat_map(Class::ranges) {
             begins.extend([*first, *last + 1]);
         }
-        let asks_for_words = asks_for_words(program);
-        if asks_for_words {
+        let tracks_words = has_word_anchors(program);
+        if tracks_words {
             let words = ['0', '9', 'A', 'Z', '_', '_', 'a', 'z'].map(u32::from);
             begins.extend(
                 words
@@ -244,39 +247,37 @@ impl Symbols {
         if begins
             .len()
             .saturating_mul(chars.len() + program.classes.len() + 1)
-            > QUESTIONS
+            > MAX_TESTS
         {
             return None;
         }
         let mut numbers: HashMap<Vec<bool>, u16> = HashMap::new();
         let mut examples = Vec::new();
-        let mut stretches = Vec::with_capacity(begins.len());
+        let mut ranges = Vec::with_capacity(begins.len());
         for begin in begins {
-            // Surrogates stand in no text: a stretch that begins with one goes on behind them, or is not needed.
+            // No text contains surrogates. A range that starts with one continues after them or is dropped.
             let Some(example) = char::from_u32(begin).or((begin <= 0xdfff).then_some('\u{e000}')) else {
                 continue;
             };
             let answers = chars.iter().map(|char| *char == example);
             let answers = answers.chain(program.classes.iter().map(|class| class.contains(example)));
-            let answers: Vec<bool> = answers
-                .chain([asks_for_words && is_word(Some(example))])
-                .collect();
+            let answers: Vec<bool> = answers.chain([tracks_words && is_word(Some(example))]).collect();
             let next = u16::try_from(examples.len()).ok()?;
             let number = *numbers.entry(answers).or_insert(next);
             if number == next {
                 examples.push(Some(example));
             }
-            stretches.push((begin, number));
+            ranges.push((begin, number));
         }
         examples.push(None);
         let mut symbols = Self {
             ascii: [0; 128],
-            stretches,
+            ranges,
             examples,
         };
         let mut ascii = [0; 128];
         for (symbol, char) in ascii.iter_mut().zip('\0'..) {
-            *symbol = symbols.in_stretches(char);
+            *symbol = symbols.find_in_ranges(char);
         }
         symbols.ascii = ascii;
         Some(symbols)
@@ -286,15 +287,15 @@ impl Symbols {
     fn of(&self, char: char) -> u16 {
         match self.ascii.get(u32::from(char) as usize) {
             Some(symbol) => *symbol,
-            None => self.in_stretches(char),
+            None => self.find_in_ranges(char),
         }
     }
 
-    fn in_stretches(&self, char: char) -> u16 {
+    fn find_in_ranges(&self, char: char) -> u16 {
         let place = self
-            .stretches
+            .ranges
             .partition_point(|(first, _)| *first <= u32::from(char));
-        let stretch = place.checked_sub(1).and_then(|place| self.stretches.get(place));
+        let stretch = place.checked_sub(1).and_then(|place| self.ranges.get(place));
         stretch.map_or(0, |(_, symbol)| *symbol)
     }
 }

@@ -1,17 +1,17 @@
-//! A class: the code points that an atom of a pattern matches.
+//! Class: the set of code points that an atom of a pattern matches.
 
 use crate::unicode::{Category, categories, fold, folding_to, foldings};
 
-/// A set of code points. INVARIANT: the ranges are in order, with a gap between any two.
+/// Set of code points. INVARIANT: the ranges are in order, with a gap between any two.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Class {
-    /// One bit for each ASCII character: most questions are about them.
+    /// One bit for each ASCII character, which most lookups concern.
     ascii: u128,
     ranges: Box<[(u32, u32)]>,
 }
 
 impl Class {
-    /// True for the members.
+    /// Returns true for members.
     #[inline]
     pub fn contains(&self, char: char) -> bool {
         let code = u32::from(char);
@@ -21,18 +21,18 @@ impl Class {
         is_within(&self.ranges, code)
     }
 
-    /// First and last of each range, in order.
+    /// Returns first and last code point of each range, in order.
     pub(super) fn ranges(&self) -> &[(u32, u32)] {
         &self.ranges
     }
 
-    /// The members that are ASCII, a bit for each.
+    /// Returns the ASCII members, one bit for each.
     pub fn ascii(&self) -> u128 {
         self.ascii
     }
 
-    /// True when there is a member that is not ASCII.
-    pub fn goes_beyond_ascii(&self) -> bool {
+    /// Returns true when a member is not ASCII.
+    pub fn has_non_ascii(&self) -> bool {
         self.ranges.last().is_some_and(|(_, last)| *last >= 128)
     }
 }
@@ -42,7 +42,7 @@ fn is_within(ranges: &[(u32, u32)], code: u32) -> bool {
     ranges.get(place).is_some_and(|(first, _)| *first <= code)
 }
 
-/// A class while it is put together.
+/// Class under construction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges(Vec<(u32, u32)>);
 
@@ -55,14 +55,14 @@ impl Ranges {
         self.0.extend_from_slice(&other.0);
     }
 
-    /// The code points of some categories.
+    /// Creates the code points of some categories.
     pub(super) fn of_categories(is_wanted: impl Fn(Category) -> bool) -> Self {
         let wanted = categories().filter(|(_, _, category)| is_wanted(*category));
         Self(wanted.map(|(first, last, _)| (first, last)).collect())
     }
 
-    /// In order, and what touches joined.
-    fn joined(mut self) -> Vec<(u32, u32)> {
+    /// Sorts the ranges and merges those that touch.
+    fn merge(mut self) -> Vec<(u32, u32)> {
         self.0.sort_unstable();
         let mut result: Vec<(u32, u32)> = Vec::with_capacity(self.0.len());
         for (first, last) in self.0 {
@@ -74,11 +74,11 @@ impl Ranges {
         result
     }
 
-    /// Everything else.
-    pub(super) fn negated(self) -> Self {
+    /// Returns the complement.
+    pub(super) fn complement(self) -> Self {
         let mut result = Vec::new();
         let mut start = 0;
-        for (first, last) in self.joined() {
+        for (first, last) in self.merge() {
             if start < first {
                 result.push((start, first - 1));
             }
@@ -90,15 +90,15 @@ impl Ranges {
         Self(result)
     }
 
-    /// All code points whose folding is that of some member.
-    pub(super) fn folded(self) -> Self {
-        let ranges = self.joined();
+    /// Returns all code points with the same folding as a member.
+    pub(super) fn fold_case(self) -> Self {
+        let ranges = self.merge();
         let has = |ranges: &[(u32, u32)], char: char| is_within(ranges, u32::from(char));
-        // What the members fold to; those that fold to themselves are there already.
+        // Foldings of the members; code points that fold to themselves are present already.
         let targets = foldings().iter().filter(|(_, from)| has(&ranges, *from));
         let mut result = Self(targets.map(|(to, _)| (u32::from(*to), u32::from(*to))).collect());
         result.0.extend(ranges);
-        let ranges = result.joined();
+        let ranges = result.merge();
         let sources = foldings().iter().filter(|(to, _)| has(&ranges, *to));
         let mut result = Self(
             sources
@@ -109,7 +109,7 @@ impl Ranges {
         result
     }
 
-    /// The code points with the same folding as this one; nothing where it is the only one.
+    /// Returns the code points with the folding of this one, or `None` without others.
     pub(super) fn of_case(char: char) -> Option<Self> {
         let folded = fold(char);
         let mut result = Self::default();
@@ -121,7 +121,7 @@ impl Ranges {
     }
 
     pub(super) fn into_class(self) -> Class {
-        let ranges = self.joined();
+        let ranges = self.merge();
         let ascii = (0..128).filter(|code| is_within(&ranges, *code));
         Class {
             ascii: ascii.fold(0, |bits, code| bits | 1 << code),

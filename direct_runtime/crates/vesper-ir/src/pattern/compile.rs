@@ -1,27 +1,27 @@
-//! Lays a pattern out as instructions, in the order of preference: the matcher tries `first` before `second`.
+//! Compiler of patterns to instructions. The matcher prefers `first` to `second`.
 
 use super::{Anchor, Class, Part, Tree};
 
-/// A step of the matcher. Instructions that take a code point go on with the next one.
+/// Instruction of the matcher. After consuming a code point the next instruction follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction {
-    /// Takes this code point.
+    /// Consumes this code point.
     Char(char),
-    /// Takes a member of the class of this number.
+    /// Consumes a member of the class with this number.
     Class(u32),
-    /// Goes on if the place is one.
+    /// Continues if the anchor matches.
     Anchor(Anchor),
-    /// Goes on at both, the first preferred.
+    /// Continues at both instructions; the first is preferred.
     Split { first: u32, second: u32 },
-    /// Goes on there.
+    /// Continues at this instruction.
     Jump(u32),
-    /// Notes the position: `2n` for the start of group `n`, `2n + 1` for its end.
+    /// Records the position: `2n` for the start of group `n`, `2n + 1` for its end.
     Save(u32),
-    /// The end of the pattern.
+    /// End of the pattern.
     Match,
 }
 
-/// What the matcher runs.
+/// Program of the matcher.
 #[derive(Debug)]
 pub struct Program {
     pub instructions: Vec<Instruction>,
@@ -29,21 +29,21 @@ pub struct Program {
     pub starts: Starts,
 }
 
-/// Where a match can start: positions that cannot be one are passed over without running anything.
+/// Positions where a match can start. The matcher skips all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Starts {
-    /// Nowhere but at the start of the text.
+    /// True where a match starts only at the start of the text.
     pub is_anchored: bool,
-    /// Before anything, and at the end: the pattern may match without taking a code point.
+    /// True where any position can be a start. The pattern may match without consuming a code point.
     pub anywhere: bool,
-    /// Before these ASCII characters, a bit for each.
+    /// ASCII characters before which a match can start, one bit for each.
     pub ascii: u128,
-    /// Before code points that are not ASCII.
+    /// True where a match can start before code points that are not ASCII.
     pub beyond_ascii: bool,
 }
 
 impl Starts {
-    /// True when a match may start before this code point.
+    /// Returns true when a match may start before this code point.
     #[inline]
     pub fn admits(&self, char: char) -> bool {
         let code = u32::from(char);
@@ -81,7 +81,7 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// Where the next instruction comes. A program is limited to 10,000 and a few.
+    /// Returns the index of the next instruction. A program has little more than 10,000.
     fn here(&self) -> u32 {
         u32::try_from(self.instructions.len()).unwrap_or(u32::MAX)
     }
@@ -97,7 +97,7 @@ impl Compiler {
         }
     }
 
-    /// The depth of a pattern is limited, and so is this recursion.
+    /// Emits a part. The depth of a pattern is limited, and so is this recursion.
     fn part(&mut self, part: &Part) {
         match part {
             Part::Char(char) => {
@@ -155,7 +155,7 @@ impl Compiler {
             self.part(of);
         }
         match most {
-            // The last copy is the body of the loop: it cannot be empty, so every round moves on.
+            // The last copy is the body of the loop. It cannot be empty, so every round makes progress.
             None if least == 1 => {
                 let stop = self.here() + 1;
                 self.emit(split(start, stop));
@@ -169,7 +169,7 @@ impl Compiler {
                 let stop = self.here();
                 self.put(choice, split(more, stop));
             }
-            // Optional copies, each inside the one before: where one is left out, so are all that follow.
+            // Optional copies, each inside the previous one: leaving one out leaves out all that follow.
             Some(most) => {
                 let mut choices = Vec::new();
                 for _ in least..most {
@@ -185,7 +185,7 @@ impl Compiler {
     }
 }
 
-/// Follows the program from its start to the first code points that it takes.
+/// Follows the program from its start to the first code points that it consumes.
 fn starts(program: &Program) -> Starts {
     let mut found = Starts {
         is_anchored: true,
@@ -193,7 +193,7 @@ fn starts(program: &Program) -> Starts {
         ascii: 0,
         beyond_ascii: false,
     };
-    // With and without the start of the text behind.
+    // Visited instructions, with and without a preceding start anchor.
     let mut seen = vec![[false; 2]; program.instructions.len()];
     let mut open = vec![(0_u32, false)];
     while let Some((place, is_anchored)) = open.pop() {
@@ -221,7 +221,7 @@ fn starts(program: &Program) -> Starts {
                 found.is_anchored &= is_anchored;
                 if let Some(class) = program.classes.get(number as usize) {
                     found.ascii |= class.ascii();
-                    found.beyond_ascii |= class.goes_beyond_ascii();
+                    found.beyond_ascii |= class.has_non_ascii();
                 }
             }
             Instruction::Match => {

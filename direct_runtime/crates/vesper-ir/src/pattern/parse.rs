@@ -1,11 +1,13 @@
-//! The grammar of docs/spec/regex.md.
+//! Parser of the grammar of docs/spec/regex.md.
 
 use std::collections::HashMap;
 
 use crate::unicode::Category;
 
 use super::class::{Class, Ranges};
-use super::{Anchor, COUNT, DEPTH, GROUPS, INSTRUCTIONS, LENGTH, Part, PatternError, Tree};
+use super::{
+    Anchor, MAX_COUNT, MAX_DEPTH, MAX_GROUPS, MAX_INSTRUCTIONS, MAX_LENGTH, Part, PatternError, Tree,
+};
 
 type Parsed<T> = Result<T, PatternError>;
 
@@ -19,16 +21,16 @@ pub(super) fn parse(text: &str) -> Parsed<Tree> {
         groups: 0,
         depth: 0,
     };
-    if parser.chars.len() > LENGTH {
-        return Err(parser.wrong("it has more than 1,000 code points"));
+    if parser.chars.len() > MAX_LENGTH {
+        return Err(parser.error("it has more than 1,000 code points"));
     }
     parser.flags()?;
     let root = parser.alternation()?;
     if parser.at < parser.chars.len() {
-        return Err(parser.wrong("a bracket is closed that was not opened"));
+        return Err(parser.error("there is no `(` for this `)`"));
     }
-    if root.size() > INSTRUCTIONS {
-        return Err(parser.wrong("it has more than 10,000 instructions"));
+    if root.size() > MAX_INSTRUCTIONS {
+        return Err(parser.error("it has more than 10,000 instructions"));
     }
     let mut classes: Vec<(Class, u32)> = parser.classes.into_iter().collect();
     classes.sort_unstable_by_key(|(_, number)| *number);
@@ -39,7 +41,7 @@ pub(super) fn parse(text: &str) -> Parsed<Tree> {
     })
 }
 
-/// One code point, or one of several: what stands at a place of a class.
+/// Item of a class: one code point, or a set of them.
 enum Item {
     Char(char),
     Several(Ranges),
@@ -50,14 +52,14 @@ struct Parser {
     at: usize,
     ignores_case: bool,
     dot_takes_newlines: bool,
-    /// Each class once, with its number.
+    /// Numbers of the distinct classes.
     classes: HashMap<Class, u32>,
     groups: u32,
     depth: u32,
 }
 
 impl Parser {
-    fn wrong(&self, what: &'static str) -> PatternError {
+    fn error(&self, what: &'static str) -> PatternError {
         PatternError { at: self.at, what }
     }
 
@@ -71,7 +73,7 @@ impl Parser {
         Some(char)
     }
 
-    /// Takes this text if it is next.
+    /// Consumes this text if it comes next.
     fn take(&mut self, text: &str) -> bool {
         let rest = self.chars.get(self.at..).unwrap_or(&[]);
         let length = text.chars().count();
@@ -80,7 +82,7 @@ impl Parser {
         is_next
     }
 
-    /// Flags stand at the very start; `(?:` is no flag.
+    /// Reads the flags, which are permitted only at the start; `(?:` is not a flag.
     fn flags(&mut self) -> Parsed<()> {
         if self.chars.get(2) == Some(&':') || !self.take("(?") {
             return Ok(());
@@ -94,11 +96,11 @@ impl Parser {
                 _ => break,
             };
             if std::mem::replace(is_set, true) {
-                return Err(self.wrong("a flag stands twice"));
+                return Err(self.error("a flag is given twice"));
             }
             count += 1;
         }
-        Err(self.wrong("after `(?` come the flags `i` and `s`, or `:`"))
+        Err(self.error("after `(?` come the flags `i` and `s`, or `:`"))
     }
 
     fn alternation(&mut self) -> Parsed<Part> {
@@ -145,7 +147,7 @@ impl Parser {
         };
         self.at += 1;
         if most.is_none() && of.can_be_empty() {
-            return Err(self.wrong("what is repeated without end can match the empty string"));
+            return Err(self.error("an unbounded repetition can match the empty string"));
         }
         let is_lazy = self.take("?");
         Ok(Part::Repeat {
@@ -156,7 +158,7 @@ impl Parser {
         })
     }
 
-    /// `{m}`, `{m,}` or `{m,n}`, up to the closing brace.
+    /// Reads `{m}`, `{m,}` or `{m,n}`, up to the closing brace.
     fn counts(&mut self) -> Parsed<(u32, Option<u32>)> {
         self.at += 1;
         let least = self.count()?;
@@ -168,10 +170,10 @@ impl Parser {
             Some(self.count()?)
         };
         if self.peek() != Some('}') {
-            return Err(self.wrong("a count ends with `}`"));
+            return Err(self.error("a count ends with `}`"));
         }
         if most.is_some_and(|most| most < least) {
-            return Err(self.wrong("the second count is less than the first"));
+            return Err(self.error("the second count is less than the first"));
         }
         Ok((least, most))
     }
@@ -184,33 +186,33 @@ impl Parser {
             count = count.saturating_mul(10).saturating_add(digit);
         }
         if self.at == start {
-            return Err(self.wrong("a count is missing"));
+            return Err(self.error("a count is missing"));
         }
-        if count > COUNT {
-            return Err(self.wrong("a count is at most 1,000"));
+        if count > MAX_COUNT {
+            return Err(self.error("a count is at most 1,000"));
         }
         Ok(count)
     }
 
     fn atom(&mut self) -> Parsed<Part> {
         let Some(char) = self.next() else {
-            return Err(self.wrong("something is missing"));
+            return Err(self.error("the pattern ends too early"));
         };
         match char {
             '(' => self.group(),
             '[' => self.class(),
-            '.' if self.dot_takes_newlines => Ok(self.class_of(Ranges::default().negated())),
+            '.' if self.dot_takes_newlines => Ok(self.class_of(Ranges::default().complement())),
             '.' => {
                 let mut newline = Ranges::default();
                 newline.add('\n', '\n');
-                Ok(self.class_of(newline.negated()))
+                Ok(self.class_of(newline.complement()))
             }
             '\\' => Ok(match self.escape()? {
                 Item::Char(char) => self.literal(char),
                 Item::Several(ranges) => self.class_of(ranges),
             }),
-            '?' | '*' | '+' | '{' => Err(self.wrong("there is nothing to repeat")),
-            ']' | '}' => Err(self.wrong("a bracket that stands for itself has `\\` before it")),
+            '?' | '*' | '+' | '{' => Err(self.error("there is nothing to repeat")),
+            ']' | '}' => Err(self.error("a literal bracket needs `\\` before it")),
             char => Ok(self.literal(char)),
         }
     }
@@ -229,23 +231,23 @@ impl Parser {
 
     fn group(&mut self) -> Parsed<Part> {
         self.depth += 1;
-        if self.depth > DEPTH {
-            return Err(self.wrong("brackets nest more than 50 levels deep"));
+        if self.depth > MAX_DEPTH {
+            return Err(self.error("brackets nest more than 50 levels deep"));
         }
         let number = if self.take("?:") {
             None
         } else if self.peek() == Some('?') {
-            return Err(self.wrong("no look-around, no named groups, no flags inside"));
+            return Err(self.error("no look-around, no named groups, no flags inside"));
         } else {
             self.groups += 1;
-            if self.groups > GROUPS {
-                return Err(self.wrong("it has more than 100 groups"));
+            if self.groups > MAX_GROUPS {
+                return Err(self.error("it has more than 100 groups"));
             }
             Some(self.groups)
         };
         let of = self.alternation()?;
         if !self.take(")") {
-            return Err(self.wrong("a bracket is not closed"));
+            return Err(self.error("a bracket is not closed"));
         }
         self.depth -= 1;
         Ok(match number {
@@ -257,7 +259,7 @@ impl Parser {
     fn class(&mut self) -> Parsed<Part> {
         let is_negated = self.take("^");
         let start = self.at;
-        // SEMANTICS: `i` folds what is written out; an escape means the same as outside.
+        // SEMANTICS: `i` folds literal characters; an escape has the same meaning as outside a class.
         let (mut written, mut escaped) = (Ranges::default(), Ranges::default());
         while !self.take("]") {
             let is_first = self.at == start;
@@ -266,36 +268,36 @@ impl Parser {
                 Item::Char(first) => {
                     let last = self.range_end()?.unwrap_or(first);
                     if last < first {
-                        return Err(self.wrong("the range ends before it begins"));
+                        return Err(self.error("the range ends before it begins"));
                     }
                     written.add(first, last);
                 }
             }
         }
         if self.at == start + 1 {
-            return Err(self.wrong("the class is empty"));
+            return Err(self.error("the class is empty"));
         }
         if self.ignores_case {
-            written = written.folded();
+            written = written.fold_case();
         }
         written.add_all(&escaped);
-        let members = if is_negated { written.negated() } else { written };
+        let members = if is_negated { written.complement() } else { written };
         Ok(self.class_of(members))
     }
 
     fn class_item(&mut self, is_first: bool) -> Parsed<Item> {
         match self.next() {
-            None => Err(self.wrong("the class is not closed")),
+            None => Err(self.error("the class is not closed")),
             Some('\\') => self.escape(),
-            Some('[') => Err(self.wrong("`[` in a class has `\\` before it")),
+            Some('[') => Err(self.error("`[` in a class has `\\` before it")),
             Some('-') if !is_first && self.peek() != Some(']') => {
-                Err(self.wrong("`-` stands for itself only first or last in a class"))
+                Err(self.error("a literal `-` is first or last in a class"))
             }
             Some(char) => Ok(Item::Char(char)),
         }
     }
 
-    /// The last of a range, if a range it is: a `-` before the closing bracket stands for itself.
+    /// Reads the end of a range, if there is one. A `-` before the closing bracket is literal.
     fn range_end(&mut self) -> Parsed<Option<char>> {
         if self.peek() != Some('-') || self.chars.get(self.at + 1) == Some(&']') {
             return Ok(None);
@@ -303,14 +305,14 @@ impl Parser {
         self.at += 1;
         match self.class_item(true)? {
             Item::Char(char) => Ok(Some(char)),
-            Item::Several(_) => Err(self.wrong("a range ends with one code point")),
+            Item::Several(_) => Err(self.error("a range ends with one code point")),
         }
     }
 
-    /// What comes after `\`, in a class or outside.
+    /// Reads an escape after `\`, inside or outside a class.
     fn escape(&mut self) -> Parsed<Item> {
         let Some(char) = self.next() else {
-            return Err(self.wrong("nothing comes after `\\`"));
+            return Err(self.error("there is nothing after `\\`"));
         };
         let mut ranges = Ranges::default();
         match char.to_ascii_lowercase() {
@@ -329,7 +331,11 @@ impl Parser {
             _ => return self.char_escape(char).map(Item::Char),
         }
         let is_negated = char.is_ascii_uppercase();
-        Ok(Item::Several(if is_negated { ranges.negated() } else { ranges }))
+        Ok(Item::Several(if is_negated {
+            ranges.complement()
+        } else {
+            ranges
+        }))
     }
 
     fn categories(&mut self) -> Parsed<Ranges> {
@@ -343,7 +349,7 @@ impl Parser {
             category.name() == name || name.len() == 1 && category.name().starts_with(name.as_str())
         };
         if !self.take("}") || !Category::ALL.iter().any(|category| is_wanted(*category)) {
-            return Err(self.wrong("`\\p` names a general category: `\\p{L}`, `\\p{Lu}`"));
+            return Err(self.error("`\\p` names a general category: `\\p{L}`, `\\p{Lu}`"));
         }
         Ok(Ranges::of_categories(is_wanted))
     }
@@ -368,12 +374,12 @@ impl Parser {
                 let digits = self.chars.get(start..self.at).map(<[char]>::to_vec);
                 let digits = digits.filter(|digits| !digits.is_empty());
                 if !self.take("}") {
-                    return Err(self.wrong("a code point is written `\\u{…}`, in hexadecimal"));
+                    return Err(self.error("a code point is written `\\u{…}`, in hexadecimal"));
                 }
                 self.code_point(digits)?
             }
             char if char.is_ascii_punctuation() => char,
-            _ => return Err(self.wrong("there is no such escape")),
+            _ => return Err(self.error("there is no such escape")),
         })
     }
 
@@ -384,6 +390,6 @@ impl Parser {
             })
         });
         let char = number.and_then(char::from_u32);
-        char.ok_or_else(|| self.wrong("these digits are no code point"))
+        char.ok_or_else(|| self.error("these digits are not a code point"))
     }
 }

@@ -1,4 +1,4 @@
-//! The grammars of docs/spec/time.md, and no others.
+//! Parsing and formatting of times by the grammars of docs/spec/time.md.
 
 use std::fmt::Write as _;
 
@@ -6,12 +6,12 @@ use super::{Civil, DAY, SECOND, TimeError, duration, split_timestamp, timestamp}
 
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
-/// More of anything than this is over every limit; held there, sums of a few do not overflow 128 bits.
-const MANY: i128 = 1_000_000_000_000_000_000_000_000;
+/// Saturation value of a number. It exceeds every limit, and sums of a few do not overflow 128 bits.
+const SATURATED: i128 = 1_000_000_000_000_000_000_000_000;
 
 type Parsed<T> = Result<T, TimeError>;
 
-/// What is left of a text.
+/// Unread rest of a text.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -19,7 +19,7 @@ impl<'a> Rest<'a> {
         self.0.first().copied()
     }
 
-    /// Takes one of these bytes.
+    /// Consumes the next byte if it is one of these.
     fn one_of(&mut self, bytes: &[u8]) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         if !bytes.contains(first) {
@@ -33,19 +33,19 @@ impl<'a> Rest<'a> {
         self.one_of(bytes).ok_or(TimeError::Malformed)
     }
 
-    /// Takes all the bytes that are so.
-    fn while_true(&mut self, is_so: impl Fn(&u8) -> bool) -> &'a [u8] {
-        let length = self.0.iter().take_while(|byte| is_so(byte)).count();
+    /// Consumes bytes while the predicate holds.
+    fn take_while(&mut self, predicate: impl Fn(&u8) -> bool) -> &'a [u8] {
+        let length = self.0.iter().take_while(|byte| predicate(byte)).count();
         let (taken, rest) = self.0.split_at_checked(length).unwrap_or((self.0, &[]));
         self.0 = rest;
         taken
     }
 
     fn digits(&mut self) -> &'a [u8] {
-        self.while_true(u8::is_ascii_digit)
+        self.take_while(u8::is_ascii_digit)
     }
 
-    /// A number of exactly so many digits.
+    /// Reads a number of exactly this many digits.
     fn number(&mut self, digits: usize) -> Parsed<i32> {
         let (taken, rest) = self.0.split_at_checked(digits).ok_or(TimeError::Malformed)?;
         if !taken.iter().all(u8::is_ascii_digit) {
@@ -57,7 +57,7 @@ impl<'a> Rest<'a> {
             .fold(0, |sum, digit| sum * 10 + i32::from(digit - b'0')))
     }
 
-    /// A number of two digits, up to this one.
+    /// Reads a number of two digits, at most `largest`.
     fn part(&mut self, largest: i32) -> Parsed<i64> {
         match self.number(2)? {
             number if number <= largest => Ok(i64::from(number)),
@@ -65,7 +65,8 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// The digits after a point, as microseconds: at most so many, of which those past the sixth are 0.
+    /// Reads the digits after a point as microseconds. At most `most` digits are permitted, and those past the sixth
+    /// must be 0.
     fn fraction(&mut self, most: usize) -> Parsed<i64> {
         let digits = self.digits();
         if digits.is_empty() || digits.len() > most {
@@ -97,7 +98,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// `2024-02-29`
+/// Parses a date: `2024-02-29`.
 pub fn parse_date(text: &str) -> Parsed<i32> {
     let mut rest = Rest(text.as_bytes());
     let date = rest.day()?;
@@ -105,7 +106,7 @@ pub fn parse_date(text: &str) -> Parsed<i32> {
     Ok(date)
 }
 
-/// `2024-02-29T12:30:00.5+02:00`
+/// Parses a timestamp: `2024-02-29T12:30:00.5+02:00`.
 pub fn parse_timestamp(text: &str) -> Parsed<i64> {
     let mut rest = Rest(text.as_bytes());
     let days = rest.day()?;
@@ -131,8 +132,7 @@ pub fn parse_timestamp(text: &str) -> Parsed<i64> {
     timestamp(i128::from(days) * i128::from(DAY) + i128::from(time - offset))
 }
 
-/// The units of the two forms of a duration, in the order in which they may stand; those of the first form after the
-/// days stand behind a `T`.
+/// Units of the two forms of a duration, in their required order. In the ISO form the units below a day follow a `T`.
 const ISO_DAYS: &[(&[u8], i64)] = &[(b"D", DAY)];
 const ISO_TIME: &[(&[u8], i64)] = &[(b"H", HOUR), (b"M", MINUTE), (b"S", SECOND)];
 const SHORT: &[(&[u8], i64)] = &[
@@ -144,7 +144,7 @@ const SHORT: &[(&[u8], i64)] = &[
     (b"us", 1),
 ];
 
-/// `-P1DT2H`, `1h30m`
+/// Parses a duration: `-P1DT2H`, `1h30m`.
 pub fn parse_duration(text: &str) -> Parsed<i64> {
     let mut rest = Rest(text.as_bytes());
     let is_negative = rest.one_of(b"+-") == Some(b'-');
@@ -165,21 +165,21 @@ pub fn parse_duration(text: &str) -> Parsed<i64> {
     duration(if is_negative { -length } else { length })
 }
 
-/// The sum of numbers with these units, each at most once and in this order; nothing where there is no number.
+/// Sums numbers with these units, each at most once and in this order. Returns `None` where there is no number.
 fn parts(rest: &mut Rest<'_>, units: &[(&[u8], i64)]) -> Parsed<Option<i128>> {
     let mut left = units.iter();
     let mut sum = None;
     while rest.peek().is_some_and(|byte| byte.is_ascii_digit()) {
         let number = rest.digits().iter().fold(0_i128, |sum, digit| {
-            // Held, not wrapped: a number may have any number of digits.
-            (sum * 10 + i128::from(digit - b'0')).min(MANY)
+            // Saturates, because a number may have any count of digits.
+            (sum * 10 + i128::from(digit - b'0')).min(SATURATED)
         });
         let fraction = match rest.one_of(b".") {
             None => None,
             Some(_) => Some(rest.fraction(6)?),
         };
-        // All the letters, so that `ms` is not `m` with something behind it; but `T` begins the next part.
-        let name = rest.while_true(|byte| byte.is_ascii_alphabetic() && *byte != b'T');
+        // Reads all letters, so that `ms` is not `m` with a rest. `T` starts the next part.
+        let name = rest.take_while(|byte| byte.is_ascii_alphabetic() && *byte != b'T');
         let (_, unit) = left.find(|(unit, _)| *unit == name).ok_or(TimeError::Malformed)?;
         if fraction.is_some() && *unit != SECOND {
             return Err(TimeError::Malformed);
@@ -190,13 +190,13 @@ fn parts(rest: &mut Rest<'_>, units: &[(&[u8], i64)]) -> Parsed<Option<i128>> {
     Ok(sum)
 }
 
-/// The one text of a date.
+/// Formats a date.
 pub fn date_text(date: i32) -> String {
     let Civil { year, month, day } = Civil::from_date(date);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// The one text of a timestamp.
+/// Formats a timestamp.
 pub fn timestamp_text(timestamp: i64) -> String {
     let (date, time) = split_timestamp(timestamp);
     let (hour, minute, second) = (time / HOUR, time / MINUTE % 60, time / SECOND % 60);
@@ -207,7 +207,7 @@ pub fn timestamp_text(timestamp: i64) -> String {
     }
 }
 
-/// The one text of a duration.
+/// Formats a duration.
 pub fn duration_text(duration: i64) -> String {
     if duration == 0 {
         return "PT0S".to_owned();

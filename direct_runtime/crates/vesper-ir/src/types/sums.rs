@@ -1,20 +1,20 @@
-//! Which values can be added up, and how: the one place that says so, for `sum` and `avg`.
+//! Addition and average by type: the single definition for `sum` and `avg`.
 
 use super::Type;
 use crate::decimal::Decimal;
 use crate::generated::ops::Op;
 use crate::value::Value;
 
-/// How values of a type are added up, from the left.
+/// Zero and addition operation of a type. Sums are computed from the left.
 #[derive(Clone, Debug)]
 pub struct Addition {
-    /// What a sum starts with.
+    /// Initial value of a sum.
     pub zero: Value,
     pub add: Op,
 }
 
 impl Type {
-    /// How values of this type are added up; nothing where they cannot be.
+    /// Returns the addition of this type, or `None` where values cannot be added.
     pub fn addition(&self) -> Option<Addition> {
         let (zero, add) = match self {
             Self::Integer => (Value::Integer(0), Op::IntegerAdd),
@@ -26,7 +26,8 @@ impl Type {
         Some(Addition { zero, add })
     }
 
-    /// The operation that gives the average of an array of this type, and the type of that; nothing where there is none.
+    /// Returns operation and result type of the average over an array of this type. Returns `None` where there is no
+    /// average.
     pub fn average(&self) -> Option<(Op, Self)> {
         match self {
             // SEMANTICS: the average of integers is a decimal.

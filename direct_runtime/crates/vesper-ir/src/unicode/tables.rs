@@ -2,9 +2,9 @@
 
 use super::{Category, Run};
 
-// Rows of numbers, as many on a line as fit.
+// Rows of numbers, packed into lines.
 
-/// Lower case where it is one other code point.
+/// Lower case mappings to one other code point.
 #[rustfmt::skip]
 pub(super) const LOWER: &[Run] = &[
     Run(0x41, 0x5a, 1, 32), Run(0xc0, 0xd6, 1, 32), Run(0xd8, 0xde, 1, 32), Run(0x100, 0x12e, 2, 1),
@@ -63,13 +63,13 @@ pub(super) const LOWER: &[Run] = &[
     Run(0x1e900, 0x1e921, 1, 34),
 ];
 
-/// Lower case where it is several code points.
+/// Lower case mappings to several code points.
 #[rustfmt::skip]
 pub(super) const LOWER_FULL: &[(char, &str)] = &[
     ('\u{130}', "\u{69}\u{307}"),
 ];
 
-/// Upper case where it is one other code point.
+/// Upper case mappings to one other code point.
 #[rustfmt::skip]
 pub(super) const UPPER: &[Run] = &[
     Run(0x61, 0x7a, 1, -32), Run(0xb5, 0xb5, 1, 743), Run(0xe0, 0xf6, 1, -32), Run(0xf8, 0xfe, 1, -32),
@@ -134,7 +134,7 @@ pub(super) const UPPER: &[Run] = &[
     Run(0x1e922, 0x1e943, 1, -34),
 ];
 
-/// Upper case where it is several code points.
+/// Upper case mappings to several code points.
 #[rustfmt::skip]
 pub(super) const UPPER_FULL: &[(char, &str)] = &[
     ('\u{df}', "\u{53}\u{53}"), ('\u{149}', "\u{2bc}\u{4e}"), ('\u{1f0}', "\u{4a}\u{30c}"),
@@ -175,7 +175,7 @@ pub(super) const UPPER_FULL: &[(char, &str)] = &[
     ('\u{fb17}', "\u{544}\u{53d}"),
 ];
 
-/// Simple case folding, where it is another code point.
+/// Simple case foldings to another code point.
 #[rustfmt::skip]
 pub(super) const FOLD: &[Run] = &[
     Run(0x41, 0x5a, 1, 32), Run(0xb5, 0xb5, 1, 775), Run(0xc0, 0xd6, 1, 32), Run(0xd8, 0xde, 1, 32),
@@ -241,7 +241,7 @@ pub(super) const FOLD: &[Run] = &[
     Run(0x1e900, 0x1e921, 1, 34),
 ];
 
-/// Where each stretch of one general category begins; it ends before the next one.
+/// First code point of each range of one general category; the range ends before the next one.
 #[rustfmt::skip]
 pub(super) const CATEGORIES: &[(u32, Category)] = &[
     (0x0, Category::Cc), (0x20, Category::Zs), (0x21, Category::Po), (0x24, Category::Sc),

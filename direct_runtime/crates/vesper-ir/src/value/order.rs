@@ -1,4 +1,4 @@
-//! The order of values.
+//! Order of values.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use super::Value;
 use crate::float;
 
 impl Value {
-    /// The order of docs/spec/types.md, by which values are sorted; nothing for values of two types and for those of a
+    /// Compares two values by the order of docs/spec/types.md. Returns `None` for values of different types or of a
     /// type without order.
     #[inline]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
@@ -16,20 +16,19 @@ impl Value {
             (Self::Decimal(left), Self::Decimal(right)) => Some(left.compare(right)),
             (Self::Float(left), Self::Float(right)) => Some(float::total_order(*left, *right)),
             (Self::Duration(left), Self::Duration(right)) => Some(left.cmp(right)),
-            // One long string may be there many times.
+            // Equal strings often share one allocation.
             (Self::Text(left), Self::Text(right)) if Arc::ptr_eq(left, right) => Some(Ordering::Equal),
             _ => Some(self.as_key()?.cmp(&other.as_key()?)),
         }
     }
 
-    /// An order of all values of a type, ordered ones or not, in which exactly the equal ones are equal, and those with
-    /// a NaN at the same place, which equal nothing: for finding equal ones without comparing each with each. It shows
-    /// nowhere in the language.
+    /// Compares any two values of one type; exactly equal values compare as equal. Values with a NaN at the same place
+    /// also compare as equal. The order serves to find equal values by sorting and is not visible in the language.
     ///
-    /// Goes as deep as the type does, which is limited.
+    /// The recursion is as deep as the type, which is limited.
     pub fn arrange(&self, other: &Self) -> Ordering {
         match (self, other) {
-            // So may one long array.
+            // Equal arrays often share one allocation.
             (Self::Array(left), Self::Array(right)) | (Self::Record(left), Self::Record(right))
                 if Arc::ptr_eq(left, right) =>
             {
@@ -50,20 +49,20 @@ impl Value {
             (Self::Null, Self::Null) => Ordering::Equal,
             (Self::Null, _) => Ordering::Less,
             (_, Self::Null) => Ordering::Greater,
-            // Values of two types do not meet.
+            // Unreachable for well-typed values: both have the same type.
             _ => self.compare(other).unwrap_or(Ordering::Equal),
         }
     }
 }
 
-/// The places of the values that equal no earlier one, in their order.
+/// Returns the indexes of the values that equal no earlier one, in order.
 ///
-/// By sorting, because comparing each with each takes forever on a long array.
+/// Sorting avoids the quadratic time of pairwise comparison.
 pub fn first_of_equals(values: &[Value]) -> Vec<usize> {
     let mut places: Vec<(usize, &Value)> = values.iter().enumerate().collect();
-    // Stable, so that the first of equal ones stays the first.
+    // The sort is stable: the first of equal values remains the first.
     places.sort_by(|(_, left), (_, right)| left.arrange(right));
-    // SEMANTICS: what has a NaN in it equals nothing, and all of it stays.
+    // SEMANTICS: a value with a NaN in it equals no value and is never removed.
     let mut nans = NanSearch::default();
     places.dedup_by(|(_, later), (_, first)| later.arrange(first).is_eq() && !nans.is_in(first));
     let mut places: Vec<usize> = places.into_iter().map(|(place, _)| place).collect();
@@ -71,12 +70,12 @@ pub fn first_of_equals(values: &[Value]) -> Vec<usize> {
     places
 }
 
-/// Looks for values that do not equal themselves, into each shared part once.
+/// Search for NaNs that visits each shared part once.
 #[derive(Debug, Default)]
 struct NanSearch(HashMap<usize, bool>);
 
 impl NanSearch {
-    /// True when the value is a NaN or has one in it. Goes as deep as the type does, which is limited.
+    /// Returns true when the value is or contains a NaN. The recursion is as deep as the type, which is limited.
     fn is_in(&mut self, value: &Value) -> bool {
         let (address, parts) = match value {
             Value::Float(value) => return value.is_nan(),
@@ -94,7 +93,7 @@ impl NanSearch {
 }
 
 fn arrange_all(left: &[Value], right: &[Value]) -> Ordering {
-    // The length first: it is cheap, and most often it decides.
+    // Comparing lengths is cheap and decides most cases.
     let lengths = left.len().cmp(&right.len());
     let mut pairs = left.iter().zip(right);
     lengths.then_with(|| {

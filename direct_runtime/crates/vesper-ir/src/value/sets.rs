@@ -1,11 +1,11 @@
-//! New sets and maps from old ones, in time linear in both.
+//! Operations that derive new sets and maps, in time linear in their operands.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::{Key, Map, OwnedKey, Set, Value};
 
-/// What of two sets a new one holds.
+/// Parts of two sets that their combination keeps.
 #[derive(Clone, Copy)]
 struct Kept {
     only_left: bool,
@@ -29,7 +29,7 @@ const DIFFERENCE: Kept = Kept {
     only_right: false,
 };
 
-fn combined<T: Ord + Clone>(left: &[T], right: &[T], kept: Kept) -> Vec<T> {
+fn combine_slices<T: Ord + Clone>(left: &[T], right: &[T], kept: Kept) -> Vec<T> {
     let mut result = Vec::new();
     let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
     loop {
@@ -86,7 +86,7 @@ impl Default for Set {
 }
 
 impl Set {
-    /// An order of all sets of a type; see [`Value::arrange`].
+    /// Compares any two sets of one type; see [`Value::arrange`].
     pub(super) fn arrange(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Boolean(left), Self::Boolean(right)) => left.cmp(right),
@@ -97,21 +97,23 @@ impl Set {
             (Self::Bytes(left), Self::Bytes(right)) => left.cmp(right),
             (Self::Date(left), Self::Date(right)) => left.cmp(right),
             (Self::Member(left), Self::Member(right)) => left.cmp(right),
-            // One of them is empty, or they are of two types and do not meet.
+            // One set is empty; sets of different types are not compared.
             _ => self.len().cmp(&other.len()),
         }
     }
 
     fn combine(&self, other: &Self, kept: Kept) -> Self {
         match (self, other) {
-            (Self::Boolean(left), Self::Boolean(right)) => Self::Boolean(combined(left, right, kept)),
-            (Self::Integer(left), Self::Integer(right)) => Self::Integer(combined(left, right, kept)),
-            (Self::Text(left), Self::Text(right)) => Self::Text(combined(left, right, kept)),
-            (Self::Bytes(left), Self::Bytes(right)) => Self::Bytes(combined(left, right, kept)),
-            (Self::Timestamp(left), Self::Timestamp(right)) => Self::Timestamp(combined(left, right, kept)),
-            (Self::Date(left), Self::Date(right)) => Self::Date(combined(left, right, kept)),
-            (Self::Member(left), Self::Member(right)) => Self::Member(combined(left, right, kept)),
-            // One of them is empty, and does not know of what kind.
+            (Self::Boolean(left), Self::Boolean(right)) => Self::Boolean(combine_slices(left, right, kept)),
+            (Self::Integer(left), Self::Integer(right)) => Self::Integer(combine_slices(left, right, kept)),
+            (Self::Text(left), Self::Text(right)) => Self::Text(combine_slices(left, right, kept)),
+            (Self::Bytes(left), Self::Bytes(right)) => Self::Bytes(combine_slices(left, right, kept)),
+            (Self::Timestamp(left), Self::Timestamp(right)) => {
+                Self::Timestamp(combine_slices(left, right, kept))
+            }
+            (Self::Date(left), Self::Date(right)) => Self::Date(combine_slices(left, right, kept)),
+            (Self::Member(left), Self::Member(right)) => Self::Member(combine_slices(left, right, kept)),
+            // One set is empty, and its kind may differ.
             _ if self.is_empty() && kept.only_right => other.clone(),
             _ if other.is_empty() && kept.only_left => self.clone(),
             _ if self.is_empty() => self.clone(),
@@ -119,31 +121,31 @@ impl Set {
         }
     }
 
-    /// What is in one or both.
+    /// Returns the members of either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         self.combine(other, UNION)
     }
 
-    /// What is in both.
+    /// Returns the members of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         self.combine(other, INTERSECTION)
     }
 
-    /// What is in the first and not in the second.
+    /// Returns the members of this set that are not in `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         self.combine(other, DIFFERENCE)
     }
 
-    /// The members as keys, in order.
+    /// Iterates over the members as keys, in order.
     pub fn keys(&self) -> impl Iterator<Item = Key<'_>> {
         (0..self.len()).map_while(|place| self.key(place))
     }
 
-    /// The set that also has this member, and the place where it was put; nothing if the set had it.
-    fn inserted(&self, key: Key<'_>) -> Option<(Self, usize)> {
+    /// Returns the set with this member added, and its index. Returns `None` if the set contains it already.
+    fn insert_new(&self, key: Key<'_>) -> Option<(Self, usize)> {
         let place = match (key, self) {
             (Key::Boolean(key), Self::Boolean(members)) => members.binary_search(&key).err()?,
             (Key::Integer(key), Self::Integer(members)) | (Key::Timestamp(key), Self::Timestamp(members)) => {
@@ -159,7 +161,7 @@ impl Set {
             }
             (Key::Date(key), Self::Date(members)) => members.binary_search(&key).err()?,
             (Key::Member(key), Self::Member(members)) => members.binary_search(&key).err()?,
-            // An empty set of another kind.
+            // Empty set of another kind.
             _ => 0,
         };
         let set = match (key, self) {
@@ -193,20 +195,20 @@ impl Set {
         }
     }
 
-    /// The set that also has this member.
+    /// Returns the set with this member added.
     #[must_use]
     pub fn put(&self, key: Key<'_>) -> Self {
-        self.inserted(key).map_or_else(|| self.clone(), |(set, _)| set)
+        self.insert_new(key).map_or_else(|| self.clone(), |(set, _)| set)
     }
 
-    /// The set without this member.
+    /// Returns the set without this member.
     #[must_use]
     pub fn remove(&self, key: Key<'_>) -> Self {
         self.find(key)
             .map_or_else(|| self.clone(), |place| self.without_place(place))
     }
 
-    /// The set of these keys; empty, of no matter which kind, where there are none.
+    /// Creates the set of these keys. An empty set has an arbitrary kind.
     pub fn of_values(values: &[Value]) -> Option<Self> {
         let Some(first) = values.first() else {
             return Some(Self::default());
@@ -218,10 +220,10 @@ impl Set {
 }
 
 impl Map {
-    /// The map in which the key has this value.
+    /// Returns the map with this key set to the value.
     #[must_use]
     pub fn put(&self, key: Key<'_>, value: Value) -> Self {
-        if let Some((keys, place)) = self.keys.inserted(key) {
+        if let Some((keys, place)) = self.keys.insert_new(key) {
             let values = if keys.len() > 1 {
                 let (before, after) = self.values.split_at_checked(place).unwrap_or((&self.values, &[]));
                 let new = std::iter::once(value);
@@ -243,7 +245,7 @@ impl Map {
         map
     }
 
-    /// The map without this key.
+    /// Returns the map without this key.
     #[must_use]
     pub fn remove(&self, key: Key<'_>) -> Self {
         match self.keys.find(key) {
@@ -255,7 +257,7 @@ impl Map {
         }
     }
 
-    /// The entries of both; where both have a key, the value of the other map.
+    /// Returns the entries of both maps. Where both have a key, the value of `other` is used.
     #[must_use]
     pub fn merge(&self, other: &Self) -> Self {
         let keys = self.keys.union(&other.keys);

@@ -1,4 +1,4 @@
-//! Types of the expressions that bind, go through or put together: `let`, `for`, `array`, `record`, `field`.
+//! Types of `let`, `for`, `array`, `record` and `field`.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Typing<'_> {
         let value = self.operand(parts.value)?.clone();
         if parts.key.is_some() && parts.kind != ForKind::Map {
             return Err(format!(
-                "a `for` of kind `{kind}` has a `key`, which stands in `map` alone"
+                "a `for` of kind `{kind}` has a `key`, which only `map` has"
             ));
         }
         let wants = |bound: Bound| {
@@ -79,7 +79,7 @@ impl Typing<'_> {
             ForKind::MinBy | ForKind::MaxBy => {
                 wants(Bound::Ordered)?;
                 match self.item_type(parts)? {
-                    // SEMANTICS: an optional of what is an optional already is that optional.
+                    // SEMANTICS: the optional of an optional is that optional.
                     item @ Type::Optional(_) => Ok(item),
                     item => self.types.optional(&item),
                 }
@@ -119,7 +119,7 @@ impl Typing<'_> {
         }
     }
 
-    /// The type of the item that one local is bound to.
+    /// Returns the type of the item to which the single local is bound.
     fn item_type(&self, parts: &For) -> Result<Type, String> {
         match self.operand(parts.over)? {
             Type::Array(of) | Type::Set(of) => Ok(Type::clone(of)),

@@ -1,4 +1,4 @@
-//! Resolves and types one expression after the other.
+//! Name resolution and typing of expressions, one after the other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::value::Value;
 use super::Named;
 use super::locals::Locals;
 
-/// The type of an expression and what it does, or what is wrong with it.
+/// Type and kind of an expression, or an error message.
 pub(super) type Resolved = Result<(Type, ExpressionKind), String>;
 
-/// Where an expression stands: it decides what the expression may refer to.
+/// Position of an expression, which determines the names that it may use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     Constraint,
@@ -28,11 +28,11 @@ pub(super) enum Scope {
     Body,
     Postcondition,
     Invariant,
-    /// Where a request or a call names its result.
+    /// Expression for the result of a request or a call.
     Result,
 }
 
-/// Everything that has a name.
+/// All declared names.
 pub(super) struct Names<'a> {
     pub(super) by_name: HashMap<Arc<str>, Named>,
     pub(super) outputs_by_name: HashMap<Arc<str>, usize>,
@@ -43,14 +43,14 @@ pub(super) struct Names<'a> {
     pub(super) errors: &'a [Output],
 }
 
-/// The table as far as it is typed.
+/// Table of the expressions typed so far.
 pub(super) struct Typing<'a> {
     names: Names<'a>,
     pub(super) types: Types,
     pub(super) locals: Locals,
-    /// The types of the steps that can be referred to, by their places.
+    /// Types of the steps in scope, by index.
     steps: Vec<Option<Type>>,
-    /// The patterns read so far, by their text: one pattern is often asked for in several places.
+    /// Patterns read so far, by text, because several calls often use one pattern.
     patterns: HashMap<Arc<str>, Arc<Pattern>>,
     done: Vec<Expression>,
     uses_now: bool,
@@ -69,7 +69,7 @@ impl<'a> Typing<'a> {
         }
     }
 
-    /// The index of the expression that comes next.
+    /// Returns the index of the next expression.
     pub(super) fn next_index(&self) -> ExpressionIndex {
         ExpressionIndex::try_from(self.done.len()).unwrap_or(ExpressionIndex::MAX)
     }
@@ -80,14 +80,14 @@ impl<'a> Typing<'a> {
             .map(|expression| &expression.ty)
     }
 
-    /// From here on the step can be referred to, where it has a type; or it cannot any more.
+    /// Brings a step into scope if it has a type, or removes it from scope.
     pub(super) fn show_step(&mut self, place: usize, ty: Option<Type>) {
         if let Some(step) = self.steps.get_mut(place) {
             *step = ty;
         }
     }
 
-    /// The expressions, whether one of them is `now`, and the places of the locals of loops.
+    /// Returns the expressions, whether one is `now`, and the indexes of loop locals.
     pub(super) fn finish(self) -> (Vec<Expression>, bool, HashMap<LocalNumber, usize>) {
         (self.done, self.uses_now, self.locals.into_loop_places())
     }
@@ -148,7 +148,7 @@ impl<'a> Typing<'a> {
             RawExpression::Now(ty) => self.now(&ty, scope),
             RawExpression::Result(ty) if scope == Scope::Result => Ok((ty, ExpressionKind::Result)),
             RawExpression::Result(_) => {
-                Err("`result` stands only where a request or a call names it".to_owned())
+                Err("`result` is permitted only as the result of a request or a call".to_owned())
             }
             RawExpression::Call { op, args, of } => self.call(&op, args, of),
             RawExpression::If {
@@ -219,7 +219,7 @@ impl<'a> Typing<'a> {
         Ok((self.optional(&error.ty)?, ExpressionKind::Error(place)))
     }
 
-    /// What may be null: the type itself where it is an optional already.
+    /// Returns the optional of a type, or the type itself where it is an optional.
     fn optional(&mut self, ty: &Type) -> Result<Type, String> {
         match ty {
             Type::Optional(_) => Ok(ty.clone()),
@@ -229,7 +229,7 @@ impl<'a> Typing<'a> {
 
     fn now(&mut self, ty: &Type, scope: Scope) -> Resolved {
         if scope == Scope::Constraint {
-            return Err("`now` does not stand in constraints".to_owned());
+            return Err("`now` is not permitted in constraints".to_owned());
         }
         if *ty != Type::Timestamp {
             return Err(format!("`now` is a timestamp, not {ty}"));
@@ -240,7 +240,7 @@ impl<'a> Typing<'a> {
 
     pub(super) fn operand(&self, index: ExpressionIndex) -> Result<&Type, String> {
         self.type_of(index)
-            .ok_or_else(|| format!("its operand {index} does not stand before it"))
+            .ok_or_else(|| format!("its operand {index} does not precede it"))
     }
 
     pub(super) fn wants_boolean(&self, what: &str, index: ExpressionIndex) -> Result<(), String> {
@@ -303,8 +303,8 @@ impl<'a> Typing<'a> {
 }
 
 impl Typing<'_> {
-    /// Reads the literal that an operation takes as a pattern, once for all calls of the program: from here on the value
-    /// of the literal is the pattern. Nobody else sees it, because every expression is used exactly once.
+    /// Parses the literal of a pattern argument and replaces its value by the pattern. Each text is parsed once. Every
+    /// expression is used exactly once, so no other operation sees the replacement.
     fn read_pattern(&mut self, index: ExpressionIndex) -> Result<(), String> {
         let literal = usize::try_from(index)
             .ok()

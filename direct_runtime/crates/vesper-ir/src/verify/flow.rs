@@ -1,7 +1,7 @@
-//! The statements of a body: what each must have, what can be seen from where, and the types of their values.
+//! Verification of statements: their required parts, their scopes and the types of their values.
 //!
-//! Goes through the body in program order and types the expressions of the table as it comes to them. Blocks nest no
-//! deeper than the decoder lets them, and so does the recursion here.
+//! The body is visited in program order, and its expressions are typed on the way. The decoder limits the nesting of
+//! blocks, and thereby the recursion here.
 
 use std::collections::HashSet;
 use std::iter::{Peekable, Zip};
@@ -16,14 +16,14 @@ use crate::types::{Field, Type};
 
 use super::expression::{Scope, Typing};
 
-/// What a body has, in program order.
+/// Parts of a body, in program order.
 #[derive(Default)]
 pub(super) struct Parts {
-    /// The names of statements.
+    /// Names of statements.
     pub(super) names: Vec<Arc<str>>,
-    /// The expressions that statements use.
+    /// Expressions that statements use.
     pub(super) roots: Vec<ExpressionIndex>,
-    /// The locals that loops introduce, with the names of the loops.
+    /// Locals that loops introduce, with the names of the loops.
     pub(super) locals: Vec<(Arc<str>, LocalNumber)>,
 }
 
@@ -91,15 +91,15 @@ impl Parts {
     }
 }
 
-/// What the arms of a branch that reach their end have.
+/// Common value of the arms of a branch whose end is reachable.
 enum ArmValue {
-    /// None has come yet.
+    /// No such arm so far.
     Unknown,
     None,
     Of(Type),
 }
 
-/// The steps that a block showed and that its end hides.
+/// Steps that a block brought into scope and that its end removes.
 type Shown = Vec<usize>;
 
 pub(super) struct Flow<'a> {
@@ -109,9 +109,9 @@ pub(super) struct Flow<'a> {
     pub(super) machines: &'a [Machine],
     outputs: &'a [Output],
     errors: &'a [Output],
-    /// The place of the next statement with a name.
+    /// Index of the next named statement.
     next_step: usize,
-    /// The types of all steps so far.
+    /// Types of all steps so far.
     steps: Vec<Option<Type>>,
 }
 
@@ -139,14 +139,14 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// What is typed, and the types of the steps.
+    /// Returns the typed expressions and the types of the steps.
     pub(super) fn finish(self) -> (Typing<'a>, Vec<Option<Type>>) {
         (self.typing, self.steps)
     }
 
-    /// The type of an expression that a clause or a statement uses, and that comes next.
+    /// Returns the type of the next expression that a clause or statement uses.
     pub(super) fn root(&mut self, index: ExpressionIndex, scope: Scope) -> Result<Type, Rejected> {
-        // INVARIANT: `structure` showed that each root's subtree ends at the root and begins where the last one ended.
+        // INVARIANT: `structure` checked that each root's subtree ends at the root and starts after the previous one.
         while self.typing.next_index() <= index {
             let Some((raw, start)) = self.remaining.next() else {
                 break;
@@ -185,20 +185,20 @@ impl<'a> Flow<'a> {
         Ok(())
     }
 
-    /// The body of the node.
+    /// Verifies the body of the node.
     pub(super) fn body(&mut self, body: &Block) -> Result<(), Rejected> {
         let shown = self.block(body)?;
         self.hide(shown);
         Ok(())
     }
 
-    /// The statements of a block; what they showed is seen until it is hidden.
+    /// Verifies the statements of a block and returns the steps that they bring into scope.
     fn block(&mut self, block: &Block) -> Result<Shown, Rejected> {
         let mut shown = Vec::new();
         for (number, statement) in block.iter().enumerate() {
             if number + 1 < block.len() && statement.leaves() {
                 return Err(Rejected(format!(
-                    "statement {} stands after one that leaves its block",
+                    "statement {} follows one that leaves its block",
                     number + 1
                 )));
             }
@@ -213,7 +213,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// One statement with its handlers; the place of its step, if others may refer to it.
+    /// Verifies a statement with its handlers. Returns the index of its step, if others may refer to it.
     fn statement(&mut self, statement: &Statement) -> Result<Option<usize>, Rejected> {
         let place = self.next_step;
         let Some(name) = statement.name() else {
@@ -223,7 +223,7 @@ impl<'a> Flow<'a> {
                 }
                 Statement::Raise { error } => self.values("raise", "error field", error, self.errors)?,
                 Statement::Require { holds } => {
-                    self.boolean(*holds, || "what a `require` wants to hold".to_owned())?;
+                    self.boolean(*holds, || "the condition of `require`".to_owned())?;
                 }
                 _ => {}
             }
@@ -233,7 +233,7 @@ impl<'a> Flow<'a> {
         let ty = match statement {
             Statement::Step { value, .. } => Some(self.root(*value, Scope::Body)?),
             Statement::Branch(branch) => self.branch(branch)?,
-            Statement::Loop(repeated) => Some(self.repeated(repeated)?),
+            Statement::Loop(repeated) => Some(self.loop_statement(repeated)?),
             Statement::Request(request) => Some(self.request(request)?),
             Statement::Call(call) => Some(self.call(call)?),
             _ => None,
@@ -246,7 +246,7 @@ impl<'a> Flow<'a> {
         Ok(Some(place))
     }
 
-    /// What a `return` or a `raise` gives: everything that is declared, in this order.
+    /// Verifies the values of a `return` or `raise`: every declared one, in this order.
     fn values(
         &mut self,
         statement: &str,
@@ -261,7 +261,7 @@ impl<'a> Flow<'a> {
         }
         if given.len() != declared.len() {
             return Err(Rejected(format!(
-                "the {statement} gives {} values for {} {what}s",
+                "the {statement} has {} values for {} {what}s",
                 given.len(),
                 declared.len()
             )));
@@ -269,14 +269,14 @@ impl<'a> Flow<'a> {
         for ((name, value), declared) in given.iter().zip(declared) {
             if *name != declared.name {
                 return Err(Rejected(format!(
-                    "the {statement} gives `{name}` where {what} `{}` is next in declared order",
+                    "the {statement} has `{name}` where {what} `{}` is next in declared order",
                     declared.name
                 )));
             }
             let found = self.root(*value, Scope::Body)?;
             if found != declared.ty {
                 return Err(Rejected(format!(
-                    "the {statement} gives {found} for {what} `{name}`, which is {}",
+                    "the {statement} has {found} for {what} `{name}`, which is {}",
                     declared.ty
                 )));
             }
@@ -293,14 +293,17 @@ impl<'a> Flow<'a> {
             }
             for code in &handler.codes {
                 if !codes.insert(code) {
-                    return Err(refuse(format!("the code `{}` stands twice", code.escape_debug())));
+                    return Err(refuse(format!(
+                        "the code `{}` is given twice",
+                        code.escape_debug()
+                    )));
                 }
             }
             let shown = self.block(&handler.body)?;
             if let Some(value) = handler.value {
                 let found = self.root(value, Scope::Body)?;
                 if leaves(&handler.body) {
-                    return Err(refuse("its body leaves, and yet it has a value".to_owned()));
+                    return Err(refuse("its body leaves, but it has a value".to_owned()));
                 }
                 match ty {
                     Some(ty) if *ty == found => {}
@@ -330,7 +333,7 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// A body and a value of a branch; `known` is what the arms before it have.
+    /// Verifies body and value of an arm. `known` is the value of the arms before it.
     fn arm(
         &mut self,
         name: &str,
@@ -366,7 +369,7 @@ impl<'a> Flow<'a> {
         Ok(())
     }
 
-    fn repeated(&mut self, repeated: &Loop) -> Result<Type, Rejected> {
+    fn loop_statement(&mut self, repeated: &Loop) -> Result<Type, Rejected> {
         let refuse = |what: String| Rejected(format!("loop `{}`: {what}", repeated.name));
         if repeated.over.is_none() && repeated.condition.is_none() {
             return Err(refuse("it has neither `over` nor `while`".to_owned()));
@@ -405,7 +408,7 @@ impl<'a> Flow<'a> {
         self.typing.types.record(fields).map_err(refuse)
     }
 
-    /// What is done again and again; `fields` are those of the state, to which `collected` is added.
+    /// Verifies the body of a loop. `fields` are those of its state, to which `collected` is added.
     fn iteration(&mut self, repeated: &Loop, fields: &mut Vec<Field>) -> Result<(), Rejected> {
         let refuse = |what: String| Rejected(format!("loop `{}`: {what}", repeated.name));
         let name = &repeated.name;
@@ -426,7 +429,7 @@ impl<'a> Flow<'a> {
         let mut state = repeated.state.iter().zip(fields.iter());
         for (number, value) in &repeated.next {
             let found = self.root(*value, Scope::Body)?;
-            // Each search goes on where the last one ended: so they come once each, in the order of the state.
+            // Each search continues after the previous match, so every variable occurs once, in the order of the state.
             let Some((_, field)) = state.find(|(variable, _)| variable.local == *number) else {
                 return Err(refuse(format!(
                     "`next` names local {number}, which is not the next part of its state"
@@ -451,7 +454,7 @@ impl<'a> Flow<'a> {
         Ok(())
     }
 
-    /// The type of what a request or a call gives.
+    /// Returns the type of the result of a request or a call.
     pub(super) fn result(
         &mut self,
         index: ExpressionIndex,
@@ -465,7 +468,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// The types of so many locals over a collection.
+/// Returns the types of `count` locals over a collection.
 fn items(over: &Type, count: usize) -> Result<Vec<Type>, String> {
     let mut types = match over {
         Type::Array(of) | Type::Set(of) => vec![Type::clone(of)],

@@ -1,8 +1,8 @@
-//! The locals: who introduces which, and where they may be used.
+//! Scopes of locals: the binders that introduce them and the expressions that may use them.
 //!
-//! The table has operands before users, so the body of a `let` is typed before the `let` itself is reached. But what
-//! gives a local its type (the value of a `let`, the `over` and the `with` of a `for`) stands right before everything
-//! that may use it: the scope opens when the last of these has its type, and closes at the `let` or `for`.
+//! The table has operands before users, so the body of a `let` is typed before the `let` itself. The expressions that
+//! determine a local's type (the value of a `let`, the `over` and the `with` of a `for`) come directly before all
+//! expressions that may use it. The scope opens after the last of them is typed, and closes at the `let` or `for`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use crate::Rejected;
 use crate::node::{Expression, ExpressionIndex, For, ForKind, LocalNumber, RawExpression};
 use crate::types::Type;
 
-/// A `let` or `for`, and the place of the first of its locals; those after it have the next places.
+/// A `let` or `for`, and the index of its first local; its other locals follow.
 struct Binder {
     index: ExpressionIndex,
-    /// The expressions of a `for`.
+    /// Expressions of a `for`.
     parts: Option<For>,
     numbers: Vec<LocalNumber>,
     first: usize,
 }
 
-/// The places of the locals of a `let` or `for`.
+/// Indexes of the locals of a `let` or `for`.
 pub(super) struct Places {
-    /// What a `let` binds, or the item; over a map, the key.
+    /// Local of a `let`, or of the item; over a map, of the key.
     pub(super) item: usize,
-    /// The value of a map's entry.
+    /// Local of the value of a map's entry.
     pub(super) entry_value: Option<usize>,
-    /// What a `fold` has so far.
+    /// Accumulator of a `fold`.
     pub(super) so_far: Option<usize>,
 }
 
@@ -35,24 +35,25 @@ impl Binder {
         self.parts.is_some_and(|parts| parts.kind == ForKind::Fold)
     }
 
-    /// How many of the locals are bound to parts of an item.
+    /// Returns the number of locals that are bound to parts of an item.
     fn of_item(&self) -> usize {
         self.numbers.len() - usize::from(self.is_fold())
     }
 }
 
 pub(super) struct Locals {
-    /// By the operand after which their locals are in scope. Every expression is used once, so there is one at most.
+    /// Binders by the operand after which their scope opens. Every expression is used once, so each has at most one
+    /// binder.
     binders: HashMap<ExpressionIndex, Binder>,
     in_scope: HashMap<LocalNumber, (usize, Type)>,
-    /// The places of what loops introduce.
+    /// Indexes of the locals of loops.
     of_loops: HashMap<LocalNumber, usize>,
     count: usize,
 }
 
 impl Locals {
-    /// Finds every `let` and `for` of the table; the statements named `loop` introduce the other ones. The source
-    /// names this many locals, so these are their numbers.
+    /// Finds every `let` and `for` of the table; `loop` statements introduce the other locals. The source names `named`
+    /// locals, which bounds their numbers.
     pub(super) fn new(
         expressions: &[RawExpression],
         of_loops: &[(Arc<str>, LocalNumber)],
@@ -128,30 +129,30 @@ impl Locals {
         self.count
     }
 
-    /// From here on there is this local of a loop.
+    /// Brings the local of a loop into scope.
     pub(super) fn introduce(&mut self, number: LocalNumber, ty: Type) {
         if let Some(place) = self.of_loops.get(&number) {
             self.in_scope.insert(number, (*place, ty));
         }
     }
 
-    /// From here on there is this local of a loop no more.
+    /// Removes the local of a loop from scope.
     pub(super) fn withdraw(&mut self, number: LocalNumber) {
         self.in_scope.remove(&number);
     }
 
-    /// The places of what loops introduce, once all is verified.
+    /// Returns the indexes of the locals of loops after verification.
     pub(super) fn into_loop_places(self) -> HashMap<LocalNumber, usize> {
         self.of_loops
     }
 
-    /// The place and the type of a local that is in scope.
+    /// Returns index and type of a local in scope.
     pub(super) fn get(&self, number: LocalNumber) -> Result<(usize, Type), String> {
         let found = self.in_scope.get(&number).cloned();
         found.ok_or_else(|| format!("local {number} is not introduced around it"))
     }
 
-    /// Opens the scope that follows an operand of this type, if one does. `done` are the expressions before it.
+    /// Opens the scope that follows an operand of this type, if there is one. `done` are the expressions before it.
     pub(super) fn open(
         &mut self,
         operand: ExpressionIndex,
@@ -165,11 +166,11 @@ impl Locals {
             None => vec![ty.clone()],
             Some(parts) => {
                 let refuse = |what: String| Rejected(format!("expression {}: {what}", binder.index));
-                // `operand` is `over` where there is no `with`, and stands after it where there is one.
+                // `operand` is `over` where there is no `with`, and follows `over` where there is one.
                 let over = if parts.with.is_some() {
                     let over = usize::try_from(parts.over).ok().and_then(|place| done.get(place));
                     &over
-                        .ok_or_else(|| refuse("its `over` does not stand before it".to_owned()))?
+                        .ok_or_else(|| refuse("its `over` does not precede it".to_owned()))?
                         .ty
                 } else {
                     ty
@@ -205,14 +206,14 @@ impl Locals {
     }
 }
 
-/// `with` stands in `sort_by` and `fold`, always, and nowhere else.
+/// Checks that `with` is present in `sort_by` and `fold`, and only there.
 fn check_with(parts: &For) -> Result<(), String> {
     let kind = parts.kind.name();
     match (parts.kind, parts.with) {
         (ForKind::SortBy | ForKind::Fold, None) => Err(format!("a `for` of kind `{kind}` has no `with`")),
         (ForKind::SortBy | ForKind::Fold, Some(_)) | (_, None) => Ok(()),
         (_, Some(_)) => Err(format!(
-            "a `for` of kind `{kind}` has a `with`, which stands in `sort_by` and `fold` alone"
+            "a `for` of kind `{kind}` has a `with`, which only `sort_by` and `fold` have"
         )),
     }
 }
@@ -230,7 +231,7 @@ fn check_count(kind: ForKind, count: usize) -> Result<(), String> {
     }
 }
 
-/// The types of this many locals, one or two, that are bound to the items of a collection.
+/// Returns the types of the one or two locals bound to a collection's items.
 fn item_types(over: &Type, count: usize) -> Result<Vec<Type>, String> {
     match (over, count) {
         (Type::Array(of) | Type::Set(of), 1) => Ok(vec![Type::clone(of)]),

@@ -1,4 +1,4 @@
-//! What leaves the engine: requests, which must be as their effect is declared, and calls of other nodes.
+//! Verification of requests against their effect's declaration, and of calls of other nodes.
 
 use crate::EffectClass;
 use crate::Rejected;
@@ -36,7 +36,7 @@ impl Flow<'_> {
         }
         if request.key.is_some() != (request.class == EffectClass::Keyed) {
             return Err(refuse(
-                "there is a `key` where the class is `keyed`, and only there".to_owned(),
+                "a `key` is required for class `keyed` and forbidden otherwise".to_owned(),
             ));
         }
         if let Some(key) = request.key {
@@ -55,7 +55,7 @@ impl Flow<'_> {
                     Some(argument) => return Err(refuse(missing(argument))),
                     None => {
                         return Err(refuse(format!(
-                            "`{name}` is no argument of `{effect}`, or stands out of order"
+                            "`{name}` is no argument of `{effect}`, or is out of order"
                         )));
                     }
                 }
@@ -74,7 +74,7 @@ impl Flow<'_> {
         match declared.gives {
             Gives::Declared => {}
             Gives::Type(word) if admits(word, &result) => {}
-            Gives::Type(word) => return Err(refuse(format!("`{effect}` gives {word}, not {result}"))),
+            Gives::Type(word) => return Err(refuse(format!("`{effect}` returns {word}, not {result}"))),
             Gives::States => {
                 let fixed = request.fixed.iter().find(|(name, _)| &**name == "machine");
                 let machine =
@@ -83,7 +83,7 @@ impl Flow<'_> {
                 let states = self.typing.types.enumeration(machine.states.clone());
                 let states = states.map_err(refuse)?;
                 if result != states {
-                    return Err(refuse(format!("`{effect}` gives {states}, not {result}")));
+                    return Err(refuse(format!("`{effect}` returns {states}, not {result}")));
                 }
             }
         }
@@ -104,7 +104,7 @@ impl Flow<'_> {
                     Some(input) => return Err(refuse(format!("its input `{}` is missing", input.name))),
                     None => {
                         return Err(refuse(format!(
-                            "`{name}` is no input of `{}`, or stands out of order",
+                            "`{name}` is no input of `{}`, or is out of order",
                             called.node
                         )));
                     }
@@ -124,7 +124,10 @@ impl Flow<'_> {
         });
         let wanted = self.typing.types.record(fields.collect()).map_err(refuse)?;
         if result != wanted {
-            return Err(refuse(format!("`{}` gives {wanted}, not {result}", called.node)));
+            return Err(refuse(format!(
+                "`{}` returns {wanted}, not {result}",
+                called.node
+            )));
         }
         Ok(result)
     }
@@ -134,12 +137,12 @@ fn missing(argument: &EffectArgument) -> String {
     format!("its argument `{}` is missing", argument.name)
 }
 
-/// True when a type is what a word of `schemas/effects.toml` says.
+/// Returns true when the type matches a type name of `schemas/effects.toml`.
 fn admits(word: &str, ty: &Type) -> bool {
     match word {
         "any" => true,
         "record" => matches!(ty, Type::Record(_)),
-        // The words of types without parts are what they are shown as.
+        // A type without parts is displayed as its name.
         word => ty.to_string() == word,
     }
 }

@@ -1,24 +1,24 @@
-//! The shape of the table of expressions: operands before users, each used once, program order, bounded depth.
+//! Shape of the table of expressions: program order, operands used once, bounded depth.
 
 use crate::Rejected;
 use crate::limits::DEPTH;
 use crate::node::{ExpressionIndex, RawExpression};
 
-/// Where the subtree of each expression starts. A subtree is the run of expressions from there to its own top.
+/// Returns the start of each expression's subtree. A subtree is the run of expressions from its start to its root.
 pub(super) fn check(
     expressions: &[RawExpression],
     roots: &[ExpressionIndex],
 ) -> Result<Vec<ExpressionIndex>, Rejected> {
-    used_once(expressions, roots)?;
+    check_used_once(expressions, roots)?;
     let mut starts: Vec<ExpressionIndex> = Vec::with_capacity(expressions.len());
     let mut depths: Vec<u16> = Vec::with_capacity(expressions.len());
     for (index, expression) in (0..).zip(expressions) {
         let mut depth = 0;
         let mut start = index;
-        // From the last operand back: each must end right before what follows it.
+        // From the last operand to the first: each must end directly before the next one.
         for operand in operands(expression).into_iter().rev() {
             if operand.checked_add(1) != Some(start) {
-                return Err(out_of_order(operand));
+                return Err(order_error(operand));
             }
             let place = usize::try_from(operand).unwrap_or(usize::MAX);
             start = starts.get(place).copied().unwrap_or(operand);
@@ -36,18 +36,18 @@ pub(super) fn check(
     for root in roots {
         let start = usize::try_from(*root).ok().and_then(|place| starts.get(place));
         if start != Some(&next) {
-            return Err(out_of_order(*root));
+            return Err(order_error(*root));
         }
         next = root.saturating_add(1);
     }
     Ok(starts)
 }
 
-fn out_of_order(index: ExpressionIndex) -> Rejected {
-    Rejected(format!("expression {index}: it does not stand in program order"))
+fn order_error(index: ExpressionIndex) -> Rejected {
+    Rejected(format!("expression {index}: it is not in program order"))
 }
 
-fn used_once(expressions: &[RawExpression], roots: &[ExpressionIndex]) -> Result<(), Rejected> {
+fn check_used_once(expressions: &[RawExpression], roots: &[ExpressionIndex]) -> Result<(), Rejected> {
     let mut is_used = vec![false; expressions.len()];
     let mut mark = |index: ExpressionIndex| {
         let used = usize::try_from(index)
@@ -68,7 +68,7 @@ fn used_once(expressions: &[RawExpression], roots: &[ExpressionIndex]) -> Result
         for operand in operands(expression) {
             if operand >= index {
                 return Err(Rejected(format!(
-                    "expression {index}: its operand {operand} does not stand before it"
+                    "expression {index}: its operand {operand} does not precede it"
                 )));
             }
             mark(operand)?;
@@ -83,7 +83,7 @@ fn used_once(expressions: &[RawExpression], roots: &[ExpressionIndex]) -> Result
     }
 }
 
-/// The operands in the order in which they are evaluated.
+/// Returns the operands in order of evaluation.
 fn operands(expression: &RawExpression) -> Vec<ExpressionIndex> {
     match expression {
         RawExpression::Call { args, .. } => args.clone(),

@@ -1,4 +1,4 @@
-//! `CAST`: the forms that a JSON input takes (docs/spec/values.md), with the differences of docs/spec/collections.md.
+//! `CAST`: the JSON forms of docs/spec/values.md, with the differences of docs/spec/collections.md.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use vesper_ir::limits::BYTES_LENGTH;
 use vesper_ir::types::RecordType;
 use vesper_ir::{Decimal, Json, Map, MapType, OwnedKey, RoundingMode, Set, Type, Value, base64, float, time};
 
-/// The value of this type of which the JSON is a form. Goes as deep as the type does, which is limited.
+/// Converts JSON to a value of a type. The recursion is as deep as the type, which is limited.
 pub(super) fn cast(json: &Json, ty: &Type) -> Option<Value> {
     match (ty, json) {
         (Type::Optional(_), Json::Null) => Some(Value::Null),
         (Type::Optional(of), json) => cast(json, of),
         (Type::Json, json) => Some(Value::Json(Arc::new(json.clone()))),
         (Type::Boolean, Json::Boolean(value)) => Some(Value::Boolean(*value)),
-        // SEMANTICS: zeros behind the point are no fraction.
+        // SEMANTICS: zeros after the point are not a fraction.
         (Type::Integer, Json::Number(number)) if number.is_whole() => {
             number.to_whole(RoundingMode::Down).map(Value::Integer)
         }
@@ -37,7 +37,7 @@ pub(super) fn cast(json: &Json, ty: &Type) -> Option<Value> {
 fn from_text(text: &Arc<str>, ty: &Type) -> Option<Value> {
     match ty {
         Type::Decimal => Decimal::parse(text).ok().map(Value::Decimal),
-        Type::Float => float::named(text).map(Value::Float),
+        Type::Float => float::parse_named(text).map(Value::Float),
         Type::Text => Some(Value::Text(Arc::clone(text))),
         Type::Bytes => {
             let bytes = base64::parse(text).filter(|bytes| bytes.len() <= BYTES_LENGTH)?;
@@ -54,7 +54,7 @@ fn from_text(text: &Arc<str>, ty: &Type) -> Option<Value> {
 fn set(items: &[Json], of: &Type) -> Option<Value> {
     let keys: Option<Vec<OwnedKey>> = items.iter().map(|item| cast(item, of)?.to_key()).collect();
     let set = Set::from_keys(of.key_kind()?, keys?.into_iter())?;
-    // SEMANTICS: an element that comes twice is refused, as in an input.
+    // SEMANTICS: a repeated element fails, as in an input.
     (set.len() == items.len()).then(|| Value::Set(Arc::new(set)))
 }
 
@@ -80,12 +80,14 @@ fn map(json: &Json, of: &MapType) -> Option<Value> {
         }
         _ => None,
     };
-    // Nothing where a key comes twice.
+    // `None` where a key is repeated.
     let map = Map::from_entries(of.key.key_kind()?, entries?)?;
     Some(Value::Map(Arc::new(map)))
 }
 
-/// SEMANTICS: other fields are left out, and one that is absent is null where it may be.
+/// Converts an object to a record.
+///
+/// SEMANTICS: unknown fields are ignored, and an absent optional field is null.
 fn record(object: &Object, of: &RecordType) -> Option<Value> {
     let fields = of
         .fields()

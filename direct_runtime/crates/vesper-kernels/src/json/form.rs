@@ -1,4 +1,4 @@
-//! The JSON form of a value, as docs/spec/values.md gives it for its type.
+//! Conversion of a value to the JSON form of its type in docs/spec/values.md.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use vesper_ir::{Decimal, ErrorCode, Json, Map, MapType, RecordType, Type, Value,
 
 type Formed = Result<Json, ErrorCode>;
 
-/// The JSON form; the error is that it would be larger or deeper than JSON may be.
+/// Converts a value to JSON. Fails where the result would exceed the size or depth of JSON.
 pub(super) fn json_form(value: &Value, ty: &Type) -> Formed {
     form(value, ty, MAX_DEPTH)
 }
 
-/// The form of a value that may have so many levels. Goes as deep as the type does, which is limited.
+/// Converts a value to JSON of at most `levels` levels. The recursion is as deep as the type, which is limited.
 fn form(value: &Value, ty: &Type, levels: usize) -> Formed {
-    // What verification rules out has no form; it becomes null.
+    // Verification excludes all other combinations, which become null.
     Ok(match (ty, value) {
         (Type::Optional(_), Value::Null) => Json::Null,
         (Type::Optional(of), value) => form(value, of, levels)?,
@@ -50,7 +50,7 @@ fn form(value: &Value, ty: &Type, levels: usize) -> Formed {
     })
 }
 
-/// How many levels are left inside a bracket.
+/// Returns the levels left inside a bracket.
 fn level(levels: usize) -> Result<usize, ErrorCode> {
     levels.checked_sub(1).ok_or(ErrorCode::TooLarge)
 }
@@ -59,7 +59,7 @@ fn text(text: String) -> Json {
     Json::Text(Arc::from(text))
 }
 
-/// A number as the text of the float spells it; the floats that are no numbers are strings.
+/// Converts a float to the number of its text; NaN and infinities become strings.
 fn float_form(value: f64) -> Json {
     let spelled = float::text(value);
     match Decimal::parse(&spelled) {
@@ -98,7 +98,7 @@ fn record_form(fields: &[Value], of: &RecordType, levels: usize) -> Formed {
     Ok(object(entries))
 }
 
-/// Keys of a map and names of fields are each there once.
+/// Creates an object. INVARIANT: keys of a map and names of fields are unique.
 fn object(entries: Vec<(Arc<str>, Json)>) -> Json {
     Object::new(entries).map_or(Json::Null, Json::Object)
 }

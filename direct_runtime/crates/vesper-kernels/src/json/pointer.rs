@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use vesper_ir::{ErrorCode, Json};
 
-/// What the path leads to; nothing where it leads nowhere.
+/// Returns the value at a path, or `None` where there is none.
 pub(super) fn follow<'a>(value: &'a Json, path: &str) -> Result<Option<&'a Json>, ErrorCode> {
     let Some(parts) = path.strip_prefix('/') else {
         return if path.is_empty() {
@@ -15,8 +15,8 @@ pub(super) fn follow<'a>(value: &'a Json, path: &str) -> Result<Option<&'a Json>
     };
     let mut found = Some(value);
     for part in parts.split('/') {
-        // Every part is read, because a path that is none fails wherever it leads.
-        let part = unescaped(part).ok_or(ErrorCode::InvalidArgument)?;
+        // All parts are parsed, because a malformed path fails even where an earlier part has no value.
+        let part = unescape(part).ok_or(ErrorCode::InvalidArgument)?;
         found = match found {
             Some(Json::Object(object)) => object.get(&part),
             Some(Json::Array(items)) => position(&part).and_then(|place| items.get(place)),
@@ -26,8 +26,8 @@ pub(super) fn follow<'a>(value: &'a Json, path: &str) -> Result<Option<&'a Json>
     Ok(found)
 }
 
-/// The part with `~1` read as `/` and `~0` as `~`; nothing where something else follows a `~`.
-fn unescaped(part: &str) -> Option<Cow<'_, str>> {
+/// Replaces `~1` by `/` and `~0` by `~`. Returns `None` for any other `~`.
+fn unescape(part: &str) -> Option<Cow<'_, str>> {
     let mut pieces = part.split('~');
     let first = pieces.next()?;
     if first.len() == part.len() {
@@ -35,7 +35,7 @@ fn unescaped(part: &str) -> Option<Cow<'_, str>> {
     }
     let mut text = first.to_owned();
     for piece in pieces {
-        // SEMANTICS: in one pass, so that `~01` is `~1` and not `/`.
+        // SEMANTICS: one pass, so that `~01` becomes `~1` and not `/`.
         if let Some(rest) = piece.strip_prefix('0') {
             text.push('~');
             text.push_str(rest);
@@ -47,7 +47,7 @@ fn unescaped(part: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
-/// `0`, or digits without a leading zero. Rust alone would read `+1` and `01` too.
+/// Parses `0`, or digits without a leading zero. Rust alone would also accept `+1` and `01`.
 fn position(part: &str) -> Option<usize> {
     let is_spelled_so =
         part == "0" || !part.starts_with('0') && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,58 +1,58 @@
-//! Finds matches without going back: all ways to go on are followed at once, in order of preference.
+//! Search for matches without backtracking: all threads advance together, in order of preference.
 //!
-//! At every position each instruction is visited at most once, whichever way leads there: the most preferred one came
-//! first. So a search takes at most instructions × (code points + 1) steps, and finds what a backtracking search would.
+//! At each position every instruction is visited at most once, because the first visit is the most preferred. A search
+//! therefore takes at most instructions × (code points + 1) steps, and finds the same match as a backtracking search.
 
 use std::ops::Range;
 use std::str::Chars;
 
 use vesper_ir::pattern::{Instruction, Pattern, Program};
 
-/// Where a group that took no part begins and ends.
+/// Start and end of a group without a match.
 const NOWHERE: usize = usize::MAX;
-/// Groups are noted from slot 2 on; the first two would be the whole.
+/// First slot of a group; the two slots before it would hold the whole match.
 const WHOLE: usize = 2;
 
-/// A search of one text for one pattern; what it allocates serves one match after the other.
+/// Search of one text for one pattern. Its buffers are reused for successive matches.
 pub(super) struct Searcher<'a> {
     program: &'a Program,
     text: &'a str,
     now: Threads,
     then: Threads,
     work: Work,
-    /// The best match so far, and the positions of its groups.
+    /// Best match so far, with the positions of its groups.
     found: Range<usize>,
     found_groups: Vec<usize>,
 }
 
-/// Where the ways stand that have got as far as one position.
+/// Threads at one position.
 struct Threads {
-    /// Those at an instruction that takes a code point, or at the end: the most preferred first, each with the start of
-    /// its match.
+    /// Waiting threads in order of preference, each with the start of its match. Their instruction consumes a code
+    /// point or ends the pattern.
     ready: Vec<(u32, usize)>,
-    /// The instructions that a way has led to.
+    /// Instructions visited at this position.
     visited: Vec<u32>,
-    /// For each instruction its place in `visited`, where that place names the instruction.
+    /// For each instruction its index in `visited`; valid only if that entry names the instruction.
     places: Vec<u32>,
-    /// For each instruction the positions of groups noted on the way to it.
+    /// For each instruction the group positions of its thread.
     noted: Vec<usize>,
 }
 
-/// What one way is followed with.
+/// Buffers for following one thread.
 struct Work {
-    /// What is still to be followed at one position; the last is followed first.
+    /// Stack of pending work at one position.
     open: Vec<Open>,
-    /// The positions of groups noted on the way; none where nobody asks for groups.
+    /// Group positions of the thread; empty where no groups are requested.
     noted: Vec<usize>,
 }
 
 enum Open {
     At(u32),
-    /// The note to put back once everything behind it has been followed.
+    /// Restores a group position after all work above it on the stack.
     Note(usize, usize),
 }
 
-/// A position between two code points, in bytes, and its neighbours.
+/// Position between two code points, in bytes, with its neighbours.
 #[derive(Clone, Copy)]
 struct Position {
     at: usize,
@@ -75,7 +75,7 @@ impl Threads {
         self.visited.clear();
     }
 
-    /// True when no way led to the instruction before; from now on one has.
+    /// Marks an instruction as visited. Returns true on the first visit.
     #[inline]
     fn visit(&mut self, instruction: u32) -> bool {
         let Some(place) = self.places.get_mut(instruction as usize) else {
@@ -84,7 +84,7 @@ impl Threads {
         if self.visited.get(*place as usize) == Some(&instruction) {
             return false;
         }
-        // At most as many as there are instructions, which fits.
+        // There are at most as many entries as instructions, which fits.
         *place = u32::try_from(self.visited.len()).unwrap_or(u32::MAX);
         self.visited.push(instruction);
         true
@@ -106,7 +106,7 @@ impl Threads {
 }
 
 impl Position {
-    /// The first position from this one on where the code point that comes after it is not of these, or the end.
+    /// Skips code points that satisfy the predicate. Returns the position after them.
     fn skip(mut self, rest: &mut Chars<'_>, is_skipped: impl Fn(char) -> bool) -> Self {
         while self.after.is_some_and(&is_skipped)
             && let Some(next) = self.next(rest)
@@ -116,7 +116,7 @@ impl Position {
         self
     }
 
-    /// The position behind the code point that comes after this one.
+    /// Returns the position after the next code point.
     #[inline]
     fn next(self, rest: &mut Chars<'_>) -> Option<Self> {
         let char = self.after?;
@@ -129,7 +129,7 @@ impl Position {
 }
 
 impl<'a> Searcher<'a> {
-    /// Looks for whole matches, and for what their groups matched if that is wanted.
+    /// Creates a search, with or without group positions.
     pub(super) fn new(pattern: &'a Pattern, text: &'a str, wants_groups: bool) -> Self {
         let program = pattern.program();
         let instructions = program.instructions.len();
@@ -148,14 +148,14 @@ impl<'a> Searcher<'a> {
         }
     }
 
-    /// What a group of the match that was found last matched; nothing where it took no part. Groups count from 1.
+    /// Returns the range of a group in the last match, if it matched. Groups count from 1.
     pub(super) fn group(&self, number: usize) -> Option<Range<usize>> {
         let start = *self.found_groups.get((2 * number).checked_sub(WHOLE)?)?;
         let end = *self.found_groups.get((2 * number + 1).checked_sub(WHOLE)?)?;
         (start != NOWHERE && end != NOWHERE).then_some(start..end)
     }
 
-    /// The first match that starts at this position, in bytes, or after it.
+    /// Returns the first match that starts at or after this byte position.
     pub(super) fn search(&mut self, from: usize) -> Option<Range<usize>> {
         let starts = self.program.starts;
         let mut rest = self.text.get(from..)?.chars();
@@ -180,7 +180,7 @@ impl<'a> Searcher<'a> {
                 }
             }
             if may_start && (starts.anywhere || here.after.is_some_and(|char| starts.admits(char))) {
-                // Behind all others: a match that starts further left is preferred.
+                // Added last: a match that starts further left is preferred.
                 self.work.noted.fill(NOWHERE);
                 self.work.follow(self.program, &mut self.now, 0, here.at, here);
             }
@@ -195,8 +195,8 @@ impl<'a> Searcher<'a> {
         is_found.then(|| self.found.clone())
     }
 
-    /// Takes the code point at a position on every way that can; true when one has come to the end of the pattern. The
-    /// ways behind that one are given up: it is preferred to all of them.
+    /// Consumes one code point in every thread. Returns true when a thread reached the end of the pattern, which
+    /// discards all less preferred threads.
     fn advance(&mut self, here: Position, next: Option<Position>) -> bool {
         self.then.clear();
         for (place, start) in &self.now.ready {
@@ -226,7 +226,7 @@ impl<'a> Searcher<'a> {
 }
 
 impl Work {
-    /// Follows a way up to the instructions that take a code point, and puts those in the list.
+    /// Follows a thread to the instructions that consume a code point, and lists them.
     fn follow(&mut self, program: &Program, threads: &mut Threads, from: u32, start: usize, here: Position) {
         self.open.push(Open::At(from));
         while let Some(next) = self.open.pop() {

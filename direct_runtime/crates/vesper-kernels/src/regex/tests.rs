@@ -1,4 +1,4 @@
-//! What docs/spec/regex.md says, and a slow search to compare with.
+//! Tests of docs/spec/regex.md, and a slow search for comparison.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
@@ -14,25 +14,28 @@ fn pattern(text: &str) -> Pattern {
     Pattern::new(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::Text(text) => format!("'{text}'"),
-        Value::Array(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => format!(
+            "[{}]",
+            items.iter().map(format_value).collect::<Vec<_>>().join(", ")
+        ),
         Value::Null => "null".to_owned(),
         other => format!("{other:?}"),
     }
 }
 
 fn all(value: &str, of: &str) -> String {
-    find_all(value, &pattern(of)).map_or("too large".to_owned(), |found| shown(&Value::Array(found)))
+    find_all(value, &pattern(of)).map_or("too large".to_owned(), |found| format_value(&Value::Array(found)))
 }
 
 fn first(value: &str, of: &str) -> String {
-    shown(&Value::from_optional(find(value, &pattern(of))))
+    format_value(&Value::from_optional(find(value, &pattern(of))))
 }
 
-fn grouped(value: &str, of: &str) -> String {
-    shown(&Value::from_optional(groups(value, &pattern(of))))
+fn format_groups(value: &str, of: &str) -> String {
+    format_value(&Value::from_optional(groups(value, &pattern(of))))
 }
 
 #[test]
@@ -44,14 +47,14 @@ fn the_examples_of_the_specification() {
     assert_eq!(all("a1b22", "[0-9]+"), "['1', '22']");
     assert_eq!(all("baac", "a*"), "['', 'aa', '']");
     assert_eq!(
-        grouped("2026-11", "([0-9]+)-([0-9]+)"),
+        format_groups("2026-11", "([0-9]+)-([0-9]+)"),
         "['2026-11', '2026', '11']"
     );
-    assert_eq!(grouped("b", "(a)|b"), "['b', null]");
+    assert_eq!(format_groups("b", "(a)|b"), "['b', null]");
     assert_eq!(replace("a1b22", &pattern("[0-9]+"), "#").as_deref(), Ok("a#b#"));
     assert_eq!(replace("abc", &pattern("b"), "$0").as_deref(), Ok("a$0c"));
     assert_eq!(replace("baac", &pattern("a*"), "-").as_deref(), Ok("-b-c-"));
-    let parts = split("a, b;c", &pattern("[,;] *")).map(|parts| shown(&Value::Array(parts)));
+    let parts = split("a, b;c", &pattern("[,;] *")).map(|parts| format_value(&Value::Array(parts)));
     assert_eq!(parts, Ok("['a', 'b', 'c']".to_owned()));
 }
 
@@ -78,14 +81,14 @@ fn empty_matches() {
 
 #[test]
 fn greed_and_groups() {
-    assert_eq!(grouped("aaa", "(a+?)(a*)"), "['aaa', 'a', 'aa']");
-    assert_eq!(grouped("ab", "(?:(a)|b)+"), "['ab', 'a']");
-    assert_eq!(grouped("aab", "(a{1,2}?)(a?)b"), "['aab', 'a', 'a']");
-    assert_eq!(grouped("ab", "(a)|(b)"), "['a', 'a', null]");
-    assert_eq!(grouped("b", "(a){0}(b)"), "['b', null, 'b']");
-    assert_eq!(grouped("b", "(b)(a){0}"), "['b', 'b', null]");
-    assert_eq!(grouped("aaaa", "(a|){1,3}"), "['aaa', 'a']");
-    assert_eq!(grouped("xay", "(|a)(y?)"), "['', '', '']");
+    assert_eq!(format_groups("aaa", "(a+?)(a*)"), "['aaa', 'a', 'aa']");
+    assert_eq!(format_groups("ab", "(?:(a)|b)+"), "['ab', 'a']");
+    assert_eq!(format_groups("aab", "(a{1,2}?)(a?)b"), "['aab', 'a', 'a']");
+    assert_eq!(format_groups("ab", "(a)|(b)"), "['a', 'a', null]");
+    assert_eq!(format_groups("b", "(a){0}(b)"), "['b', null, 'b']");
+    assert_eq!(format_groups("b", "(b)(a){0}"), "['b', 'b', null]");
+    assert_eq!(format_groups("aaaa", "(a|){1,3}"), "['aaa', 'a']");
+    assert_eq!(format_groups("xay", "(|a)(y?)"), "['', '', '']");
     assert_eq!(first("aaaa", "a{2}"), "'aa'");
     assert_eq!(first("aaaa", "a{3,}"), "'aaaa'");
     assert_eq!(first("aaaa", "a{2,}?"), "'aa'");
@@ -206,8 +209,8 @@ fn no_pattern_is_slow() {
 }
 
 #[test]
-fn what_the_automaton_has_no_room_for_the_matcher_finds() {
-    // Every text of a's and b's of this length leads to a state of its own.
+fn matcher_takes_over_when_the_automaton_is_full() {
+    // Every text of a's and b's of this length leads to a distinct state.
     let of = pattern("a[ab]{900}c");
     let mut dice = Dice(77);
     let text: String = (0..3_000).map(|_| ['a', 'b'][dice.roll(2) as usize]).collect();
@@ -218,7 +221,7 @@ fn what_the_automaton_has_no_room_for_the_matcher_finds() {
     assert!(!matches(&not, &of));
 }
 
-/// A program that tries one way after the other and goes back, for patterns without loops over the empty string.
+/// Backtracking search, for patterns without loops over the empty string.
 mod backtracking {
     use vesper_ir::pattern::{Instruction, Program};
 
@@ -273,7 +276,7 @@ mod backtracking {
     }
 }
 
-/// Numbers that look random, the same in every run.
+/// Deterministic pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -311,7 +314,7 @@ impl Dice {
 }
 
 #[test]
-fn what_going_back_would_find() {
+fn agrees_with_a_backtracking_search() {
     let mut dice = Dice(0x2545_f491_4f6c_dd1d);
     let mut compared = 0;
     for _ in 0..10_000 {
@@ -352,7 +355,11 @@ fn what_going_back_would_find() {
             continue;
         }
         compared += 1;
-        assert_eq!(grouped(&value, &text), expected, "groups('{value}', '{text}')");
+        assert_eq!(
+            format_groups(&value, &text),
+            expected,
+            "groups('{value}', '{text}')"
+        );
         assert_eq!(
             matches(&value, &of),
             expected != "null",

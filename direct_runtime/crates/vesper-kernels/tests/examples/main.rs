@@ -1,4 +1,4 @@
-//! Runs every example of every declared operation; the table is generated from schemas/ops.
+//! Test that runs every example of every declared operation. The table is generated from schemas/ops.
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
@@ -18,7 +18,7 @@ use vesper_kernels::Native;
 
 mod table;
 
-/// One example, with values as the declaration writes them.
+/// Example of an operation, with values as in the declaration.
 pub(crate) struct Example {
     op: Op,
     of: &'static [&'static str],
@@ -48,7 +48,7 @@ fn value(ty: &Type, given: &Given) -> Value {
         (Type::Boolean, Given::Boolean(value)) => Value::Boolean(*value),
         (Type::Integer, Given::Integer(value)) => Value::Integer(*value),
         (Type::Decimal, Given::Text(text)) => Value::Decimal(Decimal::parse(text).unwrap()),
-        // As Python spells them: `nan`, `-inf`, `1e-05`.
+        // Python spelling: `nan`, `-inf`, `1e-05`.
         (Type::Float, Given::Float(text)) => Value::Float(text.parse().unwrap()),
         (Type::Text, Given::Text(text)) => Value::Text(Arc::from(*text)),
         (Type::Bytes, Given::Text(text)) => Value::Bytes(Arc::from(base64::parse(text).unwrap())),
@@ -88,7 +88,7 @@ fn value(ty: &Type, given: &Given) -> Value {
     }
 }
 
-/// The examples compare what they show, and of a JSON number they show the value.
+/// Compares a result with an example. JSON numbers are compared by value.
 fn is_as_shown(result: &Value, expected: &Value) -> bool {
     match (result, expected) {
         (Value::Json(result), Value::Json(expected)) => result.is_equal(expected),
@@ -165,7 +165,7 @@ fn every_operation_has_an_example_and_a_name_of_its_own() {
 #[test]
 fn mistyped_arguments_are_a_fault_and_not_a_panic() {
     let wrong = Value::Boolean(true);
-    // These take a boolean.
+    // Families whose operations take a boolean.
     let takes_it = |op: &&Op| {
         ["boolean.", "optional.", "value."]
             .iter()

@@ -5,7 +5,7 @@ use vesper_ir::{ErrorCode, Op};
 use crate::Given::{Boolean, Fields, Float, Integer, List, Null, Text};
 use crate::{Example, Expected};
 
-// One example a line, however long: this is a table.
+// One example per line, without line breaks.
 #[rustfmt::skip]
 pub(crate) const EXAMPLES: &[Example] = &[
     Example { op: Op::ArrayEqual, of: &["\"integer\""], args: &[List(&[Integer(1), Integer(2)]), List(&[Integer(1), Integer(2)])], expected: Expected::Returns(Boolean(true)) },

@@ -1,4 +1,4 @@
-//! Bytes: decoders that hosts have more lenient.
+//! Tests of strict decoders, where those of Rust and Python are more lenient.
 
 use vesper_ir::limits::BYTES_LENGTH;
 use vesper_ir::{ArrayKernels, BytesKernels, ErrorCode, SortOrder, Value};
@@ -36,7 +36,7 @@ fn decoders_are_strict() {
 }
 
 #[test]
-fn every_length_comes_back() {
+fn every_length_round_trips() {
     let all: Vec<u8> = (0..=255).collect();
     for length in 0..=all.len() {
         let bytes = &all[..length];

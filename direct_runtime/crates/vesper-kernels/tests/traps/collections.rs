@@ -187,7 +187,7 @@ fn hostile_arrays_take_time_in_proportion() {
 }
 
 #[test]
-fn an_empty_set_is_empty_whatever_it_was_made_from() {
+fn empty_sets_are_equal_regardless_of_origin() {
     let none = Native.array_to_set(&[]);
     let empty = Set::from_keys(KeyKind::Text, std::iter::empty()).unwrap();
     assert!(none == empty);

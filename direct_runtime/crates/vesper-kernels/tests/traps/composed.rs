@@ -1,4 +1,4 @@
-//! Equality of what is composed, what makes records, and what looks at all items of an array.
+//! Tests of equality of collections, of records, and of operations over whole arrays.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn map(entries: Vec<(i64, Value)>) -> Map {
 }
 
 #[test]
-fn equality_goes_all_the_way_down() {
+fn equality_is_deep() {
     let nested = |number: &str| {
         let inner = record(vec![Value::Null, Value::Decimal(decimal(number)), text("x")]);
         let entries = Value::Map(Arc::new(map(vec![(1, inner)])));
@@ -48,7 +48,7 @@ fn equality_goes_all_the_way_down() {
     assert!(!Native.array_equal(&nested("1.0"), &nested("1.01")));
     assert!(Native.record_equal(&nested("1.0"), &nested("1.00")));
     assert!(Native.record_not_equal(&nested("1.0"), &nested("2")));
-    // A null is equal to a null and to nothing else, whatever stands beside it.
+    // A null equals only a null, at every index.
     let (null, zero, nothing) = (Value::Null, Value::Integer(0), array(vec![]));
     assert!(!Native.array_equal(&[null.clone(), zero.clone()], &[zero.clone(), null.clone()]));
     assert!(!Native.array_equal(std::slice::from_ref(&null), &[nothing]));
@@ -73,7 +73,7 @@ fn lengths_keys_and_values_all_count() {
     assert!(Native.set_equal(&set(&[2, 1, 2]), &set(&[1, 2])));
     assert!(Native.set_not_equal(&set(&[1]), &set(&[1, 2])));
     assert!(Native.set_not_equal(&set(&[]), &set(&[1])));
-    // One that is empty does not know of what it is empty.
+    // An empty set has no fixed kind.
     assert!(Native.set_equal(&Set::default(), &set(&[])));
     assert!(Native.set_equal(&Set::default(), &Native.set_remove(&set(&[1]), Key::Integer(1))));
     let emptied = Native.map_remove(&map(vec![(1, text("a"))]), Key::Integer(1));
@@ -84,7 +84,7 @@ fn lengths_keys_and_values_all_count() {
 fn the_deepest_values_are_compared() {
     let deep =
         |bottom: i64| (1..TYPE_DEPTH).fold(Value::Integer(bottom), |of, _| array(vec![of.clone(), of]));
-    // Two of each at every level, which share their parts: as a tree it would be large, so it is not very deep.
+    // Both items of each level share their parts. As a tree the value would be large, so the depth is small.
     let shallow = |bottom: i64| (1..12).fold(Value::Integer(bottom), |of, _| array(vec![of.clone(), of]));
     assert!(shallow(1).is_equal(&shallow(1)));
     quickly("the first difference", || assert!(!deep(1).is_equal(&deep(2))));
@@ -111,7 +111,7 @@ fn pairs_and_entries_are_records_in_order() {
     let places = Native.array_enumerate(&[text("a"), text("b")]);
     let expected = [(0, "a"), (1, "b")].map(|(place, it)| record(vec![Value::Integer(place), text(it)]));
     assert!(Native.array_equal(&places, &expected));
-    // There and back again, whatever the order of the entries was.
+    // Round trip, independent of the order of the entries.
     let keyed = |members: [Member; 2]| members.map(|key| record(vec![Value::Member(key), Value::Null]));
     let made = Native.map_from_entries(&keyed([Member(2), Member(0)])).unwrap();
     let entries = Native.map_entries(&made);
@@ -123,7 +123,7 @@ fn pairs_and_entries_are_records_in_order() {
 }
 
 #[test]
-fn of_all_items() {
+fn extremes_sums_and_averages() {
     let least = |values: &[Value]| Native.array_min(values).map(|value| shown(&value));
     let greatest = |values: &[Value]| Native.array_max(values).map(|value| shown(&value));
     let values = decimals(&["2", "1.0", "1.00", "2.0"]);

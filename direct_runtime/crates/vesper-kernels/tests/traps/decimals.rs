@@ -26,7 +26,7 @@ fn allocate(total: &str, weights: &[&str]) -> Result<String, ErrorCode> {
 }
 
 #[test]
-fn every_mode_rounds_ties_and_what_is_beside_them() {
+fn every_mode_rounds_ties_and_their_neighbours() {
     // half_even, half_up, half_down, up, down, floor, ceiling
     let table = [
         ("2.5", ["2", "3", "2", "3", "2", "2", "3"]),
@@ -106,7 +106,7 @@ fn division_keeps_34_digits_and_no_more() {
         divide("12345678901234567890123456789012355", "1").as_deref(),
         Ok("12345678901234567890123456789012360")
     );
-    // All nines round up to one digit more; 34 of them stay.
+    // 35 nines round up to one digit more; 34 of them stay.
     assert_eq!(
         divide(&"9".repeat(35), "1").unwrap(),
         format!("1{}", "0".repeat(35))
@@ -115,7 +115,7 @@ fn division_keeps_34_digits_and_no_more() {
         divide(&format!("0.{}", "9".repeat(35)), "1").unwrap(),
         format!("1.{}", "0".repeat(33))
     );
-    // A whole quotient with a scale that 34 digits have no room for.
+    // A whole quotient with a scale that exceeds 34 digits.
     assert_eq!(divide("1E+40", "1").unwrap(), format!("1{}", "0".repeat(40)));
     assert_eq!(
         divide(&format!("10.{}", "0".repeat(40)), "1").unwrap(),
@@ -141,7 +141,7 @@ fn powers_are_rounded_once() {
     assert_eq!(pow("0.00", -1), Err(DivisionByZero));
     assert_eq!(pow("0", i64::MIN), Err(DivisionByZero));
     assert_eq!(pow("9E+999", 0).as_deref(), Ok("1"));
-    // Zeros at the end, as many as 34 digits have room for.
+    // As many trailing zeros as 34 digits permit.
     assert_eq!(
         pow("0.10", 600).unwrap(),
         format!("0.{}1{}", "0".repeat(599), "0".repeat(33))
@@ -189,7 +189,7 @@ fn hostile_numbers_are_decided_in_time() {
 }
 
 #[test]
-fn a_total_is_shared_out_to_the_last_unit() {
+fn allocation_distributes_every_unit() {
     assert_eq!(
         allocate("0.05", &["50", "30", "20"]).as_deref(),
         Ok("[0.03, 0.01, 0.01]")
@@ -203,7 +203,7 @@ fn a_total_is_shared_out_to_the_last_unit() {
     assert_eq!(allocate("10", &["0", "0.00"]), Err(InvalidArgument));
     assert_eq!(allocate("10", &["3", "-0.1"]), Err(InvalidArgument));
     assert_eq!(allocate("10", &[]), Err(InvalidArgument));
-    // Remainders that differ only far behind: the larger one is second.
+    // Remainders that differ only in late digits: the larger one is second.
     let more = format!("1.{}1", "0".repeat(900));
     assert_eq!(allocate("1", &["1", &more]).as_deref(), Ok("[0, 1]"));
     assert_eq!(allocate("2", &["1", &more, &more]).as_deref(), Ok("[0, 1, 1]"));
@@ -225,7 +225,7 @@ fn a_total_is_shared_out_to_the_last_unit() {
 }
 
 #[test]
-fn decimals_become_integers_only_where_they_are() {
+fn only_whole_decimals_convert_to_integers() {
     let huge = decimal("9E+999");
     assert_eq!(Native.decimal_floor(&huge), Err(IntegerOverflow));
     assert_eq!(Native.decimal_to_integer(&huge), Err(IntegerOverflow));

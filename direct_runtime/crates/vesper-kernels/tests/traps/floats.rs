@@ -1,4 +1,4 @@
-//! Floats: where a host's own text, order or arithmetic is another.
+//! Tests of floats where text, order or arithmetic of Rust or Python differ.
 
 use vesper_ir::{ArrayKernels, float};
 use vesper_ir::{DecimalKernels, ErrorCode, FloatKernels, IntegerKernels, SortOrder, Value, ValueKernels};
@@ -23,10 +23,10 @@ fn text_is_the_shortest_that_reads_back() {
         (5e-324, "5e-324"),
         (f64::MAX, "1.7976931348623157e+308"),
         (f64::MIN_POSITIVE, "2.2250738585072014e-308"),
-        // Two are as short and as near: the even one.
+        // Of two equally short and near texts, the even one.
         (-8_527_362_451_852_517.0 / 4.0, "-2131840612963129.2"),
         (8_527_362_451_852_519.0 / 4.0, "2131840612963129.8"),
-        // The nearest with as few digits is another float: below a power of two they are closer.
+        // The nearest text with as few digits is another float: below a power of two floats are closer.
         (9_007_199_254_740_992.0, "9007199254740992.0"),
         (f64::NEG_INFINITY, "-Infinity"),
     ] {
@@ -38,7 +38,7 @@ fn text_is_the_shortest_that_reads_back() {
 }
 
 #[test]
-fn text_is_read_to_the_letter() {
+fn text_parsing_is_strict() {
     for text in [
         "",
         "+",
@@ -71,7 +71,7 @@ fn text_is_read_to_the_letter() {
         ("-0", -0.0),
         ("-1e-400", -0.0),
         ("-1e400", f64::NEG_INFINITY),
-        // Just above the middle between two floats, by the last of its digits.
+        // Slightly above the midpoint between two floats, by the last of its digits.
         (
             "9007199254740993.00000000000000000000000000000000000001",
             9_007_199_254_740_994.0,
@@ -89,7 +89,7 @@ fn text_is_read_to_the_letter() {
 fn long_texts_are_read_exactly_and_in_time() {
     quickly("long numbers", || {
         let zeros = "0".repeat(5_000_000);
-        // Rust's own reader loses count of exponents with so many digits.
+        // Rust's parser fails on exponents with so many digits.
         assert_eq!(Native.float_parse(&format!("0.{zeros}1e5000001")), Ok(1.0));
         assert_eq!(Native.float_parse(&format!("1{zeros}e-5000000")), Ok(1.0));
         assert_eq!(
@@ -108,7 +108,7 @@ fn long_texts_are_read_exactly_and_in_time() {
 }
 
 #[test]
-fn integers_are_given_only_where_there_is_one() {
+fn only_finite_floats_in_range_convert_to_integers() {
     assert_eq!(Native.float_floor(-0.5), Ok(-1));
     assert_eq!(Native.float_ceil(-0.5), Ok(0));
     assert_eq!(Native.float_trunc(-9_223_372_036_854_775_808.0), Ok(i64::MIN));
@@ -137,7 +137,7 @@ fn integers_are_given_only_where_there_is_one() {
 }
 
 #[test]
-fn decimals_and_floats_become_each_other() {
+fn decimals_and_floats_convert_both_ways() {
     for (value, expected) in [
         (0.1, "0.1"),
         (1e16, "10000000000000000"),
@@ -153,7 +153,7 @@ fn decimals_and_floats_become_each_other() {
     assert!(float::is_identical(Native.decimal_to_float(&smallest), 5e-324));
     let large = format!("1{}", "0".repeat(999));
     assert!(Native.decimal_to_float(&decimal(&large)).is_infinite());
-    // Rounded once: by way of fewer digits this would be a tie, and go the other way.
+    // Rounded once: rounding to fewer digits first would be a tie and select the other neighbour.
     let beside = format!("9007199254740993.{}1", "0".repeat(900));
     assert!(float::is_identical(
         Native.decimal_to_float(&decimal(&beside)),
@@ -198,7 +198,7 @@ fn the_order_is_total_and_equality_is_not() {
     assert_eq!(texts(&[Native.value_max(&minus, &zero)]), "0.0");
     assert!(zero.is_equal(&minus) && !zero.is_identical(&minus));
 
-    // NaN equals nothing, wherever it is; the two zeros are one number.
+    // NaN equals no value, at any index; the two zeros are one number.
     assert_eq!(
         texts(&Native.array_distinct(&values)),
         "NaN 1.0 -0.0 Infinity -Infinity NaN -1.0"

@@ -3,7 +3,7 @@ use vesper_ir::IntegerKernels;
 use vesper_kernels::Native;
 
 #[test]
-fn both_divisions_give_the_operand_back() {
+fn both_divisions_reconstruct_the_operand() {
     let edges = [
         i64::MIN,
         i64::MIN + 1,
@@ -53,7 +53,7 @@ fn both_divisions_give_the_operand_back() {
 }
 
 #[test]
-fn powers_end_where_64_bits_do() {
+fn powers_beyond_64_bits_fail() {
     assert_eq!(Native.integer_pow(-2, 63), Ok(i64::MIN));
     assert_eq!(Native.integer_pow(-2, 64), Err(IntegerOverflow));
     assert_eq!(Native.integer_pow(2, i64::MAX), Err(IntegerOverflow));
@@ -67,7 +67,7 @@ fn powers_end_where_64_bits_do() {
 }
 
 #[test]
-fn shifts_lose_nothing_and_go_no_further_than_63() {
+fn shifts_lose_no_bits_and_end_at_63() {
     assert_eq!(Native.integer_shift_left(-1, 63), Ok(i64::MIN));
     assert_eq!(Native.integer_shift_left(-2, 63), Err(IntegerOverflow));
     assert_eq!(Native.integer_shift_left(0, 63), Ok(0));
@@ -79,7 +79,7 @@ fn shifts_lose_nothing_and_go_no_further_than_63() {
 }
 
 #[test]
-fn integers_are_read_to_the_letter() {
+fn integer_parsing_is_strict() {
     assert_eq!(Native.integer_parse("-9223372036854775808"), Ok(i64::MIN));
     assert_eq!(Native.integer_parse("-9223372036854775809"), Err(IntegerOverflow));
     assert_eq!(Native.integer_parse("9223372036854775807"), Ok(i64::MAX));
@@ -102,6 +102,6 @@ fn integers_are_read_to_the_letter() {
     assert_eq!(Native.integer_parse(&format!("{zeros}7")), Ok(7));
     let nines = "9".repeat(1_000_000);
     assert_eq!(Native.integer_parse(&nines), Err(IntegerOverflow));
-    // The form comes first: `bad_format` is declared before `integer_overflow`.
+    // The format is checked first: `bad_format` is declared before `integer_overflow`.
     assert_eq!(Native.integer_parse(&format!("{nines}x")), Err(BadFormat));
 }

@@ -1,4 +1,4 @@
-//! JSON: what hosts' readers let pass, and casts.
+//! Tests of strict JSON parsing, and of casts.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ fn the_reader_is_strict() {
 }
 
 #[test]
-fn what_is_read_is_written_in_one_spelling() {
+fn parsed_json_is_written_canonically() {
     for (text, expected) in [
         (" [ ] ", "[]"),
         ("\t{\r\n}\n", "{}"),
@@ -114,7 +114,7 @@ fn what_is_read_is_written_in_one_spelling() {
             "{\"b\":1,\"a\":[{\"é\":null,\"z\":true}]}",
             "{\"a\":[{\"z\":true,\"é\":null}],\"b\":1}",
         ),
-        // By code point, and not by UTF-16 unit.
+        // By code point, not by UTF-16 unit.
         (
             "{\"\\ud83d\\ude00\":1,\"\\uffff\":2}",
             "{\"\u{ffff}\":2,\"😀\":1}",
@@ -122,12 +122,12 @@ fn what_is_read_is_written_in_one_spelling() {
     ] {
         assert_eq!(Native.json_text(&parsed(text)).as_deref(), Ok(expected));
     }
-    // In the IR numbers keep their places.
+    // In the IR numbers keep their scale.
     assert_eq!(parsed("[1.50,1e3,-0.0]").literal_text(), "[1.50,1000,0.0]");
 }
 
 #[test]
-fn what_is_no_json_counts_before_what_is_too_large() {
+fn malformed_json_takes_precedence_over_limits() {
     let nested = |depth: usize, inside: &str| format!("{}{inside}{}", "[".repeat(depth), "]".repeat(depth));
     assert_eq!(parsed(&nested(128, "")).depth(), 128);
     assert_eq!(
@@ -258,7 +258,7 @@ fn casts_take_the_forms_of_an_input() {
 }
 
 #[test]
-fn forms_come_back() {
+fn forms_round_trip() {
     let map = |key: &str| format!(r#"{{"map":[{key},{{"array":"float"}}]}}"#);
     for (json, ty) in [
         (
@@ -292,12 +292,12 @@ fn forms_come_back() {
         let value = cast(&json, &ty).unwrap_or_else(|code| panic!("{json} as {ty}: {code:?}"));
         assert_eq!(formed(&value, &ty), Ok(json));
     }
-    // A float is written as its text spells it, with the places of that.
+    // A float is written as its text, with that scale.
     let float = Native
         .json_from_value(&Value::Float(1.0), &decode_type("\"float\"").unwrap())
         .unwrap();
     assert!(float.is_identical(&Json::Number(decimal("1.0"))));
-    // An enum's order is not that of its members' names.
+    // The order of an enum is not that of its members' names.
     let members = Value::Map(Arc::new(
         vesper_ir::Map::from_entries(
             vesper_ir::KeyKind::Member,

@@ -1,5 +1,4 @@
-//! Where Rust, Python or a tired reader would do something else than the specification says; and arguments that are
-//! there to make an engine hang.
+//! Tests where Rust or Python differ from the specification, or where naive code would hang.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -44,7 +43,7 @@ fn integers(values: &[i64]) -> Vec<Value> {
     values.iter().copied().map(Value::Integer).collect()
 }
 
-/// What a reader compares: decimals with their scales.
+/// Formats a value for comparison, decimals with their scales.
 fn shown(value: &Value) -> String {
     match value {
         Value::Integer(value) => value.to_string(),
@@ -61,7 +60,7 @@ fn all_shown(values: &[Value]) -> String {
     format!("[{}]", shown.join(", "))
 }
 
-/// Far more than it takes, far less than it would take if the work were not bounded.
+/// Runs a closure and fails above a time that only unbounded work exceeds.
 fn quickly<T>(what: &str, run: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let result = run();

@@ -58,7 +58,7 @@ fn white_space_is_the_property_of_unicode() {
         assert_eq!(&*Native.text_trim_start(other), other);
         assert_eq!(&*Native.text_trim_end(other), other);
     }
-    // At every code point: this release of Rust has the same property.
+    // Every code point: this release of Rust has the same property.
     for char in (0..=0x0010_ffff).filter_map(char::from_u32) {
         let is_trimmed = Native.text_trim(char.encode_utf8(&mut [0; 4])).is_empty();
         assert_eq!(is_trimmed, char.is_whitespace(), "{char:?}");
@@ -66,7 +66,7 @@ fn white_space_is_the_property_of_unicode() {
 }
 
 #[test]
-fn empty_strings_have_their_place() {
+fn operations_accept_empty_strings_as_specified() {
     assert_eq!(Native.text_split("", ",").unwrap().len(), 1);
     assert_eq!(Native.text_split(",,", ",").unwrap().len(), 3);
     assert_eq!(Native.text_split("", "").err(), Some(InvalidArgument));
@@ -140,7 +140,7 @@ fn sizes_at_the_limit() {
 }
 
 #[test]
-fn hostile_sizes_are_refused_before_anything_is_made() {
+fn hostile_sizes_fail_before_allocation() {
     let full = "\u{e9}".repeat(10_000_000);
     quickly("what would not fit any memory", || {
         assert_eq!(plain(Native.text_repeat(&full, i64::MAX)), Err(TooLarge));
@@ -157,7 +157,7 @@ fn hostile_sizes_are_refused_before_anything_is_made() {
             Err(TooLarge)
         );
     });
-    // A needle that a simple search would try again and again.
+    // A needle that is quadratic for a naive search.
     let (haystack, needle) = ("a".repeat(10_000_000), format!("{}b", "a".repeat(1_000_000)));
     quickly("a search", || {
         assert!(!Native.text_contains(&haystack, &needle));

@@ -21,7 +21,7 @@ fn length(text: &str) -> i64 {
 
 #[test]
 fn the_calendar_day_by_day() {
-    // From one day to the next, over all the years there are.
+    // Day by day over the whole range of years.
     let (mut year, mut month, mut day) = (1, 1, 1);
     for (number, date) in (0_i64..).zip(FIRST_DATE..=LAST_DATE) {
         assert_eq!(
@@ -61,7 +61,7 @@ fn the_calendar_day_by_day() {
 }
 
 #[test]
-fn counts_that_leave_every_calendar() {
+fn counts_beyond_the_calendar_fail() {
     let day = date("2024-02-29");
     for count in [i64::MIN, i64::MAX] {
         assert_eq!(Native.date_add_days(day, count), Err(TimeOverflow));
@@ -91,7 +91,7 @@ fn counts_that_leave_every_calendar() {
 }
 
 #[test]
-fn months_between_is_what_add_months_undoes() {
+fn months_between_inverts_add_months() {
     let starts = [
         "2023-12-31",
         "2024-01-29",
@@ -116,7 +116,7 @@ fn weekend(days: &[u32]) -> Set {
     Set::Member(days.iter().copied().map(Member).collect())
 }
 
-/// One day at a time, as the specification says it.
+/// Counts one day at a time, as the specification defines it.
 fn walk(mut day: i32, count: i64, holidays: &Set, weekend: &Set) -> Result<i32, ErrorCode> {
     let mut left = count.abs();
     while left > 0 {
@@ -130,7 +130,7 @@ fn walk(mut day: i32, count: i64, holidays: &Set, weekend: &Set) -> Result<i32, 
 }
 
 #[test]
-fn business_days_are_those_one_would_walk_over() {
+fn business_days_match_a_day_by_day_count() {
     let from = date("2024-12-20");
     let holidays = Set::Date(vec![from + 1, from + 4, from + 5, from + 6, from + 12, from + 13]);
     for weekend in [
@@ -186,7 +186,7 @@ fn business_days_are_those_one_would_walk_over() {
 }
 
 #[test]
-fn texts_that_are_no_dates_and_moments() {
+fn malformed_dates_and_timestamps_fail() {
     for text in [
         "",
         "2024-2-29",

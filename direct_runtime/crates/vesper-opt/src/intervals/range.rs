@@ -1,24 +1,24 @@
-//! Where a number lies. Integers are bounded by what an integer holds; a decimal may have no bound.
+//! Ranges of numbers. Integers are bounded by their type; a decimal may be unbounded.
 
 use vesper_ir::{Decimal, Value};
 
-/// INVARIANT: of two bounds the first is not above the second, as far as they can be reached at all.
+/// Range of a value. INVARIANT: the lower bound is at most the upper bound, except in unreachable code.
 #[derive(Clone, Debug)]
 pub(crate) enum Range {
     Integer(i128, i128),
     Decimal(Option<Decimal>, Option<Decimal>),
-    /// Anything, and no number.
+    /// Any value, also one that is not a number.
     Any,
 }
 
-/// Bounds with more digits than this are not worth computing with.
-const MOST_SCALE: u16 = 60;
+/// Maximum scale of a bound; a longer bound is dropped.
+const MAX_BOUND_SCALE: u16 = 60;
 
 impl Range {
     pub(crate) const INTEGER: Self = Self::Integer(i64::MIN as i128, i64::MAX as i128);
     pub(crate) const DECIMAL: Self = Self::Decimal(None, None);
 
-    /// The range of one value.
+    /// Returns the range of one value.
     pub(crate) fn of(value: &Value) -> Self {
         match value {
             Value::Integer(value) => Self::Integer(i128::from(*value), i128::from(*value)),
@@ -27,7 +27,7 @@ impl Range {
         }
     }
 
-    /// True where every integer in it is one that an integer holds.
+    /// Returns true where every integer of the range fits 64 bits.
     pub(crate) fn fits(&self) -> bool {
         match self {
             Self::Integer(low, high) => *low >= i128::from(i64::MIN) && *high <= i128::from(i64::MAX),
@@ -35,7 +35,7 @@ impl Range {
         }
     }
 
-    /// What is in one or the other, and all between.
+    /// Returns the smallest range that contains both.
     pub(crate) fn hull(&self, other: &Self) -> Self {
         match (self, other) {
             (Self::Integer(low, high), Self::Integer(other_low, other_high)) => {
@@ -49,7 +49,7 @@ impl Range {
         }
     }
 
-    /// True where everything in it is in the other.
+    /// Returns true where the other range contains this one.
     pub(crate) fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (_, Self::Any) => true,
@@ -73,7 +73,7 @@ impl Range {
         }
     }
 
-    /// The sum of anything in both; integers as if there were room for all of them.
+    /// Returns the range of the sum, without overflow for integers.
     pub(crate) fn add(&self, other: &Self) -> Self {
         match (self, other) {
             (Self::Integer(low, high), Self::Integer(other_low, other_high)) => {
@@ -137,7 +137,7 @@ impl Range {
                     let most = rest.iter().fold(first, |most, next| larger(&most, next));
                     return Self::Decimal(Some(least), Some(most));
                 }
-                // Two that are not negative give what is at least the product of the least.
+                // For non-negative factors the product of the lower bounds is a lower bound.
                 match (low, other_low) {
                     (Some(low), Some(other)) if low.signum() >= 0 && other.signum() >= 0 => {
                         let high = match (high, other_high) {
@@ -153,7 +153,7 @@ impl Range {
         }
     }
 
-    /// What is left of it where it is at most what the other may be; `is_less` where it is less.
+    /// Narrows the range to values that can be at most the other (`is_less`: less).
     pub(crate) fn at_most(&self, other: &Self, is_less: bool) -> Self {
         match (self, other) {
             (Self::Integer(low, high), Self::Integer(_, other_high)) => {
@@ -170,12 +170,12 @@ impl Range {
         }
     }
 
-    /// The same for at least.
+    /// Narrows the range to values that can be at least the other (`is_more`: more).
     pub(crate) fn at_least(&self, other: &Self, is_more: bool) -> Self {
         self.negate().at_most(&other.negate(), is_more).negate()
     }
 
-    /// True where everything in it is at most, or less than, everything in the other.
+    /// Returns true where every value is less than every other one (`or_equal`: at most).
     pub(crate) fn is_below(&self, other: &Self, or_equal: bool) -> bool {
         match (self, other) {
             (Self::Integer(_, high), Self::Integer(low, _)) => high < low || (or_equal && high == low),
@@ -188,9 +188,11 @@ impl Range {
     }
 }
 
-/// A bound, unless it has become long.
+/// Returns a bound, unless it is too long.
 fn bound(value: Decimal) -> Option<Decimal> {
-    let is_short = value.as_small().is_some_and(|(_, scale)| scale <= MOST_SCALE);
+    let is_short = value
+        .as_small()
+        .is_some_and(|(_, scale)| scale <= MAX_BOUND_SCALE);
     is_short.then_some(value)
 }
 

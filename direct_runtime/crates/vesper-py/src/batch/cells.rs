@@ -1,14 +1,14 @@
-//! Cells of tables as objects of Python, for what is said of a row that has an error.
+//! Cells of tables as Python objects, for messages about rows with an error.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString, PyTuple};
 use vesper_arrow::{Cell, RecordBatch, cell};
 
-use crate::decimals::decimals;
-use crate::times::{date_object, duration_object, timestamp_object};
+use crate::inputs::times::{date_object, duration_object, timestamp_object};
+use crate::layout::decimals::decimals;
 
-/// A row, as a dict of what a caller would have given.
+/// Returns a row as a dict of inputs.
 pub(super) fn row_object<'py>(
     py: Python<'py>,
     given: &RecordBatch,
@@ -37,7 +37,7 @@ fn cell_object<'py>(py: Python<'py>, cell: &Cell<'_>) -> PyResult<Bound<'py, PyA
         Cell::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
         Cell::Moment(moment) => match in_range(*moment, vesper_ir::time::timestamp) {
             Some(moment) => timestamp_object(py, moment)?,
-            None => named(py, "a timestamp outside the years 1 to 9999"),
+            None => placeholder(py, "a timestamp outside the years 1 to 9999"),
         },
         Cell::NaiveMoment(moment) => match in_range(*moment, vesper_ir::time::timestamp) {
             Some(moment) => {
@@ -45,15 +45,15 @@ fn cell_object<'py>(py: Python<'py>, cell: &Cell<'_>) -> PyResult<Bound<'py, PyA
                 replaced.set_item(intern!(py, "tzinfo"), py.None())?;
                 timestamp_object(py, moment)?.call_method(intern!(py, "replace"), (), Some(&replaced))?
             }
-            None => named(py, "a timestamp outside the years 1 to 9999"),
+            None => placeholder(py, "a timestamp outside the years 1 to 9999"),
         },
         Cell::Day(day) => match vesper_ir::time::date(*day) {
             Ok(day) => date_object(py, day)?,
-            Err(_) => named(py, "a date outside the years 1 to 9999"),
+            Err(_) => placeholder(py, "a date outside the years 1 to 9999"),
         },
         Cell::Length(length) => match in_range(*length, vesper_ir::time::duration) {
             Some(length) => duration_object(py, length)?,
-            None => named(py, "a duration that is too long"),
+            None => placeholder(py, "a duration that is too long"),
         },
         Cell::List(items) => {
             let items = items.iter().map(|item| cell_object(py, item));
@@ -72,9 +72,9 @@ fn cell_object<'py>(py: Python<'py>, cell: &Cell<'_>) -> PyResult<Bound<'py, PyA
             });
             PyList::new(py, entries.collect::<PyResult<Vec<_>>>()?)?.into_any()
         }
-        Cell::Decimal(Err(_)) => named(py, "a decimal that is too long"),
-        Cell::Finer => named(py, "a time finer than a microsecond"),
-        Cell::Other(ty) => named(py, &format!("a value of Arrow's {ty}")),
+        Cell::Decimal(Err(_)) => placeholder(py, "a decimal that is too long"),
+        Cell::Finer => placeholder(py, "a time finer than a microsecond"),
+        Cell::Other(ty) => placeholder(py, &format!("a value of Arrow's {ty}")),
     })
 }
 
@@ -82,7 +82,7 @@ fn in_range<E>(given: i128, within: impl Fn(i128) -> Result<i64, E>) -> Option<i
     within(given).ok()
 }
 
-/// What stands in a message for a cell that Python has no object for.
-fn named<'py>(py: Python<'py>, what: &str) -> Bound<'py, PyAny> {
+/// Returns the text that represents a cell without a Python object in a message.
+fn placeholder<'py>(py: Python<'py>, what: &str) -> Bound<'py, PyAny> {
     PyString::new(py, what).into_any()
 }

@@ -1,4 +1,4 @@
-//! The answer of a batch, made as it is asked for: by threads ahead of who reads it, or by who asks.
+//! The result stream of a batch. Threads compute it ahead, or the reading thread does on demand.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -9,65 +9,66 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use vesper_arrow::{
-    Array, ArrayRef, ArrowError, Crew, Ended, Failed, Holder, Part, Plan, RecordBatch, RecordBatchReader,
-    SchemaRef, Table, Terms, Told, error_column, inputs_of_row, json_text, run_part,
+    Array, ArrayRef, ArrowError, Part, PartError, Plan, ProgramHolder, RecordBatch, RecordBatchReader,
+    RowEnd, RowError, RunTerms, SchemaRef, Table, ThreadPool, error_column, inputs_of_row, json_text,
+    run_part,
 };
 use vesper_interp::Outcome;
 use vesper_interp::guard::guarded;
 use vesper_ir::Value;
 
 use super::cells::row_object;
-use crate::lock::{locked, unlocked};
-use crate::outcome::{bad_input, fault};
-use crate::program::Program;
+use crate::calls::outcome::{bad_input, fault};
+use crate::calls::program::Program;
+use crate::global_lock::{with_lock, without_lock};
 
-/// How many parts for each thread are run ahead of who reads the answer: enough that no thread waits for him, and few
-/// enough that a stream of any length needs little memory.
-const PARTS_A_THREAD: usize = 4;
-/// How often is looked whether somebody wants to stop, for which the lock is needed.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// Of so many rows, or blocks of them, that are run by who asks, one is asked after the clock.
-const A_LOOK: u32 = 16;
+/// Number of parts per thread that run ahead of the reading thread. They keep threads busy and bound the memory for
+/// streams of any length.
+const PARTS_PER_THREAD: usize = 4;
+/// Interval between checks for signals, which need the lock.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
+/// Number of rows, or blocks of rows, after which the reading thread reads the clock.
+const CLOCK_INTERVAL: u32 = 16;
 
-/// The program, for as long as threads run it.
-struct Held(Py<Program>);
+/// A reference to the program for threads that run it.
+struct ProgramHandle(Py<Program>);
 
-impl Holder for Held {
+impl ProgramHolder for ProgramHandle {
     fn program(&self) -> &vesper_interp::Program {
         self.0.get().compiled()
     }
 }
 
-/// The answer, made as it is asked for.
+/// The result of a batch, computed on demand.
 pub(super) struct Reader {
-    program: Arc<Held>,
+    program: Arc<ProgramHandle>,
     table: Table,
     plan: Arc<Plan>,
-    terms: Terms,
+    terms: RunTerms,
     explain: Py<PyAny>,
-    /// Made for the first two parts: a table of one is run by who asks.
-    crew: Option<Crew>,
-    /// What the stream ended with, after all that they have.
+    /// Created for the first two parts; the reading thread runs a table of one part itself.
+    pool: Option<ThreadPool>,
+    /// The error that ended the stream, reported after all parts read before it.
     failed: Option<ArrowError>,
-    /// When was last looked whether somebody wants to stop.
-    looked: Instant,
-    /// What was said of failures that say the same in every row.
-    told: HashMap<String, Told>,
-    /// The column of errors of a part without any, which the next part of the same length shares.
+    /// Time of the last check for signals.
+    last_check: Instant,
+    /// Messages of failures that are equal in every row.
+    explanations: HashMap<String, RowError>,
+    /// The error column of a part without errors, shared by parts of the same length.
     no_errors: Option<ArrayRef>,
-    look: Option<Look>,
+    inspector: Option<RowInspector>,
     raised: Arc<Mutex<Option<PyErr>>>,
     is_over: bool,
 }
 
-/// The reader in the hands of another library.
-pub(super) struct Read {
+/// The reader as exported to another library.
+pub(super) struct SharedReader {
     schema: SchemaRef,
-    /// Nobody may read from two threads at once. Who does so all the same is told.
+    /// Rejects reads from two threads at once.
     reader: Mutex<Option<Reader>>,
 }
 
-impl Read {
+impl SharedReader {
     pub(super) fn new(reader: Reader) -> Self {
         Self {
             schema: Arc::clone(reader.plan.schema()),
@@ -76,35 +77,35 @@ impl Read {
     }
 }
 
-impl RecordBatchReader for Read {
+impl RecordBatchReader for SharedReader {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 }
 
-impl Iterator for Read {
+impl Iterator for SharedReader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.reader.try_lock() {
             Ok(mut reader) => reader.as_mut()?.next(),
-            Err(_) => Some(Err(foreign(
-                "two threads read the answer of a batch at once; one does",
+            Err(_) => Some(Err(stream_error(
+                "two threads read the answer of a batch at once; read it in one thread",
             ))),
         }
     }
 }
 
-impl Drop for Read {
+impl Drop for SharedReader {
     fn drop(&mut self) {
         let reader = self.reader.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(mut reader) = reader.take() else {
             return;
         };
-        reader.leave();
+        reader.stop_threads();
         let mut reader = Some(reader);
-        if locked(|_| drop(reader.take())).is_none() {
-            // Python is at its end, and so is all that it had.
+        if with_lock(|_| drop(reader.take())).is_none() {
+            // Python has ended, and its objects no longer exist.
             std::mem::forget(reader);
         }
     }
@@ -115,292 +116,299 @@ impl Reader {
         program: Py<Program>,
         table: Table,
         plan: Plan,
-        terms: Terms,
+        terms: RunTerms,
         explain: Py<PyAny>,
         raised: Arc<Mutex<Option<PyErr>>>,
     ) -> Self {
         Self {
-            program: Arc::new(Held(program)),
+            program: Arc::new(ProgramHandle(program)),
             table,
             plan: Arc::new(plan),
             terms,
             explain,
-            crew: None,
+            pool: None,
             failed: None,
-            looked: Instant::now(),
-            told: HashMap::new(),
+            last_check: Instant::now(),
+            explanations: HashMap::new(),
             no_errors: None,
-            look: None,
+            inspector: None,
             raised,
             is_over: false,
         }
     }
 
-    /// From now on.
-    pub(super) fn look(&mut self, look: Look) {
-        self.look = Some(look);
+    /// Registers the inspector of later rows.
+    pub(super) fn set_inspector(&mut self, inspector: RowInspector) {
+        self.inspector = Some(inspector);
     }
 
     fn next(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
         if self.is_over {
             return None;
         }
-        let batch = self.go_on();
-        // After an error there is nothing more.
+        let batch = self.next_batch();
+        // An error ends the stream.
         self.is_over = !matches!(batch, Ok(Some(_)));
         if self.is_over {
-            self.leave();
+            self.stop_threads();
         }
         batch.transpose()
     }
 
-    /// Ends the threads. They are waited for without the lock: nobody else should.
-    fn leave(&mut self) {
-        let mut crew = self.crew.take();
-        if crew.is_some() {
-            unlocked(|| drop(crew.take()));
+    /// Ends the threads and waits for them without the lock, so that other threads can run.
+    fn stop_threads(&mut self) {
+        let mut pool = self.pool.take();
+        if pool.is_some() {
+            without_lock(|| drop(pool.take()));
         }
     }
 
-    /// The next part of the answer.
-    fn go_on(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+    /// Computes the next part of the result.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         let part = loop {
-            // Whoever asks may hold the global lock or not, on any thread. It is not taken where nothing needs it: who waits
-            // for it waits for milliseconds where other threads compute.
-            let ran = unlocked(|| self.run()).map_err(|failed| match failed {
-                Failed::Arrow(error) => error,
-                Failed::Engine(message) => {
-                    foreign(&format!("engine fault: {message}; this is a bug in Vesper"))
+            // The reading thread may or may not hold the global lock. It is acquired only if needed, because
+            // acquiring it takes milliseconds while other threads compute.
+            let ran = without_lock(|| self.run()).map_err(|failed| match failed {
+                PartError::Arrow(error) => error,
+                PartError::Engine(message) => {
+                    stream_error(&format!("engine fault: {message}; this is a bug in Vesper"))
                 }
-                Failed::Over => foreign("the batch was left"),
+                PartError::Cancelled => stream_error("the batch was cancelled"),
             })?;
-            if self.looked.elapsed() >= PATIENCE {
-                self.looked = Instant::now();
-                with_python(&self.raised, signals)?;
+            if self.last_check.elapsed() >= SIGNAL_INTERVAL {
+                self.last_check = Instant::now();
+                with_python(&self.raised, check_signals)?;
             }
             match ran {
                 Next::Part(part) => break *part,
-                Next::Waits => {}
-                Next::Over => return Ok(None),
+                Next::Running => {}
+                Next::End => return Ok(None),
             }
         };
-        if let Some(look) = &self.look {
+        if let Some(inspector) = &self.inspector {
             with_python(&self.raised, |py| {
-                look.at(py, self.program.0.get(), &self.plan, &part)
+                inspector.inspect(py, self.program.0.get(), &self.plan, &part)
             })?;
         }
-        let told = if part.errors.is_empty() {
+        let explained = if part.errors.is_empty() {
             Vec::new()
         } else {
             let raised = Arc::clone(&self.raised);
-            with_python(&raised, |py| self.told_of(py, &part))?
+            with_python(&raised, |py| self.explain_rows(py, &part))?
         };
         let mut columns = part.columns;
-        columns.push(self.errors(part.given.num_rows(), &told)?);
+        columns.push(self.errors(part.given.num_rows(), &explained)?);
         RecordBatch::try_new(Arc::clone(self.plan.schema()), columns).map(Some)
     }
 
-    /// Runs the next part, or waits a while for those who do.
-    fn run(&mut self) -> Result<Next, Failed> {
+    /// Runs the next part, or waits a limited time for the threads.
+    fn run(&mut self) -> Result<Next, PartError> {
         let threads = self.terms.threads;
-        let ahead = threads.get() * PARTS_A_THREAD;
-        if self.crew.is_none() {
+        let ahead = threads.get() * PARTS_PER_THREAD;
+        if self.pool.is_none() {
             let parts = self.table.parts(if threads.get() > 1 { ahead } else { 1 })?;
             if let Some(threads) = NonZeroUsize::new(threads.get().min(parts.len()))
                 && threads.get() > 1
             {
-                self.crew = Crew::new(&self.program, &self.plan, &self.terms, threads);
+                self.pool = ThreadPool::new(&self.program, &self.plan, &self.terms, threads);
             }
-            let Some(crew) = &self.crew else {
-                return self.run_here(parts);
+            let Some(pool) = &self.pool else {
+                return self.run_inline(parts);
             };
             for part in parts {
-                crew.give(part);
+                pool.push(part);
             }
         }
-        let Some(crew) = &self.crew else {
-            return Ok(Next::Over);
+        let Some(pool) = &self.pool else {
+            return Ok(Next::End);
         };
-        if !crew.is_here() {
-            return Err(Failed::Arrow(foreign(
-                "the process was forked after the batch was begun; read its answer where it was begun, or begin another",
+        if !pool.is_own_process() {
+            return Err(PartError::Arrow(stream_error(
+                "the process was forked after the batch was begun; read the answer in the process that began it",
             )));
         }
-        while self.failed.is_none() && crew.given() < ahead {
+        while self.failed.is_none() && pool.pending() < ahead {
             match self.table.parts(1) {
                 Ok(parts) if parts.is_empty() => break,
-                Ok(parts) => parts.into_iter().for_each(|part| crew.give(part)),
+                Ok(parts) => parts.into_iter().for_each(|part| pool.push(part)),
                 Err(error) => self.failed = Some(error),
             }
         }
-        if crew.given() == 0 {
+        if pool.pending() == 0 {
             return self
                 .failed
                 .take()
-                .map_or(Ok(Next::Over), |error| Err(error.into()));
+                .map_or(Ok(Next::End), |error| Err(error.into()));
         }
-        match crew.take(PATIENCE) {
+        match pool.take(SIGNAL_INTERVAL) {
             Some(ran) => Ok(Next::Part(Box::new(ran?))),
-            None => Ok(Next::Waits),
+            None => Ok(Next::Running),
         }
     }
 
-    /// Runs the first of these parts by who asks; the others, which there are where the system has no threads, come next.
-    fn run_here(&mut self, parts: Vec<RecordBatch>) -> Result<Next, Failed> {
+    /// Runs the first part in the reading thread. Further parts, which exist only if no thread could be started, are
+    /// returned to the table.
+    fn run_inline(&mut self, parts: Vec<RecordBatch>) -> Result<Next, PartError> {
         let mut parts = parts.into_iter();
         let Some(part) = parts.next() else {
-            return Ok(Next::Over);
+            return Ok(Next::End);
         };
-        self.table.give_back(parts.collect());
-        let (looked, asked) = (Cell::new(self.looked), Cell::new(0_u32));
+        self.table.return_parts(parts.collect());
+        let (last_check, asked) = (Cell::new(self.last_check), Cell::new(0_u32));
         let interrupted = RefCell::new(None);
         let is_over = || {
             asked.set(asked.get().wrapping_add(1));
-            if asked.get() % A_LOOK != 0 || looked.get().elapsed() < PATIENCE {
+            if asked.get() % CLOCK_INTERVAL != 0 || last_check.get().elapsed() < SIGNAL_INTERVAL {
                 return false;
             }
-            looked.set(Instant::now());
-            let signals = with_python(&self.raised, signals);
+            last_check.set(Instant::now());
+            let signals = with_python(&self.raised, check_signals);
             let is_over = signals.is_err();
             interrupted.replace(signals.err());
             is_over
         };
         let ran = run_part(self.program.program(), &self.plan, part, &self.terms, &is_over);
-        self.looked = looked.get();
+        self.last_check = last_check.get();
         match interrupted.take() {
             Some(error) => Err(error.into()),
             None => ran.map(|part| Next::Part(Box::new(part))),
         }
     }
 
-    /// What there is to say of the rows that have an error.
-    fn told_of(&mut self, py: Python<'_>, part: &Part) -> PyResult<Vec<(usize, Told)>> {
+    /// Explains the rows that have an error.
+    fn explain_rows(&mut self, py: Python<'_>, part: &Part) -> PyResult<Vec<(usize, RowError)>> {
         let rows = part.errors.iter();
-        rows.map(|(row, ended)| Ok((*row, self.told(py, &part.given, *row, ended)?)))
+        rows.map(|(row, ended)| Ok((*row, self.explain_row(py, &part.given, *row, ended)?)))
             .collect()
     }
 
-    fn errors(&mut self, length: usize, told: &[(usize, Told)]) -> Result<ArrayRef, ArrowError> {
-        if !told.is_empty() {
-            return error_column(length, told);
+    fn errors(&mut self, length: usize, explained: &[(usize, RowError)]) -> Result<ArrayRef, ArrowError> {
+        if !explained.is_empty() {
+            return error_column(length, explained);
         }
         if let Some(known) = self.no_errors.as_ref().filter(|known| known.len() == length) {
             return Ok(Arc::clone(known));
         }
-        let made = error_column(length, told)?;
+        let made = error_column(length, explained)?;
         self.no_errors = Some(Arc::clone(&made));
         Ok(made)
     }
 
-    fn told(&mut self, py: Python<'_>, given: &RecordBatch, row: usize, ended: &Ended) -> PyResult<Told> {
-        let shown = self.program.0.get().shown();
+    fn explain_row(
+        &mut self,
+        py: Python<'_>,
+        given: &RecordBatch,
+        row: usize,
+        ended: &RowEnd,
+    ) -> PyResult<RowError> {
+        let presenter = self.program.0.get().presenter();
         let (raw, inputs, same) = match ended {
-            Ended::Misfit(place, value) => return Ok(misfit(self.program.0.get(), *place, value)),
-            Ended::Panicked(message) => (fault(py, message)?, None, None),
-            Ended::Refused(problems) => {
+            RowEnd::Misfit(place, value) => return Ok(misfit_error(self.program.0.get(), *place, value)),
+            RowEnd::Panicked(message) => (fault(py, message)?, None, None),
+            RowEnd::Refused(problems) => {
                 let inputs = match json_text(&self.plan, given, row) {
                     Some(text) => PyString::new(py, text).into_any(),
                     None => row_object(py, given, row)?.into_any(),
                 };
                 (bad_input(py, problems)?, Some(inputs), None)
             }
-            Ended::Otherwise(outcome) => {
+            RowEnd::Otherwise(outcome) => {
                 let same = match outcome {
                     Outcome::Failed { code, expression } => Some(format!("{} {expression}", code.name())),
                     Outcome::LimitHit(limit) => Some(format!("limit {limit}")),
                     _ => None,
                 };
-                if let Some(told) = same.as_ref().and_then(|same| self.told.get(same)) {
-                    return Ok(told.clone());
+                if let Some(explained) = same.as_ref().and_then(|same| self.explanations.get(same)) {
+                    return Ok(explained.clone());
                 }
-                (shown.outcome(py, outcome)?, None, same)
+                (presenter.outcome(py, outcome)?, None, same)
             }
         };
         let (kind, code, place, message) = self.explain.bind(py).call1((raw, inputs))?.extract()?;
-        let told = Told {
+        let explained = RowError {
             kind,
             code,
             place,
             message,
         };
         if let Some(same) = same {
-            self.told.insert(same, told.clone());
+            self.explanations.insert(same, explained.clone());
         }
-        Ok(told)
+        Ok(explained)
     }
 }
 
-/// Somebody who looks at some of the rows.
-pub(super) struct Look {
+/// Callbacks that inspect some of the rows.
+pub(super) struct RowInspector {
     pub(super) choose: Py<PyAny>,
-    pub(super) tell: Py<PyAny>,
+    pub(super) report: Py<PyAny>,
 }
 
-impl Look {
-    fn at(&self, py: Python<'_>, program: &Program, plan: &Plan, part: &Part) -> PyResult<()> {
+impl RowInspector {
+    fn inspect(&self, py: Python<'_>, program: &Program, plan: &Plan, part: &Part) -> PyResult<()> {
         let rows = part.given.num_rows();
         let places: Vec<usize> = self.choose.bind(py).call1((rows,))?.extract()?;
-        let told = PyList::empty(py);
+        let explained = PyList::empty(py);
         for place in places {
             let found = guarded(|| inputs_of_row(program.compiled(), plan, &part.given, place));
             if let Some(values) = found.ok().flatten() {
-                told.append((place, program.shown_inputs(py, &values)?))?;
+                explained.append((place, program.inputs_object(py, &values)?))?;
             }
         }
-        if !told.is_empty() {
-            // A clock that is set before 1970 says nothing of when that was.
+        if !explained.is_empty() {
+            // A clock before 1970 gives no usable start.
             let began = part.began.duration_since(UNIX_EPOCH).unwrap_or_default();
-            self.tell
+            self.report
                 .bind(py)
-                .call1((told, rows, began.as_nanos(), part.took.as_nanos()))?;
+                .call1((explained, rows, began.as_nanos(), part.took.as_nanos()))?;
         }
         Ok(())
     }
 }
 
-/// What there is of the next part.
+/// State of the next part.
 enum Next {
     Part(Box<Part>),
-    /// It runs.
-    Waits,
-    /// There is none.
-    Over,
+    /// The part is still running.
+    Running,
+    /// There is no next part.
+    End,
 }
 
-/// Whether somebody wants to stop.
-fn signals(py: Python<'_>) -> PyResult<()> {
+/// Returns the exception of a pending signal.
+fn check_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals()
 }
 
-/// What Python does, and raises: the interface of Arrow has room for the text of that alone.
+/// Calls Python and stores its exception, because an Arrow stream transports only its text.
 fn with_python<T>(
     raised: &Mutex<Option<PyErr>>,
     does: impl FnOnce(Python<'_>) -> PyResult<T>,
 ) -> Result<T, ArrowError> {
-    let done = locked(|py| {
+    let done = with_lock(|py| {
         does(py).map_err(|error| {
-            let told = foreign(&error.value(py).to_string());
+            let explained = stream_error(&error.value(py).to_string());
             *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            told
+            explained
         })
     });
-    done.unwrap_or_else(|| Err(foreign("Python is at its end")))
+    done.unwrap_or_else(|| Err(stream_error("Python is shutting down")))
 }
 
-/// An error of the interface, which ends texts with a zero.
-fn foreign(message: &str) -> ArrowError {
+/// Makes a stream error without zero bytes, which end C strings.
+fn stream_error(message: &str) -> ArrowError {
     ArrowError::ComputeError(message.replace('\0', "\u{fffd}"))
 }
 
-/// A number that its column has no room for.
-fn misfit(program: &Program, place: usize, value: &Value) -> Told {
+/// Describes a number that its column cannot hold.
+fn misfit_error(program: &Program, place: usize, value: &Value) -> RowError {
     let output = program.compiled().node().outputs.get(place);
     let name = output.map_or("an output", |output| &output.name);
     let what = match value {
         Value::Decimal(number) => format!("is {number}, which"),
         _ => "holds a decimal that".to_owned(),
     };
-    Told {
+    RowError {
         kind: "failed".to_owned(),
         code: "does_not_fit".to_owned(),
         place: None,

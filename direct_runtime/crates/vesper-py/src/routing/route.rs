@@ -1,0 +1,445 @@
+//! The fast path of the router: common calls of a node between the two engines.
+//!
+//! It serves short calls that succeed and leaves all others to Python (`vesper/migration/router/fast_entry.py`), so
+//! that no decision is made in two places.
+//!
+//! INVARIANT: every call starts and ends with the global lock held, and so does every change of the data it reads.
+//! Counters and random numbers are therefore plain numbers, no lock of this module has contention, and none is held
+//! while Python code may run.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use vesper_interp::{FingerprintKey, Limits, Path};
+use vesper_ir::Type;
+
+use crate::calls::frame_pool::GilCell;
+use crate::calls::program::{Program, fingerprint_key};
+use crate::inputs::values::to_python;
+use crate::routing::agreements::{Agreements, PathHashing, lock};
+use crate::routing::follower::{self, Follower, HandedRun};
+use crate::routing::inflight_counters::Flight;
+use crate::watch::WATCH;
+
+#[allow(unsafe_code, reason = "defines and calls C functions without PyO3")]
+mod serve;
+mod shadow_run;
+
+/// One in this many agreements is run again, to check that the engine is deterministic.
+pub(crate) const RECHECK_INTERVAL: u64 = 50;
+/// One in this many agreements is selected for inspection by Python.
+pub(crate) const INSPECTION_INTERVAL: u64 = 200;
+/// One in this many calls is timed.
+const TIMING_INTERVAL: u64 = 16;
+/// Maximum number of executions, in the threads of callers, that wait for Python.
+const MAX_HANDED: usize = 64;
+/// Number of calls that are all timed after two slow calls in short succession.
+const TIMED_AFTER_SLOW: u64 = 1_000;
+/// Maximum duration, in nanoseconds, of a call that is followed in the thread of its caller.
+const MAX_INLINE_NANOSECONDS: u64 = 50_000;
+
+const PYTHON_ONLY: u8 = 0;
+const SHADOW_DIRECT: u8 = 1;
+const DUAL_VERIFY: u8 = 3;
+const DIRECT_ONLY: u8 = 4;
+const MODES: usize = 5;
+
+/// The decision on a call before it is passed to Python.
+#[derive(Clone, Copy)]
+enum Plan {
+    /// Python decides.
+    Open,
+    /// The direct engine serves trusted paths.
+    Direct,
+    /// Python leads, and the direct engine follows.
+    Followed,
+    /// Python runs alone.
+    Python,
+}
+
+/// A node without effects, served according to its mode. Safe to call from any thread.
+#[pyclass(frozen, weakref, module = "vesper._direct")]
+pub(crate) struct Route {
+    program: Py<Program>,
+    /// The generated function.
+    reference: Py<PyAny>,
+    /// Name of the keyword argument for the start time.
+    now_named: Py<PyTuple>,
+    /// True if exceptions of the function are passed on to the caller.
+    is_bare: bool,
+    /// Serves a planned call from its start.
+    slow: Py<PyAny>,
+    /// Receives an execution that Python has to inspect.
+    hand_over: Py<PyAny>,
+    /// Counters of the threads of callers, and of the follower thread.
+    flight: Py<Flight>,
+    thread_flight: Py<Flight>,
+    deadline: Duration,
+    most_bytes: usize,
+    keeps: bool,
+
+    mode: AtomicU8,
+    /// Random numbers below these are in the sample, and are admitted.
+    sample: AtomicU64,
+    admission: AtomicU64,
+    /// The fingerprint key, in two halves.
+    key: [AtomicU64; 2],
+    trusted_paths: Mutex<TrustedPaths>,
+    /// Cache of trusted paths of one word. `recent_bits` marks the used slots.
+    recent_paths: [AtomicU64; 8],
+    recent_bits: AtomicU8,
+    /// State of the random number generator.
+    random_state: AtomicU64,
+
+    served: [[AtomicU64; 2]; MODES],
+    /// Number of calls still to be timed.
+    timings_left: AtomicU64,
+    /// Number of calls for which admission was decided.
+    admission_draws: AtomicU64,
+    findings: GilCell<CallerFindings>,
+    follower: Mutex<Option<Arc<Follower>>>,
+    /// Process that owns these counters.
+    process: AtomicU32,
+}
+
+/// The paths that may be served without comparison.
+enum TrustedPaths {
+    All,
+    /// The words of paths of executions that returned.
+    These(HashSet<Box<[u64]>, PathHashing>),
+}
+
+impl TrustedPaths {
+    #[inline]
+    fn trusts(&self, path: &Path) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(paths) => paths.contains(path.words()),
+        }
+    }
+}
+
+/// Findings from the threads of callers.
+#[derive(Default)]
+struct CallerFindings {
+    agreements: Agreements,
+    handed: Vec<HandedRun>,
+}
+
+/// Increments a counter under the global lock, which serialises all writers.
+#[inline]
+fn count(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+}
+
+fn take_count(counter: &AtomicU64) -> u64 {
+    counter.swap(0, Ordering::Relaxed)
+}
+
+#[pymethods]
+impl Route {
+    #[new]
+    #[pyo3(signature = (program, reference, slow, hand_over, flights, /, *, is_bare, deadline, most_bytes, keeps))]
+    #[expect(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
+    fn new(
+        py: Python<'_>,
+        program: Py<Program>,
+        reference: Py<PyAny>,
+        slow: Py<PyAny>,
+        hand_over: Py<PyAny>,
+        flights: (Py<Flight>, Py<Flight>),
+        is_bare: bool,
+        deadline: f64,
+        most_bytes: usize,
+        keeps: bool,
+    ) -> PyResult<Self> {
+        program.get().refuse_effects()?;
+        let deadline = Duration::try_from_secs_f64(deadline)
+            .map_err(|_| PyValueError::new_err("the deadline is a number of seconds that is not negative"))?;
+        Ok(Self {
+            program,
+            reference,
+            now_named: PyTuple::new(py, ["now"])?.unbind(),
+            is_bare,
+            slow,
+            hand_over,
+            flight: flights.0,
+            thread_flight: flights.1,
+            deadline,
+            most_bytes,
+            keeps,
+            mode: AtomicU8::new(PYTHON_ONLY),
+            sample: AtomicU64::new(u64::MAX),
+            admission: AtomicU64::new(u64::MAX),
+            key: Default::default(),
+            trusted_paths: Mutex::new(TrustedPaths::These(HashSet::default())),
+            recent_paths: Default::default(),
+            recent_bits: AtomicU8::new(0),
+            random_state: AtomicU64::new(seed(py)?),
+            served: Default::default(),
+            timings_left: AtomicU64::new(1),
+            admission_draws: AtomicU64::new(0),
+            findings: GilCell::new(py)?,
+            follower: Mutex::default(),
+            process: AtomicU32::new(std::process::id()),
+        })
+    }
+
+    /// Returns the C function that serves a call; it raises for an outcome without outputs.
+    #[getter]
+    fn call<'py>(route: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        serve::CALL.bind(route.as_any())
+    }
+
+    /// Serves a call of a node that uses its start time.
+    #[pyo3(signature = (inputs, /, *, now))]
+    fn call_at<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyAny>,
+        now: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.serve(
+            py,
+            serve::Invocation {
+                inputs,
+                now: Some(now),
+            },
+        )
+    }
+
+    /// Sets the mode by number, the trusted paths, the fingerprint key and the sample share.
+    ///
+    /// `trusted` is None if all paths are trusted. Without a key of 16 bytes Python runs alone.
+    #[pyo3(signature = (mode, trusted, key, sample, /))]
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 passes a new list")]
+    fn set(&self, mode: u8, trusted: Option<Vec<Vec<u8>>>, key: &[u8], sample: f64) -> PyResult<()> {
+        if usize::from(mode) >= MODES {
+            return Err(PyValueError::new_err("there is no mode of this number"));
+        }
+        let words = |path: &Vec<u8>| path.chunks_exact(8).map(word).collect::<Box<[u64]>>();
+        let known = trusted.map_or(TrustedPaths::All, |paths| {
+            TrustedPaths::These(paths.iter().map(words).collect())
+        });
+        let mode = if key.is_empty() { PYTHON_ONLY } else { mode };
+        let key = if key.is_empty() {
+            [0; 16]
+        } else {
+            fingerprint_key(key)?
+        };
+        let (low, high) = key.split_at(8);
+        for (half, bytes) in self.key.iter().zip([low, high]) {
+            half.store(word(bytes), Ordering::Relaxed);
+        }
+        let last = std::mem::replace(&mut *lock(&self.trusted_paths), known);
+        drop(last);
+        self.recent_bits.store(0, Ordering::Relaxed);
+        self.sample.store(draw_limit(sample), Ordering::Relaxed);
+        self.mode.store(mode, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Sets the probability with which a call is followed.
+    #[pyo3(signature = (chance, /))]
+    fn admit(&self, chance: f64) {
+        self.admission.store(draw_limit(chance), Ordering::Relaxed);
+    }
+
+    /// Takes the findings since the last drain.
+    fn drain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        if self.process.load(Ordering::Relaxed) != std::process::id() {
+            self.after_fork(py)?;
+        }
+        let taken_out = |own: &mut CallerFindings| (own.agreements.take(), std::mem::take(&mut own.handed));
+        let (own, mut handed) = self.findings.with(py, taken_out);
+        let follower = lock(&self.follower).clone();
+        let (other, others) = follower.map(|each| each.drain()).unwrap_or_default();
+        handed.extend(others);
+        let served: Vec<Vec<u64>> = (self.served.iter())
+            .map(|engines| engines.iter().map(take_count).collect())
+            .collect();
+        let agreed = PyList::empty(py);
+        let times = PyList::empty(py);
+        for findings in [&own, &other] {
+            for (path, found) in &findings.agreed {
+                let fingerprints = PyList::new(py, &found.fingerprints)?;
+                agreed.append((PyBytes::new(py, &path.bytes()), fingerprints, found.compared))?;
+            }
+            for (python, direct) in &findings.times {
+                times.append((python, direct))?;
+            }
+        }
+        let shown = PyList::empty(py);
+        for each in handed {
+            if let Err(why) = self.handed_object(py, &each).and_then(|item| shown.append(item)) {
+                // Memory was exhausted. The execution may be a divergence, so it stays for the next drain.
+                why.write_unraisable(py, None);
+                self.findings.with(py, |own| own.handed.push(each));
+            }
+        }
+        (
+            agreed,
+            times,
+            served,
+            own.lost + other.lost,
+            take_count(&self.admission_draws),
+            own.followed + other.followed,
+            own.spent + other.spent,
+            shown,
+        )
+            .into_pyobject(py)
+    }
+
+    /// Waits until queued executions are followed; returns false after `seconds`.
+    #[pyo3(signature = (seconds, /))]
+    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+        let follower = lock(&self.follower).clone();
+        let limit = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        py.detach(|| follower.is_none_or(|follower| follower.wait(limit)))
+    }
+
+    /// Stops the follower thread; queued and later executions count as lost.
+    fn close(&self) {
+        if let Some(follower) = &*lock(&self.follower) {
+            follower.close();
+        }
+    }
+
+    /// Resets the counters in the child of a fork, which has no findings and no threads.
+    fn after_fork(&self, py: Python<'_>) -> PyResult<()> {
+        self.process.store(std::process::id(), Ordering::Relaxed);
+        self.random_state.store(seed(py)?, Ordering::Relaxed);
+        follower::after_fork();
+        drop(self.findings.with(py, std::mem::take));
+        take_count(&self.admission_draws);
+        self.served.iter().flatten().for_each(|each| {
+            take_count(each);
+        });
+        // The thread may have held a lock when the process forked, so the follower is leaked.
+        std::mem::forget(lock(&self.follower).take());
+        Ok(())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.program)?;
+        visit.call(&self.reference)?;
+        visit.call(&self.slow)?;
+        visit.call(&self.hand_over)?;
+        visit.call(&self.flight)?;
+        visit.call(&self.thread_flight)
+    }
+}
+
+impl Drop for Route {
+    fn drop(&mut self) {
+        if self.process.load(Ordering::Relaxed) == std::process::id() {
+            self.close();
+        }
+    }
+}
+
+impl Route {
+    /// Returns the next random number (`SplitMix64`). The global lock serialises all callers.
+    #[inline]
+    fn draw(&self) -> u64 {
+        let state = self
+            .random_state
+            .load(Ordering::Relaxed)
+            .wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.random_state.store(state, Ordering::Relaxed);
+        let mut mix_count = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mix_count = (mix_count ^ (mix_count >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mix_count ^ (mix_count >> 31)
+    }
+
+    /// Returns true if an outcome on this path may be returned without comparison.
+    #[inline]
+    fn trusts(&self, path: &Path) -> bool {
+        let &[word] = path.words() else {
+            return lock(&self.trusted_paths).trusts(path);
+        };
+        let place = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize;
+        let (held, bit) = (self.recent_bits.load(Ordering::Relaxed), 1 << place);
+        let Some(recent_paths) = self.recent_paths.get(place) else {
+            return false;
+        };
+        if held & bit != 0 && recent_paths.load(Ordering::Relaxed) == word {
+            return true;
+        }
+        let is_trusted = lock(&self.trusted_paths).trusts(path);
+        if is_trusted {
+            recent_paths.store(word, Ordering::Relaxed);
+            self.recent_bits.store(held | bit, Ordering::Relaxed);
+        }
+        is_trusted
+    }
+
+    /// Returns an execution in the form that `fast_entry.py` expects.
+    fn handed_object<'py>(&self, py: Python<'py>, handed: &HandedRun) -> PyResult<Bound<'py, PyTuple>> {
+        let HandedRun {
+            job,
+            is_chosen,
+            fault,
+        } = handed;
+        let program = self.program.get();
+        let inputs = program.inputs_object(py, &job.inputs)?;
+        let outputs = program.presenter().outputs_dict(py, &job.outputs)?;
+        let now = match &job.now {
+            Some(now) => Some(to_python(py, &program.shapes().of(py, &Type::Timestamp), now)?),
+            None => None,
+        };
+        (inputs, outputs, job.python, is_chosen, fault.as_deref(), now).into_pyobject(py)
+    }
+
+    fn key(&self) -> FingerprintKey {
+        let [low, high] = &self.key;
+        let whole = u128::from(high.load(Ordering::Relaxed)) << 64 | u128::from(low.load(Ordering::Relaxed));
+        whole.to_le_bytes()
+    }
+
+    #[inline]
+    fn count_served(&self, mode: u8, is_direct: bool) {
+        let engines = self.served.get(usize::from(mode));
+        if let Some(counter) = engines.and_then(|engines| engines.get(usize::from(is_direct))) {
+            count(counter);
+        }
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+/// Returns a random seed from the operating system, different for each process.
+fn seed(py: Python<'_>) -> PyResult<u64> {
+    let bytes = py.import("os")?.call_method1("urandom", (8,))?;
+    Ok(word(bytes.cast::<PyBytes>()?.as_bytes()))
+}
+
+/// Returns the number below which this share of all numbers lies; 1 excludes only the largest.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "shares are between 0 and 1, and a cast of more saturates"
+)]
+fn draw_limit(share: f64) -> u64 {
+    (share * 18_446_744_073_709_551_616.0) as u64
+}
+
+/// Returns limits without a time, because the watch measures the time of long runs.
+#[inline]
+fn limits() -> Limits {
+    Limits {
+        watch: Some(WATCH),
+        ..Limits::default()
+    }
+}

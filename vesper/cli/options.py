@@ -1,0 +1,184 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from vesper.repository.locate import FOLDER, FOLDER_VARIABLE
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(ms|s|m|h|d)", re.ASCII)
+_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_MAX_SECONDS = 1000 * 365 * 86_400.0
+_MAX_TEXT = 2_000
+
+
+def apply_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Combine option decorators into one; `--help` lists the options in the order given."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+# -- values ---------------------------------------------------------------------------------------
+
+
+def parse_duration(text: str) -> float | None:
+    """Return the seconds of a duration such as `30d`; None for any other text."""
+    found = _DURATION.fullmatch(text)
+    seconds = None if found is None else float(found[1]) * _UNIT_SECONDS[found[2]]
+    return None if seconds is None or seconds > _MAX_SECONDS else seconds
+
+
+def read_since(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
+    """Read a duration before now, or a moment, as microseconds since 1970."""
+    from vesper.values.model import ValueProblem, printable
+    from vesper.values.times import parse_timestamp
+
+    if text is None:
+        return None
+    seconds = parse_duration(text)
+    if seconds is not None:
+        return time.time_ns() // 1000 - int(seconds * 1_000_000)
+    try:
+        moment = parse_timestamp(f"{text}T00:00:00Z" if _DATE.fullmatch(text) else text)
+    except ValueProblem:
+        raise click.BadParameter(
+            f"`{printable(text[:40])}` is neither a duration (`30m`, `2h`, `7d`) nor a moment (`2026-11-15`, "
+            "`2026-11-15T12:00:00Z`)"
+        ) from None
+    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1_000_000 + moment.microsecond
+
+
+def read_age(_context: click.Context, _parameter: click.Parameter, text: str) -> float:
+    """Read `--older-than` as seconds."""
+    from vesper.values.model import printable
+
+    seconds = parse_duration(text)
+    if seconds is None:
+        raise click.BadParameter(f"`{printable(text[:40])}` is not a duration: write `12h` or `30d`")
+    return seconds
+
+
+def read_words(_context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
+    """Read a text that is recorded, such as `--why` and `--by`."""
+    if text is None:
+        return None
+    if not text.strip() or len(text) > _MAX_TEXT or not text.replace("\n", " ").isprintable():
+        raise click.BadParameter(f"write 1 to {_MAX_TEXT:,} printable characters", param=parameter)
+    return text.strip()
+
+
+# -- nodes and settings ---------------------------------------------------------------------------
+
+nodes_option = click.option(
+    "--nodes",
+    "root",
+    type=click.Path(path_type=Path),
+    default=Path(FOLDER),
+    show_default=True,
+    envvar=FOLDER_VARIABLE,
+    show_envvar=True,
+    help="Folder of the nodes.",
+)
+no_cache_option = click.option(
+    "--no-cache", is_flag=True, envvar="VESPER_NO_CACHE", show_envvar=True, help="Check every node again."
+)
+
+
+def config_option(purpose: str = "") -> Callable[[Command], Command]:
+    """`--config`, with what the command reads the file for."""
+    return click.option(
+        "--config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help=f"Settings file{purpose and ' ' + purpose}; by default the nearest vesper.toml upwards.",
+    )
+
+
+journal_options = apply_options(
+    config_option(),
+    click.option("--journal", "dsn", metavar="DSN", help="Journal, instead of the one in the settings: `sqlite:PATH`."),
+)
+store_options = apply_options(
+    config_option(),
+    click.option("--store", "dsn", metavar="DSN", help="Store, instead of the one in the settings: `sqlite:PATH`."),
+)
+
+# -- inputs of a run ------------------------------------------------------------------------------
+
+input_options = apply_options(
+    click.option("--input", "-i", "pairs", multiple=True, metavar="NAME=VALUE", help="One input; repeat for more."),
+    click.option(
+        "--json", "json_file", type=click.File(encoding="utf-8"), help="All inputs as a JSON object; - reads stdin."
+    ),
+)
+
+
+def now_option(default: str) -> Callable[[Command], Command]:
+    """`--now`, with the start that applies without it."""
+    return click.option("--now", "start", metavar="TIMESTAMP", help=f"Start of the execution; {default} by default.")
+
+
+# -- selection ------------------------------------------------------------------------------------
+
+node_filter_option = click.option(
+    "--node", metavar="NAME", help="Only this node: an id, or a name for all its versions."
+)
+since_option = click.option(
+    "--since",
+    "since_us",
+    metavar="WHEN",
+    callback=read_since,
+    help="Only those since then: `2h` ago, or a moment such as 2026-11-15T12:00:00Z.",
+)
+limit_option = click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="Show only the newest N."
+)
+epoch_option = click.option("--epoch", metavar="HASH", help="Epoch, by a unique prefix; by default the newest one.")
+
+
+def older_than_option(what: str) -> Callable[[Command], Command]:
+    """`--older-than`, with the event that the age counts from."""
+    return click.option(
+        "--older-than", "seconds", required=True, metavar="AGE", callback=read_age, help=f"{what}, such as 30d."
+    )
+
+
+# -- changes by a person --------------------------------------------------------------------------
+
+by_option = click.option("--by", metavar="NAME", callback=read_words, help="Who decided; by default the current user.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+
+
+def why_option(is_required: bool) -> Callable[[Command], Command]:
+    """`--why`, kept in the history of a node."""
+    needed = "; required" if is_required else ""
+    return click.option(
+        "--why", required=is_required, metavar="TEXT", callback=read_words, help=f"Reason, kept in the history{needed}."
+    )
+
+
+# -- output ---------------------------------------------------------------------------------------
+
+reveal_option = click.option("--reveal", is_flag=True, help="Show the values of sensitive executions.")
+
+
+def format_option(*styles: str, help: str | None = None) -> Callable[[Command], Command]:  # as click
+    """`--format`; the first style is the default."""
+    return click.option("--format", "style", type=click.Choice(styles), default=styles[0], show_default=True, help=help)
+
+
+style_option = format_option("text", "json")

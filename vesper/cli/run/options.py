@@ -1,0 +1,149 @@
+"""Options of `vesper run`, and which of them exclude each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from vesper.cli.engine_names import DIRECT, EngineChoice
+from vesper.cli.number_ranges import FiniteRange
+from vesper.cli.options import apply_options, config_option, input_options, nodes_option, now_option, style_option
+from vesper.compiler import Compiled
+from vesper.engines.engine import Limits
+from vesper.engines.registry import NAMES, PAIR, REFERENCE
+from vesper.values.limits import DEFAULT_FUEL, MAX_FUEL
+
+AUTO = "auto"
+BOTH = "both"
+
+run_options = apply_options(
+    click.argument("node"),
+    nodes_option,
+    input_options,
+    click.option(
+        "--engine",
+        type=EngineChoice(NAMES, BOTH, AUTO),
+        default=REFERENCE,
+        show_default=True,
+        help=f"Engine: {REFERENCE} or {DIRECT}; interp and jit select a tier of {DIRECT}. `both` runs {REFERENCE} and "
+        f"{DIRECT}, compares and times them; `auto` follows the mode of the node (vesper status).",
+    ),
+    style_option,
+    now_option("now"),
+    click.option(
+        "--fuel",
+        type=click.IntRange(0, MAX_FUEL),
+        metavar="UNITS",
+        help=f"Limit on loop items, rounds and called nodes; {DEFAULT_FUEL:,} by default.",
+    ),
+    click.option("--seconds", type=FiniteRange(0, 1e9), metavar="S", help="Limit on computing time; none by default."),
+    click.option("--case", "case_name", metavar="NAME", help="Run a case of the node, with the answers it lists."),
+    config_option("for effects"),
+    click.option(
+        "--record",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Write the run with its requests and answers to FILE, as a test case.",
+    ),
+    click.option("--trace", "is_traced", is_flag=True, help="Keep a trace of the run and print its id."),
+    click.option(
+        "--batch",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Run the node on every row of a .parquet, .arrow, .csv or .jsonl file, on the direct engine.",
+    ),
+    click.option(
+        "--output", "-o", type=click.Path(path_type=Path), metavar="OUT", help="File for the results of --batch."
+    ),
+    click.option("--resume", is_flag=True, help="Continue an interrupted --batch."),
+    click.option("--threads", type=click.IntRange(1, 1_024), help="Threads of --batch; by default one per processor."),
+    click.option("--keep", multiple=True, metavar="COLUMN", help="Column of --batch to copy to OUT; repeat for more."),
+    click.option("--decimals", metavar="N|text", help="Decimal places of decimals in OUT, or `text`."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The command line of `vesper run`."""
+
+    node: str
+    root: Path
+    pairs: tuple[str, ...]
+    json_file: TextIO | None
+    engine: str
+    style: str
+    start: str | None
+    fuel: int | None
+    seconds: float | None
+    case_name: str | None
+    config: Path | None
+    record: Path | None
+    is_traced: bool
+    batch: Path | None
+    output: Path | None
+    resume: bool
+    threads: int | None
+    keep: tuple[str, ...]
+    decimals: str | None
+
+    @property
+    def engines(self) -> list[str]:
+        """Names of the engines to run, the reference first."""
+        return list(PAIR) if self.engine == BOTH else [self.engine]
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(DEFAULT_FUEL if self.fuel is None else self.fuel, self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One run of a node: the node, its inputs, its start and the command line."""
+
+    compiled: Compiled
+    inputs: dict[str, object]
+    now: datetime
+    options: RunOptions
+
+
+def check_combination(context: click.Context) -> None:
+    """Refuse options that exclude each other."""
+    given = context.params
+    if given["batch"] is not None:
+        _check_batch(context)
+        return
+    for name in ("output", "resume", "threads", "keep", "decimals"):
+        if given[name]:
+            raise click.UsageError(f"--{name} requires --batch FILE")
+    if given["engine"] == AUTO:
+        for name, option in {"case_name": "--case", "record": "--record", "is_traced": "--trace"}.items():
+            if given[name]:
+                raise click.UsageError(f"{option} cannot be combined with --engine {AUTO}: name an engine, or `both`")
+    if given["case_name"] is not None:
+        if given["pairs"] or given["json_file"] is not None or given["start"] is not None:
+            raise click.UsageError("--case has its own inputs and start: omit --input, --json and --now")
+        if given["record"] is not None:
+            raise click.UsageError("--case performs no effects to record: omit --record")
+        if given["is_traced"]:
+            raise click.UsageError("--case uses the answers of the case: omit --trace")
+
+
+def _check_batch(context: click.Context) -> None:
+    """Refuse options of single runs beside `--batch`."""
+    for name, option in {
+        "pairs": "--input",
+        "json_file": "--json",
+        "case_name": "--case",
+        "record": "--record",
+        "is_traced": "--trace",
+        "config": "--config",
+    }.items():
+        if context.params[name]:
+            raise click.UsageError(f"--batch cannot be combined with {option}")
+    is_given = context.get_parameter_source("engine") is not click.core.ParameterSource.DEFAULT
+    if is_given and context.params["engine"] in (REFERENCE, BOTH, AUTO):
+        raise click.UsageError(f"--batch runs on the direct engine: omit --engine, or write --engine {DIRECT}")

@@ -1,0 +1,107 @@
+"""Outcomes of `vesper run`: text, JSON and the exit code."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from vesper.cli.engine_names import engine_label
+from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
+from vesper.cli.output.outcomes import json_text, outcome_json, outcome_lines
+from vesper.compiler import Compiled
+from vesper.engines.compare import same_outcome
+from vesper.engines.engine import Limits, Program
+from vesper.engines.outcome import EngineFault, LimitHit, Outcome, Returned
+from vesper.values.limits import DEFAULT_FUEL
+
+_TIMED_CALLS = 200
+
+
+def has_timed_out(outcomes: Mapping[str, Outcome]) -> bool:
+    """Whether the time limit ended a run. The moment differs between runs, so outcomes cannot be compared."""
+    return any(isinstance(outcome, LimitHit) and outcome.limit != "fuel" for outcome in outcomes.values())
+
+
+def engines_agree(outcomes: Mapping[str, Outcome]) -> bool:
+    first, *others = outcomes.values()
+    return has_timed_out(outcomes) or all(same_outcome(first, other) for other in others)
+
+
+def exit_code(outcomes: Mapping[str, Outcome]) -> int:
+    if not engines_agree(outcomes) or any(isinstance(outcome, EngineFault) for outcome in outcomes.values()):
+        return OUR_BUG
+    return FINE if all(isinstance(outcome, Returned) for outcome in outcomes.values()) else WRONG_INPUT
+
+
+def outcome_text(
+    compiled: Compiled, outcome: Outcome, inputs: Mapping[str, object], limits: Limits, why: Sequence[str] = ()
+) -> str:
+    """Render an outcome as text; a limit with its origin and how to raise it."""
+    match outcome:
+        case LimitHit("fuel"):
+            origin = "by default" if limits.fuel == DEFAULT_FUEL else "set by --fuel"
+            return (
+                f"error: limit hit: fuel; {compiled.node.node_id} used its {limits.fuel:,} units ({origin})\n"
+                "  a unit is a loop item, a round of a `while` loop or a called node; raise the limit with --fuel"
+            )
+        case LimitHit("time"):
+            return (
+                f"error: limit hit: time; {compiled.node.node_id} computed for {limits.seconds:g} s, set by --seconds\n"
+                "  raise the limit with --seconds, or omit it to limit the run by its fuel alone"
+            )
+        case _:
+            return outcome_lines(compiled, outcome, inputs, why)
+
+
+def outcomes_document(compiled: Compiled, outcomes: Mapping[str, Outcome], why: Sequence[str] = ()) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "node": compiled.node.node_id,
+        "semantic_hash": compiled.semantic_hash,
+        "outcomes": {name: outcome_json(compiled.node, outcome) for name, outcome in outcomes.items()},
+    }
+    return {**document, "why": list(why)} if why else document
+
+
+def print_json(compiled: Compiled, outcomes: Mapping[str, Outcome], trace_id: str | None = None) -> None:
+    document = outcomes_document(compiled, outcomes)
+    if trace_id is not None:
+        document["trace_id"] = trace_id
+    if len(outcomes) > 1 and not has_timed_out(outcomes):
+        document["agree"] = engines_agree(outcomes)
+    click.echo(json_text(document))
+
+
+def print_both(
+    compiled: Compiled,
+    programs: Mapping[str, Program],
+    outcomes: Mapping[str, Outcome],
+    inputs: dict[str, object],
+    now: datetime,
+    limits: Limits,
+) -> None:
+    """Print the outcome of each engine, whether they agree, and the time of a call."""
+    click.echo(f"{compiled.node.node_id}  semantic hash {compiled.semantic_hash[:12]}\n")
+    for name, outcome in outcomes.items():
+        click.echo(f"{engine_label(name)}:")
+        click.echo(outcome_text(compiled, outcome, inputs, limits) + "\n")
+    if has_timed_out(outcomes):
+        click.echo("the time limit was hit, so the outcomes cannot be compared")
+        return
+    click.echo("the engines agree" if engines_agree(outcomes) else "THE ENGINES DISAGREE; this is a bug in Vesper")
+    times = {engine_label(name): _median_seconds(each, inputs, now, limits) for name, each in programs.items()}
+    text = ", ".join(f"{name} {seconds * 1e6:.1f} µs" for name, seconds in times.items())
+    click.echo(f"{text} a call (median of {_TIMED_CALLS})")
+
+
+def _median_seconds(program: Program, inputs: dict[str, object], now: datetime, limits: Limits) -> float:
+    samples = []
+    for _ in range(_TIMED_CALLS):
+        start = time.perf_counter()
+        program.call(inputs, now, limits)
+        samples.append(time.perf_counter() - start)
+    return statistics.median(samples)
