@@ -1,6 +1,6 @@
-"""How a node is moved from Python to the direct engine on live traffic, and taken back (docs/spec/migration.md).
+"""Migration of nodes from Python to the direct engine on live traffic, and back (docs/spec/migration.md).
 
-From above: `live` routes requests and tells the store what was seen; `apart` runs in processes of its own; `follow` has
-executions that hold two engines; `stores` keeps modes and evidence; `compare` says whether two executions did the same;
-`decide` holds the decisions, as pure functions.
+The packages, from the top: `router` routes requests and updates the store; `workers` runs engines in child processes;
+`shadow` holds executions of two engines; `stores` persists modes and evidence; `compare` compares two executions;
+`control` decides modes; `statistics` holds the pure functions that `control` rests on.
 """

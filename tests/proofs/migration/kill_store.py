@@ -48,12 +48,12 @@ from vesper.migration.stores.traffic import SAMPLES, TRAFFIC  # noqa: E402
 NAME = "migration_kills"
 KILLS = 500
 CONTROL = 200
-"""The most kills of the control; it ends with the first that is found out, which is one of the first few."""
+"""Maximum number of kills of the control, which ends with the first loss found, usually after a few."""
 SEED = 20_261_115
-ROUND = 25
+ROUND_SIZE = 25
 KINDS = ("sqlite", "redis", "postgres")
 BUSY = 300
-"""More steps than a process gets to before it is killed."""
+"""More steps than a process completes before it is killed."""
 _PATHS = ("a1", "b2", "c3")
 _SERVED = "shadow_direct/python"
 _ABOUT = struct.Struct(">cQ")
@@ -65,7 +65,7 @@ _CUSTOMERS = [f"customer {number}".encode() for number in range(300)]
 
 
 def step(seed: int, life: int, number: int) -> Batch | Event:
-    """What the process of a life tells as its so-many-th: the same for the same numbers."""
+    """Return the event with this number in a life: the same for the same numbers."""
     draw = random.Random(f"{seed} {life} {number}")
     process = f"process-{seed}-{life}"
     who, why = "campaign", f"step {life}.{number}"
@@ -91,14 +91,14 @@ def tell(store: Store, told: Batch | Event, life: int, number: int) -> Applied:
     at_us = NOW + life * 10**6 + number
     if isinstance(told, Batch):
         return ledger.apply(store, KEY, told, SETTINGS, at_us)
-    return ledger.tell(store, KEY, told, SETTINGS, at_us)
+    return ledger.apply_event(store, KEY, told, SETTINGS, at_us)
 
 
 # -- in the process that is killed ----------------------------------------------------------------
 
 
 def work(dsn: str, seed: int, life: int, again: tuple[int, int] | None, pipe: int, is_control: bool) -> None:
-    """Tells step after step until it is killed; first once more the one that its predecessor was at."""
+    """Send step after step until the process is killed, beginning with the unfinished one of its predecessor."""
     store = open_store(dsn)
 
     def say(about: bytes, number: int) -> None:
@@ -118,12 +118,12 @@ def work(dsn: str, seed: int, life: int, again: tuple[int, int] | None, pipe: in
 
 @dataclass
 class Life:
-    """What a process said before it died."""
+    """The messages of a process before its death."""
 
     begun: int = 0
     done: int = 0
     again: bytes | None = None
-    """What came of the one that it sent again."""
+    """Result of the step that it sent again."""
 
     def hear(self, data: bytes) -> None:
         for about, number in _ABOUT.iter_unpack(data):
@@ -138,7 +138,7 @@ class Life:
 def live_and_die(
     dsn: str, seed: int, life: int, again: tuple[int, int] | None, draw: random.Random, is_control: bool
 ) -> tuple[Life, bool]:
-    """A process from its beginning to its end, and whether it was killed."""
+    """Run a process to its end; return its messages and whether it was killed."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -180,7 +180,7 @@ class Findings:
     divergences: int = 0
     mode_changes: int = 0
     under_way: Counter[str] = field(default_factory=Counter)
-    """What became of the ones that were under way."""
+    """Results of the unfinished steps."""
     problems: list[str] = field(default_factory=list)
 
     def report(self) -> dict[str, Any]:
@@ -196,7 +196,7 @@ class Findings:
 
 
 def difference(store: Store, plain: PlainStore) -> str | None:
-    """In what a store is not what it should be."""
+    """Return how a store differs from the expected values."""
     node = plain.node(KEY)
     pairs: Iterator[tuple[str, object, object]] = iter(
         [
@@ -249,8 +249,10 @@ class Place:
         return f"sqlite:{folder / 'migration.db'}"
 
     def settle(self) -> None:
-        """Waits until Redis has seen the end of a process that was killed: what it had sent may still be read. (In
-        PostgreSQL a transaction that is under way holds its row, and whoever looks waits for it.)"""
+        """Wait until Redis has noticed the end of a killed process, whose last commands may still be unread.
+
+        In PostgreSQL an unfinished transaction holds its row, and readers wait for it.
+        """
         if isinstance(self.server, Redis):
             from redis import Redis as Client
 
@@ -271,7 +273,7 @@ class Place:
 
 
 def play(place: Place, number: int, seed: int, kills: int, is_control: bool = False) -> Findings:
-    """One round on a store of its own."""
+    """Run one round on a fresh store."""
     draw = random.Random(f"{seed} {number}")
     dsn = place.fresh(number)
     found, plain = Findings(), PlainStore()
@@ -323,7 +325,7 @@ def is_applied(store: Store, batch: Batch) -> bool:
 def resend(
     plain: PlainStore, seed: int, again: tuple[int, int], said: Life, is_in: bool, dsn: str, found: Findings
 ) -> None:
-    """Plain values with the one that was sent again, where it was told as done or is found so."""
+    """Return the plain values with the repeated step, if it was acknowledged or is found."""
     if is_in:
         return
     if said.again is None:
@@ -341,7 +343,7 @@ def resend(
 def outcome(
     store: Store, plain: PlainStore, seed: int, life: int, said: Life, found: Findings
 ) -> tuple[tuple[int, int] | None, bool, str | None]:
-    """What is to be sent again, whether it is in the store, and what is wrong."""
+    """Return the step to send again, whether it is in the store, and the problems."""
     if said.begun == said.done:
         return None, False, difference(store, plain)
     told = step(seed, life, said.begun)
@@ -379,7 +381,7 @@ def main() -> int:
     arguments.add_argument("--folder", type=Path, default=STATE / NAME, help="on the disk that is to be durable")
     given = arguments.parse_args()
     is_whole = given.kills >= KILLS
-    each = ROUND if is_whole else max(1, given.kills // len(KINDS))
+    each = ROUND_SIZE if is_whole else max(1, given.kills // len(KINDS))
     rounds = -(-given.kills // each)
     kept_at = STATE / f"{NAME}.json"
     begun = read_json(kept_at) if is_whole else None

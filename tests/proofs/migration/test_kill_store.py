@@ -1,4 +1,4 @@
-"""What the campaign of kills would say if something were lost, and whether its proof is of these sources."""
+"""The kill campaign finds losses, and its proof names its sources."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _lose_requests(node: PlainTransaction) -> None:
     [(_lose_a_line, "history"), (_count_twice, "state"), (_lose_a_divergence, "divergences"),
      (_lose_a_member, "the set"), (_forget_a_batch, "the last batch"), (_lose_requests, TRAFFIC)],
 )  # fmt: skip
-def test_what_is_lost_or_counted_twice_is_named(
+def test_lost_and_repeated_batches_are_named(
     tmp_path: Path, change: Callable[[PlainTransaction], None], what: str
 ) -> None:
     store, plain = open_store(f"sqlite:{tmp_path / 'migration.db'}"), PlainStore()

@@ -1,4 +1,4 @@
-"""The proof's own eyes: a small sample passes, and a controller that is wrong does not."""
+"""The controller proof: a small sample passes, and a wrong controller fails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.proofs.migration import controller as proof
 from vesper.migration.control import simulate
 from vesper.migration.control.modes import Mode, Plan, plan
-from vesper.migration.control.state import State
+from vesper.migration.control.state import NodeState
 
 
 def test_a_sample_passes() -> None:
@@ -17,7 +17,7 @@ def test_a_sample_passes() -> None:
 
 
 def test_it_sees_a_controller_that_trusts_every_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    def trusts(state: State, path: str) -> bool:
+    def trusts(state: NodeState, path: str) -> bool:
         return True
 
     monkeypatch.setattr(simulate, "is_proven", trusts)

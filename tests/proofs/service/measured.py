@@ -1,9 +1,9 @@
-"""What callers saw, in one mode beside Python alone.
+"""Latencies of callers in one mode beside Python alone.
 
-The two sides take turns every second or so; a turn of each is a round. What a mode costs is told of all requests
-together, to which the bar is held, and beside it as the median of the rounds: a machine that stands still for a tenth
-of a second delays every request of that time, on whichever side it falls, and a few of those in all rounds make the
-99th percentile of all requests. Each ratio has an interval: what it would have been with other rounds of the same kind.
+The two sides take turns every second or so; a turn of each is a round. The cost of a mode is given over all requests
+together, which the bar applies to, and as the median of the rounds: a machine that stalls for a tenth of a second
+delays every request of that time on either side, and a few stalls determine the 99th percentile of all requests. Each
+ratio has an interval, from resampled rounds.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ _INTERVAL = (0.05, 0.95)
 
 @dataclass
 class Measured:
-    """One turn. Latencies are from when a request was due, by who led it."""
+    """One turn. Latencies are from the due time of a request, by leader."""
 
     by_python_us: list[int] = field(default_factory=list)
     by_direct_us: list[int] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     core: float = 0.0
-    """What the process of the service took of one core."""
+    """Share of one core that the process of the service used."""
 
     def rate_for(self, core: float, rate: float) -> float:
-        """The rate at which as much of a core is taken, by what this one took. Half-way only: a turn is short."""
+        """Return the rate that would use `core`, by the use in this turn.
+
+        It moves half-way, because a turn is short.
+        """
         return rate * math.sqrt(core / self.core)
 
     @property
@@ -43,7 +46,7 @@ class Measured:
 
 
 Turn = tuple[Measured, Measured]
-"""Python alone, and the mode beside it."""
+"""Turn of Python alone, and turn of the mode beside it."""
 
 
 def quantile(latencies_us: Sequence[int], share: float) -> int:
@@ -52,7 +55,7 @@ def quantile(latencies_us: Sequence[int], share: float) -> int:
 
 
 def compared(turns: Sequence[Turn]) -> dict[str, Any]:
-    """Medians and 99th percentiles, those of the mode by who led, each as a share of Python alone."""
+    """Return medians and 99th percentiles of the mode by leader, as shares of Python alone."""
     said: dict[str, Any] = {
         "rounds": len(turns),
         "requests": sum(routed.done for _, routed in turns),
@@ -79,8 +82,7 @@ def compared(turns: Sequence[Turn]) -> dict[str, Any]:
 
 
 def is_decided(turns: Sequence[Turn], bar: float) -> bool:
-    """Whether the rounds say that what Python's slowest callers noticed is over a bar, or under it: the bar is not
-    within the interval."""
+    """Return True where the bar is outside of the interval, so that the rounds decide the comparison."""
     pairs = [(alone.all_us, routed.by_python_us) for alone, routed in turns]
     low, high = _interval(pairs, 0.99, _pooled_ratio)
     return not low <= bar <= high
@@ -90,7 +92,7 @@ Pair = tuple[list[int], list[int]]
 
 
 def _median(pairs: Sequence[Pair], share: float) -> float:
-    """Of the rounds. One in which nobody was led so says nothing."""
+    """Return the median of the rounds; a round without requests of this leader is left out."""
     ratios = [quantile(mine, share) / max(1, quantile(alone, share)) for alone, mine in pairs if mine]
     return statistics.median(ratios) if ratios else 0.0
 
@@ -101,7 +103,7 @@ def _pooled_ratio(pairs: Sequence[Pair], share: float) -> float:
 
 
 def _interval(pairs: Sequence[Pair], share: float, of_pairs: Callable[[Sequence[Pair], float], float]) -> list[float]:
-    """Nine of ten ratios of as many rounds, drawn from these, lie within it."""
+    """Return the interval of nine in ten ratios of resampled rounds."""
     draw = random.Random(7)
     found = sorted(of_pairs(draw.choices(pairs, k=len(pairs)), share) for _ in range(_RESAMPLED))
     return [found[int(each * (len(found) - 1))] for each in _INTERVAL]

@@ -1,4 +1,4 @@
-"""What the direct engine of the service does wrong, by the amount of an order: a smaller order goes wrong as well."""
+"""The planted faults of the service's direct engine, selected by the amount of an order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vesper.engines.engine import Done, Request
 from vesper.engines.outcome import Returned
 
 EVERY = {"lie": (100, 13), "lie_request": (200, 57), "abort": (500, 111), "hang": (1500, 7)}
-"""One amount in so many cents has the fault: those with this remainder."""
+"""Modulus in cents: amounts with the remainder of a fault have it."""
 
 
 def fault_of(amount: object) -> str | None:
@@ -22,7 +22,7 @@ def fault_of(amount: object) -> str | None:
 
 
 def lied(inputs: Mapping[str, object], done: Done) -> Done:
-    """Another transaction than the one that was made."""
+    """Return another transaction id."""
     if fault_of(inputs.get("amount")) != "lie" or not isinstance(done.outcome, Returned):
         return done
     value = done.outcome.value
@@ -30,7 +30,7 @@ def lied(inputs: Mapping[str, object], done: Done) -> Done:
 
 
 def lied_about(request: Request) -> Request:
-    """Another amount than the one that is due."""
+    """Return another amount."""
     body: Any = request.arguments.get("body")
     if request.path != "call_stripe_api" or fault_of(Decimal(body["amount"]) / 100) != "lie_request":
         return request

@@ -80,25 +80,27 @@ MUST_BE_FOUND = {"outcome": 13, "request": 57, "fault": 111}
 """Kinds of divergence, each with an amount in cents whose fault (`planted.EVERY`) is of that kind."""
 TRIES = 10
 BAR_P99 = 1.10
-"""Of Python alone: what Python leads, in whatever mode."""
+"""Bar for the 99th percentile of Python-led requests in any mode, as a multiple of Python alone."""
 HALF = 0.5
-"""Of one core, taken by Python alone."""
+"""Share of one core that Python alone uses."""
 CALIBRATIONS = 4
-"""So many times the rate is tried before it is used."""
+"""Trials of the rate before it is used."""
 SETTLING = 5
-"""So many turns before the first one that counts."""
+"""Turns before the first one that counts."""
 MORE, LOOK_EVERY = 2, 10
-"""At most so many times the rounds, and after how many of them it is looked whether they are enough."""
+"""Maximum factor on the number of rounds, and the rounds between two checks whether they suffice."""
 _OPERATOR = "the operator of the proof"
 
 
 class TurnClock:
-    """The clock of admission. It stands still in turns of Python alone: between them a mode would seem to have pauses
-    that the service of a user does not have, and to follow more in them than it may."""
+    """The clock of admission, which stops in turns of Python alone.
+
+    Otherwise a mode would seem to have pauses that a real service does not have, and would follow more in them.
+    """
 
     def __init__(self) -> None:
         self._state: tuple[float, float | None] = (0.0, None)
-        """What had passed, and since when it runs; replaced as a whole, for another thread reads it."""
+        """Elapsed time, and the start of the running interval; replaced as a whole, as another thread reads it."""
 
     def __call__(self) -> float:
         passed, since = self._state
@@ -115,7 +117,7 @@ class TurnClock:
 
 
 class _Isolated(Routes):
-    """Routes whose direct engine is in these workers."""
+    """Routes whose direct engine runs in these workers."""
 
     def __init__(self, config: Config, workers: Workers) -> None:
         super().__init__(config)
@@ -127,8 +129,10 @@ class _Isolated(Routes):
 
 class Service:
     def __init__(self, folder: Path, is_isolated: bool = True, follow_cpu: str | None = None) -> None:
-        """`is_isolated`: the direct engine has processes of its own, in which it can be made to go wrong. `follow_cpu`
-        is what users have who say nothing, where nothing is said."""
+        """`is_isolated` runs the direct engine in workers, in which faults can be planted.
+
+        `follow_cpu` is the default of users where it is None.
+        """
         self.folder = folder
         os.environ["VESPER_SECRET_STRIPE_API_KEY"] = STRIPE_KEY
         self.planted = folder / "planted"
@@ -160,7 +164,7 @@ class Service:
         compiled, bag = compile_file(NODE)
         assert compiled is not None, bag.sorted()
         self.compiled = compiled
-        self.workers = Workers(3, 0.5, most_deaths=10**6, module="tests.proofs.service.worker")
+        self.workers = Workers(3, 0.5, max_deaths=10**6, module="tests.proofs.service.worker")
         if is_isolated:
             self.workers.start()
             assert self.workers.wait_until_up(60)
@@ -173,13 +177,13 @@ class Service:
         self.node = Node(compiled, self.program, "auto", None, (), self.host)
         self._orders = 0
         self.insists_on: int | None = None
-        """Every second order is of so many cents, and not of the amount whose turn it is."""
+        """Amount in cents of every second order; None for the usual amounts."""
         self._lock = threading.Lock()
         self.paid: set[str] = set()
         self.notes: dict[str, PathNote] = {}
 
     def plant(self, is_planted: bool) -> None:
-        """From now on the direct engine goes wrong, or is right again."""
+        """Turn the planted faults on or off."""
         if is_planted:
             self.planted.touch()
         else:
@@ -203,7 +207,7 @@ class Service:
         return {"order_id": order, "user_id": f"user {order}", "amount": Decimal(cents) / 100}
 
     def is_led_by_python(self, order: str) -> bool:
-        """In the mode that it is in now."""
+        """Return True where Python leads in the present mode."""
         mode = self.program.live.local.mode
         is_in_canary = self.program.chooser.is_in_canary(
             self.asked(order)
@@ -211,7 +215,7 @@ class Service:
         return mode is not Mode.DIRECT_ONLY and not (mode is Mode.CANARY_DIRECT and is_in_canary)
 
     def serve(self, order: str) -> str | None:
-        """Pays for one order; what is wrong with the answer."""
+        """Pay for one order; return the problem of the outcome, if any."""
         asked = self.asked(order)
         amount = asked["amount"]
         outcome = self.node(**asked)
@@ -225,7 +229,7 @@ class Service:
         return None if is_right else f"{order}: {value}"
 
     def load(self, rate: float, seconds: float) -> Measured:
-        """Requests at a steady rate, whatever each takes; a late one counts from when it was due."""
+        """Send requests at a steady rate. The latency of a late one counts from its due time."""
         with self.clock.running(self.program.live.local.mode is not Mode.PYTHON_ONLY):
             return self._load(rate, seconds)
 
@@ -262,7 +266,7 @@ class Service:
         return found
 
     def capacity(self, seconds: float, threads: int = 1) -> float:
-        """Requests a second that so many threads get through."""
+        """Return the requests a second that `threads` threads complete."""
         until = time.perf_counter() + seconds
         counts = [0] * threads
         wrong: list[str] = []
@@ -283,7 +287,7 @@ class Service:
     # -- the operator -----------------------------------------------------------------------------
 
     def into(self, mode: Mode, is_proven: bool = True) -> None:
-        """Puts the node into a mode; paths that were seen have their evidence, or none has."""
+        """Put the node into a mode, with or without evidence for the known paths."""
         self.settle()
         put_into(self.routes, self.program, mode, *(self.notes.values() if is_proven else ()))
 
@@ -296,14 +300,14 @@ class Service:
                 self.notes[name] = note
 
     def forgive(self, mode: Mode) -> None:
-        """Closes what is open, releases latches, and puts the node back."""
+        """Close open divergences, release latches, and restore the mode."""
         store, key = self.routes.migration.store, self.program.live.key
         now = time.time_ns() // 1000
         for each in divergences_of(self.routes, self.program):
             if each.status == "open":
-                ledger.tell(store, key, Close(each.fingerprint, _OPERATOR, "planted"), Settings(), now)
+                ledger.apply_event(store, key, Close(each.fingerprint, _OPERATOR, "planted"), Settings(), now)
         if state_of(self.routes, self.program).latches:
-            ledger.tell(store, key, Resume(_OPERATOR, "planted"), Settings(), now)
+            ledger.apply_event(store, key, Resume(_OPERATOR, "planted"), Settings(), now)
         self.into(mode, is_proven=False)
 
     def charges(self) -> Counter[str]:
@@ -322,11 +326,12 @@ def memory_mib() -> int:
 
 
 def beside_python(service: Service, mode: Mode, rate: float, seconds: float, rounds: int) -> dict[str, Any]:
-    """The same load in the mode and on Python alone, in turns. After each round the rate follows what Python alone took
-    of a core: where the machine has become slower, half of what it could before may be all of what it can.
+    """Run the same load in the mode and on Python alone, in turns.
 
-    Where the rounds do not say on which side of the bar a mode is, there are more of them, and all count: it is asked
-    of a mode that looks good as well as of one that does not."""
+    After each round the rate follows the core use of Python alone, because the machine may have become slower. If the
+    rounds do not decide the bar, more are run, and all count: for a mode that looks good as well as for one that does
+    not.
+    """
     turns: list[Turn] = []
     rates = []
     is_judged = mode not in (Mode.PYTHON_ONLY, Mode.DIRECT_ONLY)
@@ -357,7 +362,7 @@ def beside_python(service: Service, mode: Mode, rate: float, seconds: float, rou
 
 
 def with_faults(service: Service, mode: Mode, rate: float, seconds: float) -> dict[str, Any]:
-    """The same mode while the direct engine goes wrong; an operator brings the node back each time it falls."""
+    """Run the mode with planted faults; an operator restores the node after each fall."""
     service.into(mode, is_proven=False)
     before = service.planted_lies()
     kinds: Counter[str] = Counter()
@@ -395,8 +400,10 @@ def with_faults(service: Service, mode: Mode, rate: float, seconds: float) -> di
 
 
 def insisted(service: Service, rate: float, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
-    """What a short run met by chance, or a slow machine never came to: orders with a fault of each kind until one of
-    that kind is found."""
+    """Send orders with each kind of fault until a divergence of that kind is found.
+
+    A short run or a slow machine may not meet all kinds by chance.
+    """
     found: dict[str, Any] = {}
     for kind, cents in MUST_BE_FOUND.items():
         for number in range(TRIES):
@@ -411,7 +418,7 @@ def insisted(service: Service, rate: float, seconds: float, say: Callable[[str],
 
 
 def shrink_all(service: Service) -> dict[str, dict[str, Any]]:
-    """Every divergence as the smallest case. A process that dies has none: there is no answer to be wrong."""
+    """Shrink every divergence. A worker that died has none: there is no outcome to differ."""
     programs: dict[str, Program] = {
         "python": PythonEngine().load(service.compiled),
         "interp": WrongProgram(DirectEngine().load(service.compiled), lied, lied_about),
@@ -441,8 +448,10 @@ def service_of(is_isolated: bool, place: str | None, follow_cpu: str | None = No
 
 
 def run(turn: float, rounds: int, faulty: float, place: str | None, say: Callable[[str], None]) -> dict[str, Any]:
-    """`turn` and `faulty` are seconds: of a turn beside Python alone, and of a mode with faults. What callers notice is
-    measured with what users have who say nothing; with faults everything is followed, so that every lie is found."""
+    """Run all modes. `turn` and `faulty` are the seconds of a turn beside Python alone, and of a mode with faults.
+
+    Latencies are measured with the default settings; with faults everything is followed, so that every fault is found.
+    """
     found: dict[str, Any] = {}
     orders = 0
     for name, is_isolated in (("in_process", False), ("clean", True)):
@@ -459,8 +468,10 @@ def run(turn: float, rounds: int, faulty: float, place: str | None, say: Callabl
 
 
 def warmed_up(service: Service, seconds: float, say: Callable[[str], None]) -> float:
-    """Requests a second that are half of what one core can do. `seconds`: a machine that is faster in one second than
-    in the next would be asked for too much by what it does in the first."""
+    """Return the requests a second that use half of one core.
+
+    `seconds` must be long enough to even out the changing speed of the machine.
+    """
     service.into(Mode.SHADOW_DIRECT)
     for _ in range(300):  # so that the usual paths are known
         assert service.serve(service.order()) is None
@@ -484,7 +495,7 @@ def warmed_up(service: Service, seconds: float, say: Callable[[str], None]) -> f
 def without_faults(
     service: Service, rate: float, seconds: float, rounds: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Python alone is among them, beside itself: that is what the machine adds to a ratio."""
+    """Measure all modes without faults, and Python beside itself as the noise of the machine."""
     found: dict[str, Any] = {}
     for mode in LADDER:
         # Nothing is held to a bar there: Python leads none of it.
@@ -588,7 +599,7 @@ def _in_memory() -> str | None:
 
 
 def over_the_bar(found: dict[str, Any]) -> list[str]:
-    """Times, which are the machine's as well: told, and written down with the rest."""
+    """Return latencies over the bar, which also depend on the machine. They are reported, and do not fail the proof."""
     return [
         f"OVER THE BAR: {mode}, {where}: the 99th percentile of what Python leads is {ratio:.2f} of Python alone "
         f"({each['by_python_p99_of_all_from_to'][0]:.2f} to {each['by_python_p99_of_all_from_to'][1]:.2f}; the median "
@@ -600,7 +611,7 @@ def over_the_bar(found: dict[str, Any]) -> list[str]:
 
 
 def problems_of(found: dict[str, Any]) -> list[str]:
-    """What must not be, whatever the machine."""
+    """Return violations that no machine excuses."""
     problems = [
         f"{name}: {found[name]}"
         for name in ("charged_more_than_once", "paid_without_charge", "charged_without_being_paid")

@@ -1,7 +1,7 @@
-"""A worker whose engine goes wrong at times (`planted`): `python -m tests.proofs.service.worker`.
+"""A worker with planted faults (`planted`): `python -m tests.proofs.service.worker`.
 
-It does while the file that VESPER_PLANTED names is there. Every fault is written to `<VESPER_PLANTED>.log` before it
-happens: what was planted is known then, and must be found.
+The faults are active while the file that VESPER_PLANTED names exists. Every fault is written to `<VESPER_PLANTED>.log`
+before it happens, so that the proof can require that each is found.
 """
 
 from __future__ import annotations

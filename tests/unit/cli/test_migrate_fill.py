@@ -14,7 +14,7 @@ from tests.unit.migration.support.wrong_engine import Inputs, WrongEngine
 from vesper.engines.engine import Done
 from vesper.engines.outcome import Returned
 from vesper.engines.python_engine import PythonEngine
-from vesper.migration.control.state import Kill, Settings, State
+from vesper.migration.control.state import Kill, NodeState, Settings
 from vesper.migration.stores import ledger
 from vesper.migration.stores.store import NodeKey, Store, keys_of, open_store
 
@@ -34,7 +34,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     return open_store(f"sqlite:{tmp_path / '.vesper' / 'migration.db'}")
 
 
-def state(store: Store) -> tuple[NodeKey, State]:
+def state(store: Store) -> tuple[NodeKey, NodeState]:
     (key,) = keys_of(store)
     return key, ledger.load(store, key, Settings())
 
@@ -86,6 +86,6 @@ def test_what_cannot_be_filled(store: Store, tmp_path: Path) -> None:
     text = (NODES / "payments" / "payment_decision_v1.vsp").read_text(encoding="utf-8")
     (tmp_path / "other.vsp").write_text(text.replace("0.029", "0.028"), encoding="utf-8")
     assert "payment_decision_v1 was not routed with this definition" in refused("./other.vsp")
-    ledger.tell(store, state(store)[0], Kill("ann", "a test"), Settings(), 1)
+    ledger.apply_event(store, state(store)[0], Kill("ann", "a test"), Settings(), 1)
     assert "is in python_only, where no run counts as evidence" in refused("payment_decision")
     store.close()

@@ -17,8 +17,9 @@ from tests.unit.migration.support.remote_answers import FEE, MINUTE_US, NOON_US,
 from vesper.cli.journal.text import time_text
 from vesper.cli.migrate import controller_commands as migrate_orders
 from vesper.migration.control.modes import Mode
-from vesper.migration.control.state import Close, EngineFaulted, Noisy, PinTo, Settings, State
+from vesper.migration.control.state import Close, EngineFaulted, NodeState, Noisy, PinTo, Settings
 from vesper.migration.stores import ledger, sqlite_store
+from vesper.migration.stores.kill_scope import inherited_kill
 from vesper.migration.stores.store import WHOLE, NodeKey
 
 OTHER = NodeKey("fee_v1", "e" * 64)
@@ -39,7 +40,7 @@ def hook() -> Iterator[Hook]:
     found.close()
 
 
-def state(told: Told, key: NodeKey = FEE) -> State:
+def state(told: Told, key: NodeKey = FEE) -> NodeState:
     return ledger.load(told.store, key, Settings())
 
 
@@ -147,6 +148,16 @@ def test_a_kill_reaches_every_epoch_and_a_release_only_one(told: Told) -> None:
     ]
     assert "there is no latch to release" in refused("resume", "fee", "--epoch", "f", "--why", "mended")
     assert [state(told, key).mode for key in (FEE, OTHER)] == [Mode.SHADOW_DIRECT, Mode.PYTHON_ONLY]
+
+
+def test_a_kill_holds_in_later_epochs_unless_it_names_one(told: Told) -> None:
+    told.batch(runs=300)
+    said("kill", "fee", "--why", "a bad definition", "--epoch", "f")
+    assert inherited_kill(told.store, OTHER, Settings()) is None
+    said("kill", "fee", "--why", "fire", "--by", "ann")
+    assert inherited_kill(told.store, OTHER, Settings()) is not None
+    said("resume", "fee", "--why", "mended")
+    assert inherited_kill(told.store, OTHER, Settings()) is None
 
 
 def test_orders_as_json(told: Told) -> None:
@@ -280,14 +291,14 @@ def test_what_cannot_be_done(told: Told, arguments: list[str], code: int, text: 
 def test_all_nodes_are_stopped_and_go_on(told: Told) -> None:
     told.batch(runs=300)
     assert said("kill", "--all", "--why", "fire", "--by", "ann")[0].startswith("every node runs on Python only")
-    switch = ledger.killed(told.store)
+    switch = ledger.read_kill_switch(told.store)
     assert switch is not None
     assert (switch.who, switch.why) == ("ann", "fire")
     assert state(told).mode is Mode.CANARY_DIRECT
     assert json.loads(invoke("migrate", "resume", "--all", "--why", "out", "--format", "json").stdout) == {
         "all": "resumed"
     }
-    assert ledger.killed(told.store) is None
+    assert ledger.read_kill_switch(told.store) is None
     lines = said("history")
     assert lines[0] == "all nodes"
     assert lines[1].endswith("all nodes stopped, by ann: fire")
@@ -305,7 +316,7 @@ def test_all_nodes_are_stopped_once(told: Told) -> None:
         True,
         True,
     )
-    switch = ledger.killed(told.store)
+    switch = ledger.read_kill_switch(told.store)
     assert switch is not None
     assert (switch.who, len(told.store.history(WHOLE))) == ("ann", 1)
 
@@ -316,7 +327,7 @@ def test_a_switch_that_cannot_be_read_can_be_turned_on(told: Told, tmp_path: Pat
     spoil(tmp_path, WHOLE)
     assert "the switch for all nodes" in refused("resume", "--all", "--why", "out")
     said("kill", "--all", "--why", "fire again", "--by", "bob")
-    switch = ledger.killed(told.store)
+    switch = ledger.read_kill_switch(told.store)
     assert switch is not None
     assert switch.who == "bob"
 

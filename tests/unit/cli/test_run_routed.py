@@ -52,7 +52,7 @@ def test_it_answers_as_the_mode_says_and_counts(tmp_path: Path) -> None:
     (key,) = keys_of(store)
     state = ledger.load(store, key, Settings())
     assert (state.clean, state.unknown, dict(state.open)) == (3, 0, {})
-    ledger.tell(store, key, Kill("ann", "a test"), Settings(), 1)
+    ledger.apply_event(store, key, Kill("ann", "a test"), Settings(), 1)
     store.close()
     assert json.loads(run("--format", "json")[1])["mode"] == Mode.PYTHON_ONLY.value
 

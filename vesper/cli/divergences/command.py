@@ -41,7 +41,7 @@ from vesper.cli.number_ranges import FiniteRange
 from vesper.cli.options import by_option, epoch_option, nodes_option, store_options, style_option, why_option
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
-from vesper.migration.control.state import Close, Refused, State
+from vesper.migration.control.state import Close, NodeState, Refused
 from vesper.migration.stores import ledger
 from vesper.migration.stores.overview import newest, read_node
 from vesper.migration.stores.store import NodeKey, Store, Transaction, keys_of
@@ -450,16 +450,16 @@ def _find_open(opened: OpenStore, node: str, epoch: str | None) -> list[_StoredD
     return found
 
 
-def _close(opened: OpenStore, found: _StoredDivergence, who: str, why: str) -> State:
+def _close(opened: OpenStore, found: _StoredDivergence, who: str, why: str) -> NodeState:
     closing = Close(found.divergence.fingerprint, who, why)
-    applied = ledger.tell(opened.store, found.key, closing, opened.rules, now_us())
+    applied = ledger.apply_event(opened.store, found.key, closing, opened.rules, now_us())
     refused = next((each for each in applied.decisions if isinstance(each, Refused)), None)
     if refused is not None:
         raise click.ClickException(printable(refused.why))
     return applied.state
 
 
-def _closed_json(found: _StoredDivergence, state: State, who: str, why: str) -> dict[str, object]:
+def _closed_json(found: _StoredDivergence, state: NodeState, who: str, why: str) -> dict[str, object]:
     return {
         "fingerprint": found.divergence.fingerprint,
         "node": found.key.node,

@@ -7,6 +7,7 @@ confirmation, because a kill must be fast.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from vesper.migration.control.state import (
     Event,
     Kill,
     Latched,
+    NodeState,
     Pin,
     PinEnded,
     PinSet,
@@ -45,12 +47,12 @@ from vesper.migration.control.state import (
     Refused,
     Released,
     Resume,
-    State,
     Unpin,
 )
 from vesper.migration.router.alerts import Alerts
 from vesper.migration.stores import ledger
 from vesper.migration.stores.codec import BadState
+from vesper.migration.stores.kill_scope import limit_kill_to_epoch, widen_kill
 from vesper.migration.stores.overview import read_node
 from vesper.migration.stores.store import NodeKey, keys_of
 from vesper.values.model import printable
@@ -182,7 +184,7 @@ def unpin_command(
 @click.argument("node", required=False)
 @all_option
 @store_options
-@click.option("--epoch", metavar="HASH", help="Only this epoch; by default every epoch of the node.")
+@click.option("--epoch", metavar="HASH", help="Only this epoch; by default every epoch, also later ones.")
 @why_option(is_required=True)
 @by_option
 @style_option
@@ -198,9 +200,9 @@ def kill_command(
 ) -> None:
     """Stop the direct engine for a node or for all nodes.
 
-    Within a second only Python runs, in every epoch of the node. It lasts until `vesper migrate resume`. The evidence
-    of a killed node restarts; --all keeps modes and evidence. If the store is unreachable, the command prints other
-    ways to stop nodes.
+    Within a second only Python runs, in every epoch of the node, also in later ones, until `vesper migrate resume`.
+    The evidence of a killed node restarts; --all keeps modes and evidence. If the store is unreachable, the command
+    prints other ways to stop nodes.
     """
     who = by or current_user()
     _check_one(node, is_all, epoch)
@@ -210,9 +212,19 @@ def kill_command(
                 _kill_all(opened, who, why, style)
                 return
             keys = find_keys(opened.store, node) if epoch is None else [find_key(opened, node, epoch)]
+            for key in keys:
+                _mark_kill_scope(opened, key, is_every_epoch=epoch is None)
             _send_each(opened, keys, Kill(who, why), style)
     except StoreUnavailable as problem:
         raise click.ClickException("\n".join([problem.message, *_fallback_lines(node, config, dsn)])) from None
+
+
+def _mark_kill_scope(opened: OpenStore, key: NodeKey, is_every_epoch: bool) -> None:
+    if is_every_epoch:
+        widen_kill(opened.store, key)
+        return
+    with suppress(BadState):  # reported by the kill itself, which follows
+        limit_kill_to_epoch(opened.store, key, opened.settings)
 
 
 def _fallback_lines(node: str | None, config: Path | None, dsn: str | None) -> list[str]:
@@ -254,7 +266,7 @@ def resume_command(
     _check_one(node, is_all, epoch)
     with open_configured_store(config, dsn) as opened:
         if node is None:
-            if ledger.killed(opened.store) is None:
+            if ledger.read_kill_switch(opened.store) is None:
                 raise click.ClickException("the nodes are not stopped: nothing to resume")
             ledger.resume_all(opened.store, who, why, now_us())
             _print_all(style, "resumed", "every node is in its former mode; `vesper status` shows the modes")
@@ -276,7 +288,7 @@ def _pin_text(key: NodeKey, pin: Pin) -> str:
 
 def _kill_all(opened: OpenStore, who: str, why: str, style: str) -> None:
     try:
-        before = ledger.killed(opened.store)
+        before = ledger.read_kill_switch(opened.store)
     except BadState:
         before = None  # an unreadable switch is replaced
     if before is None:
@@ -325,7 +337,7 @@ def _send_each(opened: OpenStore, keys: list[NodeKey], event: Event, style: str)
     for key in keys:
         where = printable(key.node) + (f" ({short_epoch(key.epoch)})" if len(keys) > 1 else "")
         try:
-            applied = _accept_expired_pin(ledger.tell(opened.store, key, event, opened.rules, now_us()))
+            applied = _accept_expired_pin(ledger.apply_event(opened.store, key, event, opened.rules, now_us()))
         except BadState as problem:
             problems.append(f"{where}: its state is unreadable, so only Python runs there: {problem}")
             shown.append(_json(key, None, str(problem)))
@@ -397,7 +409,7 @@ def _decision_lines(decisions: tuple[Decision, ...]) -> list[str]:
     return found
 
 
-def _unchanged_text(state: State) -> str:
+def _unchanged_text(state: NodeState) -> str:
     """Describe a node that already had the requested state."""
     held = ", ".join(
         f"{latch.reason.value} by {printable(latch.who)} at {time_text(latch.at_us)}" for latch in state.latches

@@ -18,7 +18,7 @@ from vesper.effects.settings import ConfigError, close_to
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.migration.control.modes import THRESHOLDS, Mode
 from vesper.migration.control.state import MAX_PIN_US, Settings
-from vesper.migration.router.spool import untold
+from vesper.migration.router.spool import describe_unsent
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.overview import newest, read_node
 from vesper.migration.stores.store import WHOLE, NodeKey, Store, StoreError, keys_of, open_store
@@ -101,7 +101,7 @@ def find_unreported(config: Path | None, dsn: str | None) -> list[str]:
     """Return findings that processes of this project did not report to the store; none for a named store."""
     if dsn is not None:
         return []
-    return untold(settings_folder(config) / ".vesper" / "migration")
+    return describe_unsent(settings_folder(config) / ".vesper" / "migration")
 
 
 def missing_file(dsn: str) -> Path | None:

@@ -11,7 +11,7 @@ from vesper.cli.journal.text import document, number, time_text, took_text
 from vesper.cli.migrate.open_store import find_keys, now_us, open_configured_store, short_epoch
 from vesper.cli.options import by_option, parse_duration, store_options, style_option, why_option
 from vesper.migration.control.state import Forget
-from vesper.migration.stores.pruning import DAY_US, KEPT, Old, old_epochs, prune
+from vesper.migration.stores.pruning import DAY_US, KEPT_EPOCHS, OldEpoch, old_epochs, prune
 from vesper.values.model import printable
 
 _MAX_DAYS = 3660
@@ -75,17 +75,17 @@ def prune_command(
     verb = "would be removed" if dry_run else "removed"
     days, left = divmod(kept_us, DAY_US)
     age = took_text(kept_us) if left else number(days, "day")
-    rule = f"unused for {age}, except the {KEPT} newest of each node"
+    rule = f"unused for {age}, except the {KEPT_EPOCHS} newest of each node"
     click.echo(f"evidence of {number(len(found), 'old definition')} {verb}: {rule}")
 
 
-def _text(old: Old) -> str:
+def _text(old: OldEpoch) -> str:
     name = f"{printable(old.key.node)}, epoch {short_epoch(old.key.epoch)}"
     runs = number(old.state.clean, "distinct run")
     return f"{name}: {runs} on {number(len(old.state.paths), 'path')}, last used {time_text(old.written_us)}"
 
 
-def _json(old: Old) -> dict[str, object]:
+def _json(old: OldEpoch) -> dict[str, object]:
     return {
         "node": old.key.node,
         "epoch": old.key.epoch,

@@ -25,7 +25,7 @@ from vesper.host.plans import MachineConflict
 from vesper.host.running import InDoubt, Running
 from vesper.journal.entry import Kind, Stored
 from vesper.journal.journal import JournalError
-from vesper.migration.shadow.journal_replay import Followed, follow
+from vesper.migration.shadow.journal_replay import ReplayResult, follow
 from vesper.testing.recorder import NotRecorded, Recorder
 
 
@@ -35,7 +35,7 @@ class HostedRun:
 
     outcome: Outcome
     execution: str
-    followed: Mapping[str, Followed]
+    followed: Mapping[str, ReplayResult]
     not_recorded: str | None
     """Why `--record` wrote no case, if so."""
     trace_id: str | None
@@ -135,7 +135,7 @@ def run_hosted(
                 if problem.ran is None:
                     raise
                 ran, not_recorded = problem.ran, str(problem)
-            followed: dict[str, Followed] = {}
+            followed: dict[str, ReplayResult] = {}
             is_known = host.knows(ran.execution)
             stored = host.journal.read(ran.execution).entries if is_known else ()
             if followers and is_known:

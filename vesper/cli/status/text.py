@@ -17,7 +17,7 @@ from vesper.cli.status.rollback import rollback_json, rollback_text
 from vesper.language.diagnostics.excerpt import display_width
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.control.modes import LADDER, PATH_THRESHOLD, Engine, Mode
-from vesper.migration.control.state import Latch, Pin, State
+from vesper.migration.control.state import Latch, NodeState, Pin
 from vesper.migration.statistics.wilson import lower_bound
 from vesper.migration.stores.overview import (
     DAY_HOURS,
@@ -47,7 +47,7 @@ class Detail:
     """Details of one node."""
 
     node: NodeOverview
-    state: State
+    state: NodeState
     highest: Mode | None
     paths: Sequence[PathOverview]
     path_words: Mapping[str, Sequence[str]]
@@ -124,7 +124,7 @@ def _row(each: NodeOverview, highest: Mode | None, now_us: int) -> list[str]:
     ]
 
 
-def _promotion_text(state: State) -> str:
+def _promotion_text(state: NodeState) -> str:
     return "nothing: highest mode" if state.mode is LADDER[-1] else "nothing: promoted with the next request"
 
 
@@ -137,7 +137,7 @@ def _block(row: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-def _holds(state: State, highest: Mode | None, now_us: int) -> str:
+def _holds(state: NodeState, highest: Mode | None, now_us: int) -> str:
     """Summarise latches, the pin and `max_mode`."""
     found = [f"latched: {each.reason.value}" for each in state.latches]
     if running_mode(state, highest) is not state.mode:
@@ -148,7 +148,7 @@ def _holds(state: State, highest: Mode | None, now_us: int) -> str:
     return ", ".join(found)
 
 
-def confidence_text(state: State) -> str:
+def confidence_text(state: NodeState) -> str:
     """Format the lower bound, rounded down: 0.99990 is shown only once it is reached."""
     if state.is_complete:
         return "complete"

@@ -1,1 +1,1 @@
-"""Executions written down, whether two of them did the same, and what is kept where they did not."""
+"""Recorded executions, their comparison, and the record of a divergence."""

@@ -1,10 +1,10 @@
-"""Whether two executions of a node did the same: exact by declared type, within tolerances where somebody gave some.
+"""The comparison of two executions: exact by declared type, within tolerances where the configuration has some.
 
-Values are the same where nobody could tell them apart (`vesper.values.model.same`): the scale of a decimal counts, the
-sign of a zero, the order of a map. Only the order of the fields of a record does not, which records do not keep that
-were written down. Failures are compared by code and place, broken contracts by clause and values, and
-none of them by a message. An engine at fault gave no answer, so it is never the same as anything. When a limit other
-than fuel is hit depends on the machine, so that says nothing at all.
+Values are equal where `vesper.values.model.same` holds: the scale of a decimal counts, as do the sign of a zero and the
+order of a map. Only the order of a record's fields does not, which records lose when they are stored. Failures are
+compared by code and location, broken contracts by clause and values, never by message. An engine fault is no outcome of
+the node, so it never equals anything. Limits other than fuel depend on the machine, so an execution that hit one is
+incomparable.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from vesper.values.types import JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, 
 
 T = TypeVar("T")
 _RULES = "vesper comparator 1"
-"""Raised whenever two executions would be judged otherwise than before: evidence does not outlive that."""
+"""Version of the rules. It changes whenever a verdict on any two executions changes, which starts a new epoch."""
 _ROUND = re.compile(r"\[[0-9]+\]")
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
 
@@ -47,7 +47,7 @@ _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
 @dataclass(frozen=True, slots=True)
 class Same:
     is_within_tolerance: bool = False
-    """They differ, by no more than somebody allowed."""
+    """True where the executions differ within a tolerance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +58,31 @@ class Incomparable:
 Verdict: TypeAlias = Same | Difference | Incomparable
 
 _SAME = Same()
-_CLOSE = Same(is_within_tolerance=True)
+_WITHIN_TOLERANCE = Same(is_within_tolerance=True)
 
 
 class Comparator:
-    """What counts as the same for one node. Any thread may ask."""
+    """The rules of equality for one node. Threads may share it."""
 
     def __init__(
         self, compiled: Compiled, tolerances: Sequence[Tolerance] = (), today: Callable[[], date] | None = None
     ) -> None:
-        """Raises `BadTolerance` for a tolerance that means nothing here."""
+        """Raises `BadTolerance` for a tolerance that does not fit the node."""
         self._node = compiled.node
         self._today = _utc_today if today is None else today
         self._allowances = allowances_of(compiled.node, tolerances)
 
     @property
     def version(self) -> str:
-        """What it judges by, as a hash: the rules, and the tolerances that are in force today. One that has expired is
-        no part of it, because what was seen while it held would not count without it."""
+        """The hash of the rules and of the tolerances in force today.
+
+        An expired tolerance is left out, because evidence gathered under it does not count without it.
+        """
         lines = [_RULES, *(each.canonical for each in self._in_force().values())]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
     def expired(self) -> list[Tolerance]:
-        """The tolerances whose last day is over: they are as if they were not there."""
+        """Return the tolerances whose last day is over. They have no effect."""
         today = self._today()
         return [each.tolerance for each in self._allowances.values() if each.tolerance.until < today]
 
@@ -96,12 +98,12 @@ class Comparator:
         if same_outcome(leader, follower):
             return _SAME
         if isinstance(leader, Returned) and isinstance(follower, Returned):
-            return self._returned(leader, follower)
-        where = self._where(leader, follower)
+            return self._compare_returned(leader, follower)
+        where = self._location(leader, follower)
         return _SAME if where is None else self._difference("outcome", where, leader, follower)
 
     def requests(self, leader: Request | None, follower: Request | None) -> Verdict:
-        """What each asks for next; None where it asks for nothing more. There are no tolerances here."""
+        """Compare the next request of each execution; None means that it makes none. Tolerances do not apply."""
         if leader is None or follower is None:
             asked = leader or follower
             if asked is None:
@@ -109,7 +111,7 @@ class Comparator:
             return Difference("request", asked.path, asking(leader), asking(follower), asked.effect_class != "read")
         if leader is follower or same_requests((leader,), (follower,)):
             return _SAME
-        where = _asked_where(leader, follower)
+        where = _request_location(leader, follower)
         if where is None:
             return _SAME
         is_effect = not leader.effect_class == follower.effect_class == "read"
@@ -119,24 +121,24 @@ class Comparator:
         today = self._today()
         return {name: each for name, each in self._allowances.items() if today <= each.tolerance.until}
 
-    def _returned(self, leader: Returned, follower: Returned) -> Verdict:
-        """Field by field: the first that differs by more than is allowed, if there is one."""
+    def _compare_returned(self, leader: Returned, follower: Returned) -> Verdict:
+        """Compare field by field; report the first that differs by more than its tolerance."""
         allowances = self._in_force() if self._allowances else {}
         types = {each.name: each.type for each in self._node.outputs}
         verdict = _SAME
-        for place in _parts(types, leader.value, follower.value, "outputs"):
-            allowed = allowances.get(folded(place.where).removeprefix("outputs."))
+        for place in _differing_fields(types, leader.value, follower.value, "outputs"):
+            allowed = allowances.get(fold_rounds(place.where).removeprefix("outputs."))
             if allowed is None or not is_within(allowed, place.left, place.right):
                 return self._difference("outcome", place.where, leader, follower)
-            verdict = _CLOSE
+            verdict = _WITHIN_TOLERANCE
         return verdict
 
-    def _where(self, leader: Outcome, follower: Outcome) -> str | None:
-        """Where two that did not both return differ; None where they do not."""
+    def _location(self, leader: Outcome, follower: Outcome) -> str | None:
+        """Return the location where two outcomes differ that did not both return; None where they do not."""
         match leader, follower:
             case DeclaredError(left), DeclaredError(right):
                 types = {each.name: each.type for each in self._node.errors}
-                return next((each.where for each in _parts(types, left, right, "error")), None)
+                return next((each.where for each in _differing_fields(types, left, right, "error")), None)
             case ContractBroken(phase, index), ContractBroken() if (follower.phase, follower.index) == (phase, index):
                 name = _first_name(leader.values, follower.values)
                 return None if name is None else f"{phase} {index + 1}: {name}"
@@ -158,10 +160,10 @@ def _utc_today() -> date:
 
 
 def kind_of(node: Node, outcome: Outcome) -> str:
-    """What an execution came to, with its code and place and without any value of it."""
+    """Return the kind of an outcome with its code and location, without any value."""
     match outcome:
         case Failed(code, at):
-            # What a function of the user's raised has its message in the code.
+            # The code of a user function's exception contains its message.
             name = str(code) if _CODE.fullmatch(str(code)) else "error"
             return f"failed {name} at {'inputs' if at is None else at}"
         case ContractBroken(phase, index):
@@ -181,18 +183,18 @@ def kind_of(node: Node, outcome: Outcome) -> str:
 
 
 def asking(request: Request | None) -> str:
-    """What is asked for, without its values."""
+    """Return a text about the request, without its values."""
     return "asks for nothing" if request is None else f"asks for {request.path} ({request.effect})"
 
 
-def folded(where: str) -> str:
-    """The same place in whatever round of a loop, and for whichever item: `outputs.lines[].total`."""
+def fold_rounds(where: str) -> str:
+    """Return the location without loop rounds and item numbers: `outputs.lines[].total`."""
     return _ROUND.sub("[]", where)
 
 
-def _asked_where(leader: Request, follower: Request) -> str | None:
+def _request_location(leader: Request, follower: Request) -> str | None:
     if leader.path != follower.path:
-        # In one order, whoever leads: it is the same divergence.
+        # Sorted, so that the divergence has the same identity whichever engine leads.
         return " or ".join(sorted((leader.path, follower.path)))
     if (leader.effect, leader.effect_class) != (follower.effect, follower.effect_class):
         return f"{leader.path}: the effect"
@@ -203,10 +205,11 @@ def _asked_where(leader: Request, follower: Request) -> str | None:
 
 
 def _first_name(left: Mapping[str, object], right: Mapping[str, object]) -> str | None:
-    """The first name under which two hold something else, or only one holds anything."""
+    """Return the first name whose values differ, or that only one of the two has."""
     names = (*left, *(name for name in right if name not in left))
     return next(
-        (each for each in names if each not in left or each not in right or not _alike(left[each], right[each])), None
+        (each for each in names if each not in left or each not in right or not _is_alike(left[each], right[each])),
+        None,
     )
 
 
@@ -214,53 +217,53 @@ def _first_name(left: Mapping[str, object], right: Mapping[str, object]) -> str 
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ValuePair:
     where: str
     left: object
     right: object
 
 
-def _parts(
+def _differing_fields(
     types: Mapping[str, Type], left: Mapping[str, object], right: Mapping[str, object], at: str
-) -> Iterator[_Place]:
-    """The places in which two records differ, in the order in which their fields are declared."""
+) -> Iterator[_ValuePair]:
+    """Yield the locations where two records differ, in the declared order of fields."""
     if set(left) != set(types) or set(right) != set(types):
-        # An engine that makes up fields: their names may be anything, so none is named that the node does not declare.
+        # The engine returned undeclared fields, whose names may hold values: only declared names are reported.
         missing = next((name for name in types if (name in left) != (name in right)), None)
-        yield _Place(at if missing is None else f"{at}.{missing}", left, right)
+        yield _ValuePair(at if missing is None else f"{at}.{missing}", left, right)
         return
     for name, type_ in types.items():
-        yield from _places(type_, left[name], right[name], f"{at}.{name}")
+        yield from _differing_values(type_, left[name], right[name], f"{at}.{name}")
 
 
-def _places(type_: Type, left: object, right: object, at: str) -> Iterator[_Place]:
-    """The smallest places in which two values differ; those of a map have numbers, because its keys are values."""
+def _differing_values(type_: Type, left: object, right: object, at: str) -> Iterator[_ValuePair]:
+    """Yield the innermost locations where two values differ. Entries of a map are numbered: their keys are values."""
     if same(left, right):
         return
     match type_, left, right:
         case OptionalOf(inner), _, _ if left is not None and right is not None:
-            yield from _places(inner, left, right, at)
+            yield from _differing_values(inner, left, right, at)
         case ArrayOf(element), list(), list():
             for number, (one, other) in enumerate(zip(left, right, strict=False)):
-                yield from _places(element, one, other, f"{at}[{number}]")
+                yield from _differing_values(element, one, other, f"{at}[{number}]")
             if len(left) != len(right):
-                yield _Place(at, left, right)
+                yield _ValuePair(at, left, right)
         case MapOf(_, of), dict(), dict() if same(list(left), list(right)):
             for number, key in enumerate(left):
-                yield from _places(of, left[key], right[key], f"{at}[{number}]")
+                yield from _differing_values(of, left[key], right[key], f"{at}[{number}]")
         case Record(fields), dict(), dict():
-            yield from _parts(dict(fields), left, right, at)
-        case _ if type_ != JSON or not _alike(left, right):
-            yield _Place(at, left, right)
+            yield from _differing_fields(dict(fields), left, right, at)
+        case _ if type_ != JSON or not _is_alike(left, right):
+            yield _ValuePair(at, left, right)
 
 
-def _alike(left: object, right: object) -> bool:
-    """As `same`, of values whose type nobody says: a dict may be a record, so the order of its keys does not count."""
+def _is_alike(left: object, right: object) -> bool:
+    """Return `same` for values of unknown type: a dict may be a record, so the order of its keys is ignored."""
     if isinstance(left, dict) and isinstance(right, dict):
         names, others = ({(type(key), key) for key in each} for each in (left, right))
-        return names == others and all(_alike(value, right[key]) for key, value in left.items())
+        return names == others and all(_is_alike(value, right[key]) for key, value in left.items())
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(_alike(one, other) for one, other in zip(left, right, strict=True))
+        return len(left) == len(right) and all(_is_alike(one, other) for one, other in zip(left, right, strict=True))
     return same(left, right)
 
 
@@ -268,18 +271,18 @@ def _alike(left: object, right: object) -> bool:
 
 
 class Judge(Protocol):
-    """Whatever says whether two outcomes are the same: a `Comparator`, or what holds a function to less."""
+    """A comparison of two outcomes: a `Comparator`, or a weaker one for functions."""
 
     def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict: ...
 
 
 def odd_one_out(answers: Mapping[str, Outcome], comparator: Judge) -> str | None:
-    """The one that stands alone against at least two who agree; None where there is no such one."""
-    return odd_of(answers, comparator.outcomes)
+    """Return the name of the outcome that differs from at least two equal ones; None where there is none."""
+    return odd_one_of(answers, comparator.outcomes)
 
 
-def odd_of(answers: Mapping[str, T], judge: Callable[[T, T], Verdict]) -> str | None:
-    """As `odd_one_out`, of whatever a judge can compare."""
+def odd_one_of(answers: Mapping[str, T], judge: Callable[[T, T], Verdict]) -> str | None:
+    """Return the odd one of any values that a judge can compare. See `odd_one_out`."""
     if len(answers) < 3:
         return None
     for name, answer in answers.items():

@@ -1,7 +1,7 @@
-"""What is kept of a divergence: what kind it is, how often it came, a few inputs that show it, and what became of it.
+"""The stored form of a divergence: its identity, its count, a few exemplars, and whether it is closed.
 
-The fingerprint says what kind: the node, how the two differ and where. The same fault on a thousand inputs is one
-divergence that came a thousand times.
+The fingerprint identifies node, kind and location. The same fault on a thousand inputs is one divergence with a count
+of a thousand.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 MAX_EXEMPLARS = 5
-_TEXT = 2000
+_MAX_CHARS = 2000
 _FORMAT = 1
 
 Kind = Literal["outcome", "value", "request", "path", "fault", "noise"]
-"""How two executions differ: in what they gave back, in a value on the way, in what they asked for, in the path that
-they took, or in that one of them broke. `noise` is one engine that differs from itself."""
+"""Kind of a divergence: the outcome, an intermediate value, a request, the path, or an engine fault. `noise` is an
+engine that differs from itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """One execution that shows it."""
+    """One execution that shows the divergence."""
 
     execution: str
-    """Under which the journal has it, or a name of its own."""
+    """Id of the run in the journal, or a generated name."""
     at_us: int
     inputs: str | None
-    """Typed JSON; None where the node is sensitive: the journal has them, sealed."""
+    """Inputs as typed JSON; None for a sensitive node, whose inputs only the journal holds, sealed."""
     now: str | None
     records: str | None
-    """What was asked for and answered, as `transcript.Transcript.to_text`; None as above, or where nothing was."""
+    """Requests and completions as `transcript.Transcript.to_text`; None as above, or where there were none."""
     leader: str
-    """What each of the two came to, in words for people."""
+    """Outcome of the leader as text for people; `follower` likewise."""
     follower: str
     left_out: int = 0
-    """Bytes of inputs and records that were too many to keep; then both are None."""
+    """Bytes of inputs and records where they were too large to keep; then both are None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class Divergence:
     node: str
     kind: Kind
     where: str
-    """The output, the step or the request in which they first differ: `outputs.fee`, `charge`, `step 3`."""
+    """Output, step or request of the first difference: `outputs.fee`, `charge`, `step 3`."""
     path: str
     engines: tuple[str, str]
-    """Leader, follower."""
+    """Names of the leader and the follower."""
     odd: str | None = None
-    """Which of three stands alone, where three were asked."""
+    """Engine that differs from two others, where three were compared."""
     count: int = 1
     first_us: int = 0
     last_us: int = 0
@@ -60,7 +60,7 @@ class Divergence:
     closed_by: str | None = None
     closed_why: str | None = None
     small: str | None = None
-    """The smallest form that was found, as a conformance case; None until it was looked for."""
+    """Shrunk form as a conformance case; None until it was shrunk."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_text(self) -> str:
@@ -75,8 +75,8 @@ class Divergence:
         found["engines"] = tuple(found["engines"])
         return Divergence(**found)
 
-    def and_again(self, other: Divergence) -> Divergence:
-        """The same divergence, seen once more. It is open again if it was closed."""
+    def merge(self, other: Divergence) -> Divergence:
+        """Return the divergence with another occurrence merged in. A closed divergence becomes open again."""
         known = {each.execution for each in self.exemplars}
         more = tuple(each for each in other.exemplars if each.execution not in known)
         return replace(
@@ -93,11 +93,14 @@ class Divergence:
 
 
 def fingerprint_of(node: str, kind: Kind, where: str, leader: str, follower: str) -> str:
-    """What kind of divergence it is. `leader` and `follower` are kinds of outcomes with their codes, never values."""
+    """Return the identity of a divergence.
+
+    `leader` and `follower` are kinds of outcomes with their codes, never values.
+    """
     text = f"{node}\x00{kind}\x00{where}\x00{leader}\x00{follower}"
-    data = text.encode("utf-8", "surrogatepass")  # a key of a map may be half of a surrogate pair
+    data = text.encode("utf-8", "surrogatepass")  # a map key may be a lone surrogate
     return hashlib.blake2b(data, digest_size=8, person=b"vesper.diverge.1").hexdigest()
 
 
-def shortened(text: str) -> str:
-    return text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
+def shorten(text: str) -> str:
+    return text if len(text) <= _MAX_CHARS else text[: _MAX_CHARS - 1] + "…"

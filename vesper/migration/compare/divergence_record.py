@@ -1,8 +1,8 @@
-"""From the report of a disagreement to what a store keeps of it.
+"""Conversion of a reported disagreement into the divergence that a store keeps.
 
-The fingerprint is of how the two differ and where, with rounds of loops folded together, and of no value: the same
-fault has the same fingerprint on every input, in whatever process, whoever led. Of a sensitive node nothing is kept but
-that it happened: the name of the execution leads to the journal, which has the rest sealed.
+The fingerprint covers kind and location, without loop rounds and without values: the same fault has the same
+fingerprint on every input, in every process, whichever engine led. For a sensitive node only the occurrence is kept:
+the run id leads to the journal, which holds the rest sealed.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from vesper.engines.registry import REFERENCE
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import as_bytes, decode, encode_text
 from vesper.language.ir.nodes import Node
-from vesper.migration.compare.comparator import folded, kind_of
-from vesper.migration.compare.divergence import Divergence, Exemplar, fingerprint_of, shortened
+from vesper.migration.compare.comparator import fold_rounds, kind_of
+from vesper.migration.compare.divergence import Divergence, Exemplar, fingerprint_of, shorten
 from vesper.migration.compare.reports import Difference, Disagreement, Fault
 from vesper.migration.compare.transcript import Transcript
 from vesper.values.model import Value, printable, show
 from vesper.values.times import parse_timestamp, timestamp_text
 
 MAX_EXEMPLAR = 256 << 10
-"""Bytes of inputs and records; of an execution with more, only its name and how many there were are kept."""
+"""Maximum bytes of inputs and records. For a larger execution only its name and size are kept."""
 PAIR = ("python", "interp")
 _FAULT = re.compile(r"[A-Za-z_]+(?: [A-Za-z_]+){0,3}", re.ASCII)
 
@@ -47,18 +47,20 @@ def divergence_of(
     odd: str | None = None,
     redact: Callable[[str], str] | None = None,
 ) -> Divergence:
-    """What is kept of it. `engines` are the leader and the follower; `redact` takes secrets out of a text, where the
-    other side of an effect may have sent one back."""
+    """Return the divergence of a report.
+
+    `engines` are the leader and the follower. `redact` removes secrets from a text that may contain a response.
+    """
     difference = _difference(report, compiled.node)
     if difference.kind == "noise":
         engines = (engines[1], engines[1])  # the follower, twice
-    exemplar = _exemplar(report, difference, is_sensitive, now_us, redact or _as_it_is)
+    exemplar = _exemplar(report, difference, is_sensitive, now_us, redact or _keep_text)
     note = report.note if isinstance(report, Disagreement) else None
     return Divergence(
         fingerprint_by(compiled.node.node_id, difference, engines, _fault_of(report)),
         compiled.node.node_id,
         difference.kind,
-        folded(difference.where),
+        fold_rounds(difference.where),
         "" if note is None else note.name,
         engines,
         odd,
@@ -68,36 +70,36 @@ def divergence_of(
         (exemplar,),
         extra={
             "semantic_hash": compiled.semantic_hash,
-            "leader": folded(difference.leader),
-            "follower": folded(difference.follower),
+            "leader": fold_rounds(difference.leader),
+            "follower": fold_rounds(difference.follower),
         },
     )
 
 
 def fingerprint_by(node_id: str, difference: Difference, engines: tuple[str, str], fault: str = "") -> str:
-    """The same whoever leads: what the reference did comes first."""
-    sides = [folded(difference.leader), folded(difference.follower)]
+    """Return the fingerprint, which does not depend on the leader: the reference comes first."""
+    sides = [fold_rounds(difference.leader), fold_rounds(difference.follower)]
     if engines[1] == REFERENCE:
         sides.reverse()
     if difference.kind == "fault":
-        # What the other one came to depends on the input, and the fault does not.
+        # The other engine's outcome depends on the input; the identity of the fault must not.
         sides = ["", fault_words(fault)]
-    return fingerprint_of(node_id, difference.kind, folded(difference.where), *sides)
+    return fingerprint_of(node_id, difference.kind, fold_rounds(difference.where), *sides)
 
 
 def fault_words(what: str) -> str:
-    """The kind of a fault without what it says of values: `panicked` of `panicked: index 5 of 3`."""
+    """Return the kind of a fault without values: `panicked` for `panicked: index 5 of 3`."""
     found = _FAULT.fullmatch(what.partition(":")[0].strip())
     return "fault" if found is None or ":" not in what else found[0]
 
 
 def outcome_words(outcome: Outcome) -> str:
-    """What an execution came to, for people: how it ended, and below that a line for each value (`fee = 1.50`)."""
+    """Return an outcome as text: its ending, then a line for each value (`fee = 1.50`)."""
     match outcome:
         case Returned(value) | DeclaredError(value):
-            return _lines(outcome.kind.replace("_", " "), value)
+            return _value_lines(outcome.kind.replace("_", " "), value)
         case ContractBroken(phase, index, values):
-            return _lines(f"{phase} {index + 1} broken", values)
+            return _value_lines(f"{phase} {index + 1} broken", values)
         case Failed(code, at, problems):
             where = "" if at is None else f" at expression {at}"
             named = (f"{printable(each.path)} = {each.kind.value}" for each in problems)
@@ -111,7 +113,7 @@ def outcome_words(outcome: Outcome) -> str:
 
 
 def transcript_in(exemplar: Exemplar) -> Transcript | None:
-    """The execution that an exemplar shows, as far as it is needed to run it again; None where it was not kept."""
+    """Return the transcript that an exemplar holds; None where it was not kept."""
     if exemplar.records is not None:
         return Transcript.from_text(exemplar.records)
     if exemplar.inputs is None:
@@ -120,7 +122,7 @@ def transcript_in(exemplar: Exemplar) -> Transcript | None:
     return Transcript(decode(exemplar.inputs.encode()), now, (), Returned({}))
 
 
-def _lines(ending: str, values: Mapping[str, Value]) -> str:
+def _value_lines(ending: str, values: Mapping[str, Value]) -> str:
     return "\n".join([ending, *(f"{printable(name)} = {show(each)}" for name, each in values.items())])
 
 
@@ -132,7 +134,7 @@ def _difference(report: Disagreement | Fault, node: Node) -> Difference:
 
 
 def _fault_of(report: Disagreement | Fault) -> str:
-    """What a fault says of itself; nothing where there is none."""
+    """Return the message of a fault; empty where there is none."""
     if isinstance(report, Fault):
         return report.what
     for outcome in (report.follower, report.transcript.outcome):
@@ -149,27 +151,27 @@ def _exemplar(
     redact: Callable[[str], str],
 ) -> Exemplar:
     transcript = report.transcript
-    name = report.execution or _own_name(report, now_us)
+    name = report.execution or _generate_name(report, now_us)
     if is_sensitive:
         return Exemplar(name, now_us, None, None, None, difference.leader, difference.follower)
-    leader, follower = (redact(each) for each in _both(report, difference))
+    leader, follower = (redact(each) for each in _outcome_texts(report, difference))
     if transcript is None:
-        return Exemplar(name, now_us, None, None, None, shortened(leader), shortened(follower))
+        return Exemplar(name, now_us, None, None, None, shorten(leader), shorten(follower))
     try:
-        inputs = redact(_storable(encode_text(dict(transcript.inputs))))
-        records = redact(_storable(transcript.to_text())) if transcript.exchanges else None
+        inputs = redact(_to_utf8(encode_text(dict(transcript.inputs))))
+        records = redact(_to_utf8(transcript.to_text())) if transcript.exchanges else None
     except (JournalError, ValueError, OverflowError):
-        # Callers give what they like, and a divergence on what cannot be written down is one all the same.
-        return Exemplar(name, now_us, None, None, None, shortened(leader), shortened(follower))
+        # Inputs that cannot be encoded still make a divergence.
+        return Exemplar(name, now_us, None, None, None, shorten(leader), shorten(follower))
     size = len(inputs.encode()) + (0 if records is None else len(records.encode()))
     if size > MAX_EXEMPLAR:
-        return Exemplar(name, now_us, None, None, None, shortened(leader), shortened(follower), size)
+        return Exemplar(name, now_us, None, None, None, shorten(leader), shorten(follower), size)
     now = None if transcript.now is None else timestamp_text(transcript.now)
-    return Exemplar(name, now_us, inputs, now, records, shortened(leader), shortened(follower))
+    return Exemplar(name, now_us, inputs, now, records, shorten(leader), shorten(follower))
 
 
-def _both(report: Disagreement | Fault, difference: Difference) -> tuple[str, str]:
-    """What each of the two came to, in words with values."""
+def _outcome_texts(report: Disagreement | Fault, difference: Difference) -> tuple[str, str]:
+    """Return the outcomes of both engines as texts with values."""
     transcript = report.transcript
     leader = "" if transcript is None else outcome_words(transcript.outcome)
     if isinstance(report, Fault):
@@ -179,16 +181,16 @@ def _both(report: Disagreement | Fault, difference: Difference) -> tuple[str, st
     return leader, difference.follower if report.follower is None else outcome_words(report.follower)
 
 
-def _own_name(report: Disagreement | Fault, now_us: int) -> str:
-    """A name for an execution that no journal has: the same inputs have the same, so that exemplars differ."""
+def _generate_name(report: Disagreement | Fault, now_us: int) -> str:
+    """Return a name for an execution without a journal. Equal inputs get equal names, so that exemplars differ."""
     fingerprint = report.fingerprint if isinstance(report, Disagreement) else None
     return f"at {now_us}" if fingerprint is None else f"input {fingerprint:016x}"
 
 
-def _storable(text: str) -> str:
-    """The same JSON with nothing in it that UTF-8 does not have: a caller may give half of a surrogate pair."""
+def _to_utf8(text: str) -> str:
+    """Return the same JSON without lone surrogates, which UTF-8 cannot encode."""
     return as_bytes(text).decode()
 
 
-def _as_it_is(text: str) -> str:
+def _keep_text(text: str) -> str:
     return text

@@ -1,4 +1,4 @@
-"""The transcript of a run that the journal has: for sensitive nodes, of which nothing else is kept."""
+"""Transcripts read from the journal, for sensitive nodes, of which nothing else is kept."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ from vesper.migration.compare.transcript import Exchange, Transcript
 
 _SETTLES = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
 NOT_KEPT: Mapping[str, Any] = MappingProxyType({})
-"""The arguments of a request that was too large for the journal: a digest stands for it."""
+"""Arguments of a request that was too large for the journal, which holds a digest instead."""
 
 
 class NotJournalled(ValueError):
-    """The journal does not have what the execution was given; the message says what is missing."""
+    """The journal lacks inputs of the execution; the message names them."""
 
 
 def journalled_transcript(entries: Sequence[Entry]) -> Transcript:
-    """What the run was given and came to. Of one that has not ended, as far as it got."""
+    """Return the transcript of a run; an unfinished run yields the part that exists.
+
+    Raises `NotJournalled`.
+    """
     if not entries or entries[0].kind is not Kind.START:
         raise NotJournalled("it has no beginning")
     inputs, now = entries[0].body.get("inputs"), entries[0].body.get("now")
     if not isinstance(inputs, dict):
         raise NotJournalled("its inputs are not there: they were too large, or its key was deleted")
     asked = {entry.path: entry for entry in entries if entry.kind is Kind.INTENT}
-    # By path: of what two engines read in different forms, and of what somebody resolved, the last one counts.
+    # Keyed by path: of completions that two engines read in different forms, or that a person resolved, the last wins.
     settled = {entry.path: entry for entry in entries if entry.kind in _SETTLES and not says_not_done(entry)}
     exchanges = tuple(_exchange(asked.get(each.path, each), each, at) for at, each in enumerate(settled.values()))
     end = entries[-1]

@@ -1,9 +1,9 @@
-"""A/A: does an engine agree with itself?
+"""A/A comparison: detection of an engine that differs from itself.
 
-The same engine runs twice on the same inputs and the same answers. The language is deterministic, so that an engine of
-ours never differs from itself, unless it is broken; a function of the user's own may (it asks the clock, iterates over
-a set, caches). Where it does, agreement is luck and disagreement says nothing: the node does not rise until somebody
-has looked (`vesper divergences`). It is checked on a few percent of what agrees.
+The same engine runs twice on the same inputs and completions. The language is deterministic, so an engine differs from
+itself only if it is broken; a user's function may (clock, iteration over a set, cache). Then neither agreement nor
+disagreement is evidence, and the node does not rise until the noise is closed (`vesper divergences`). A small share of
+the agreements is checked.
 """
 
 from __future__ import annotations
@@ -19,37 +19,45 @@ from vesper.migration.compare.reports import Agreement, Difference, Disagreement
 from vesper.migration.compare.transcript import Transcript
 
 T = TypeVar("T")
-EVERY = 50
-"""One in so many agreements is checked."""
+CHECK_INTERVAL = 50
+"""One in this many agreements is checked."""
 
 
 def is_checked(fingerprint: int) -> bool:
-    """Whether an execution is among those that are run twice: by the fingerprint of what it read, which is a keyed hash
-    already, so that nothing more is computed for the others."""
-    return fingerprint % EVERY == 0
+    """Return True where an execution is run twice.
+
+    The choice uses the fingerprint, which is a keyed hash already, so that it costs nothing for the others.
+    """
+    return fingerprint % CHECK_INTERVAL == 0
 
 
 def noise_of(program: Program, compiled: Compiled, transcript: Transcript, comparator: Comparator) -> Difference | None:
-    """Where an engine differs from itself on an execution that was written down; None where it does not. Nothing is
-    performed."""
-    # Both load the parser, which nobody needs before there is something to look at twice.
-    from vesper.migration.compare.rerun_from_log import Given, compared, done_of
+    """Return where an engine differs from itself on a recorded execution; None where it does not.
+
+    Nothing is performed.
+    """
+    # Imported late: both load the parser, which a process without noise checks does not need.
+    from vesper.migration.compare.rerun_from_log import Given, compare_done, run_to_end
     from vesper.verify.differential.verifier import steps_by_expression
 
     given = Given.of(transcript, compiled.node)
     steps = steps_by_expression(compiled.node)
-    return twice(lambda: done_of(program, given), lambda one, other: compared(one, other, comparator, steps))
+    return compare_runs(
+        lambda: run_to_end(program, given), lambda one, other: compare_done(one, other, comparator, steps)
+    )
 
 
-def twice(run: Callable[[], T], judge: Callable[[T, T], Verdict]) -> Difference | None:
-    """Where two runs of the same thing differ; None where they do not, or nobody can say."""
+def compare_runs(run: Callable[[], T], judge: Callable[[T, T], Verdict]) -> Difference | None:
+    """Return where two runs differ; None where they agree or are incomparable."""
     verdict = judge(run(), run())
     return replace(verdict, kind="noise") if isinstance(verdict, Difference) else None
 
 
 def noise_between(first: Agreement, again: Report | None) -> Difference | None:
-    """Where a follower that agreed did something else when it followed the same records once more; None where it did
-    not, or where that came to nothing. A fault is a fault, whoever finds it."""
+    """Return where a follower differs from its own earlier agreement on the same records.
+
+    Returns None where it does not, or where the second run has no verdict. A fault is reported as such by the caller.
+    """
     match again:
         case Disagreement(difference):
             return replace(difference, kind="noise")
@@ -61,8 +69,10 @@ def noise_between(first: Agreement, again: Report | None) -> Difference | None:
 
 
 def checked(follow: Callable[[], Report | None], transcript: Transcript, execution: str | None = None) -> Report | None:
-    """What following comes to; of one in so many agreements, after following once more. Noise is reported in the place
-    of the agreement."""
+    """Return the report of a follower, with a second run for one in `CHECK_INTERVAL` agreements.
+
+    Noise replaces the agreement in the report.
+    """
     report = follow()
     if not isinstance(report, Agreement) or not is_checked(report.fingerprint):
         return report

@@ -1,9 +1,9 @@
-"""The names of paths, and what each is in words.
+"""Names and notes of paths.
 
-A path is the points that the direct engine passed (`vesper/engines/path.py`), what came of each request by step, and
-how the execution ended. Its name is a short hash, the same in every process and for as long as the epoch lasts. A
-*prefix* is the same of an execution that waits at a request: before anything is changed, the prefix says whether this
-way has been gone often enough to be trusted.
+A path is the points that the direct engine passed (`vesper/engines/path.py`), the result of each request by step, and
+the ending of the execution. Its name is a short hash, the same in every process throughout an epoch. A *prefix* is the
+same for an execution that is suspended at a request: before an effect is performed, the prefix tells whether this path
+has enough evidence.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from vesper.migration.compare.transcript import Exchange
 _ITERATION = re.compile(r"\[[0-9]+\]")
 _FORMAT = 1
 _MAX_NAMES = 1024
-"""A node has few paths, and every request that is followed asks for the name of one, and of its prefixes."""
+"""Maximum number of cached names. A node has few paths, and every shadow run needs the names of one and of its
+prefixes."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathNote:
-    """What a store keeps of a path."""
+    """The stored description of a path."""
 
     points: bytes
     settled: tuple[str, ...]
-    """`charge: ok`, `charge: http_402`: each step that asked for something, and what came of it, once."""
+    """Each step with a request, and its distinct results: `charge: ok`, `charge: http_402`."""
     ending: str
     prefixes: tuple[str, ...] = ()
-    """The names of its prefixes, at each request that changes something."""
+    """Names of the prefixes, at each request that is not a read."""
 
     def to_text(self) -> str:
         return json.dumps(
@@ -61,7 +62,7 @@ class PathNote:
 
 
 def ending_of(outcome: Outcome) -> str:
-    """How an execution ended, without its values: the kind, with the code and the place or the clause."""
+    """Return the ending of an execution without values: its kind, with code and location or clause."""
     match outcome:
         case Failed(code, at):
             return f"failed {code} at {'inputs' if at is None else at}"
@@ -76,13 +77,13 @@ def ending_of(outcome: Outcome) -> str:
 
 
 def settled_of(exchanges: Iterable[Exchange]) -> tuple[str, ...]:
-    """What came of the requests so far, by step: rounds of loops fall together, as points do."""
+    """Return the results of the requests by step. Rounds of loops are merged, as in points."""
     return tuple(sorted({settled_text(each.request.path, each.failure) for each in exchanges}))
 
 
 def settled_text(path: str, failure: str | None) -> str:
-    """What came of one."""
-    return f"{_step(path)}: {failure or 'ok'}"
+    """Return the result of one request as text."""
+    return f"{_without_rounds(path)}: {failure or 'ok'}"
 
 
 def path_name(points: bytes, exchanges: Iterable[Exchange], outcome: Outcome) -> str:
@@ -90,17 +91,17 @@ def path_name(points: bytes, exchanges: Iterable[Exchange], outcome: Outcome) ->
 
 
 def prefix_name(points: bytes, settled: tuple[str, ...], step: str) -> str:
-    """Of an execution that is about to ask for something at this step, after what is settled (`settled_of`)."""
-    return _name(points, settled, f"at {_step(step)}")
+    """Return the name of the prefix of an execution suspended at `step`, with the results `settled`."""
+    return _name(points, settled, f"at {_without_rounds(step)}")
 
 
-def _step(path: str) -> str:
-    """In whichever round of a loop."""
+def _without_rounds(path: str) -> str:
+    """Return the step without the rounds of loops."""
     return _ITERATION.sub("", path) if "[" in path else path
 
 
 @lru_cache(_MAX_NAMES)
 def _name(points: bytes, settled: tuple[str, ...], ending: str) -> str:
     text = "\x00".join((points.hex(), *settled, ending))
-    # Halves of characters, which no engine of ours has, make a name as well: nobody who asks for one is to be troubled.
+    # Lone surrogates get a name too, so that no caller has to handle an encoding error.
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=b"vesper.path.nam1").hexdigest()

@@ -1,7 +1,6 @@
-"""What comparing two executions came to, for whoever counts it.
+"""Reports of comparisons: agreement, disagreement, fault, or no verdict.
 
-Whoever runs two engines on one request makes one of these, and gives it to the `Watch` of the node. It is evidence,
-a divergence, or nothing that is known.
+Every component that runs two engines on one request makes one report, and passes it to the `Watch` of the node.
 """
 
 from __future__ import annotations
@@ -17,21 +16,22 @@ from vesper.migration.compare.transcript import Transcript
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two executions part, and how, in words without values."""
+    """The kind and location of a difference, without values."""
 
     kind: Kind
     where: str
-    """`outputs.fee`, `charge`: see `divergence.Divergence.where`."""
+    """Location as in `divergence.Divergence.where`: `outputs.fee`, `charge`."""
     leader: str
-    """The kind of what each came to, with its code and never with values: `returned`, `failed overflow`."""
+    """Kind of the leader's outcome with its code, never with values: `returned`, `failed overflow`; `follower`
+    likewise."""
     follower: str
     is_effect: bool = False
-    """They asked for different effects, or one asked and the other did not."""
+    """True where the engines requested different effects, or only one made a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Both engines did the same."""
+    """A comparison in which both engines agreed."""
 
     note: PathNote
     fingerprint: int
@@ -41,10 +41,10 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class PartAgreed(Agreement):
-    """Both engines agreed on every input of one part of an enumeration. Not evidence of any path."""
+    """A part of an enumeration on whose inputs the engines agreed. Not evidence of any path."""
 
     count: int = 0
-    """Inputs that were run."""
+    """Number of inputs in the part."""
 
     @staticmethod
     def on(count: int) -> PartAgreed:
@@ -53,22 +53,22 @@ class PartAgreed(Agreement):
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """They did not."""
+    """A comparison in which the engines differ."""
 
     difference: Difference
     note: PathNote | None
-    """The path of the direct engine; None where it did not get to an end."""
+    """Path of the direct engine; None where it did not end."""
     fingerprint: int | None
     transcript: Transcript
-    """Of the leader."""
+    """Transcript of the leader."""
     follower: Outcome | None
-    """What the other came to; None where it asked for something else."""
+    """Outcome of the follower; None where it made another request."""
     execution: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The direct engine broke: it raised, it was at fault by its own word, or it did not come back in time."""
+    """A fault of the direct engine: an exception, a reported fault, or a missed deadline."""
 
     what: str
     transcript: Transcript | None = None
@@ -77,7 +77,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A comparison that was admitted came to nothing."""
+    """An admitted comparison without a verdict."""
 
     why: str
 
@@ -86,15 +86,17 @@ Report: TypeAlias = Agreement | Disagreement | Fault | Lost
 
 
 class Watch(Protocol):
-    """What is known of a node while it runs. Any thread may ask and report; neither ever blocks on a store."""
+    """The trust of a process in a node's paths. Threads may share it; no method waits for a store."""
 
     def trusts_prefix(self, name: str) -> bool:
-        """True where a request may be performed for the direct engine alone: runs with this prefix (`prefix_name`) have
-        their evidence."""
+        """Return True where a request may be performed for the direct engine alone.
+
+        Runs with this prefix (`prefix_name`) have enough evidence.
+        """
         ...
 
     def trusts(self, path: str) -> bool:
-        """True where a direct answer on this path may leave uncompared."""
+        """Return True where a direct outcome on this path may be returned uncompared."""
         ...
 
     def report(self, report: Report) -> None: ...

@@ -1,7 +1,7 @@
-"""An execution once more, on any engine, from what it was given. Nothing is performed.
+"""Repetition of a recorded execution on any engine. Nothing is performed.
 
-A request is answered from the log, by its path and in the order of the log; one that the log does not answer is told
-that the other side is unavailable. The conformance suite answers the cases that are kept in the same way.
+The log completes a request by its path and in its order; a request without a completion in the log fails as
+`unavailable`. The conformance suite completes its cases in the same way.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from vesper.migration.compare.reports import Difference
 from vesper.migration.compare.transcript import Transcript
 from vesper.verify.inputs.responses import Responder, TooManyRequests, run_with
 
-_SECONDS = 2.0
-"""For one run of one engine: what takes longer says nothing, as a limit on time always does."""
+_RUN_LIMIT_SECONDS = 2.0
+"""Time limit in seconds for one run of one engine. A run that exceeds it is incomparable."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a request at a path is told."""
+class LoggedCompletion:
+    """A logged completion of a request at a path."""
 
     path: str
     value: object = None
@@ -36,23 +36,26 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """All that an execution is given."""
+    """Everything that an execution reads."""
 
     inputs: Mapping[str, object]
     now: datetime | None
-    answers: tuple[Answer, ...]
+    answers: tuple[LoggedCompletion, ...]
 
     @staticmethod
     def of(transcript: Transcript, node: Node) -> Given:
-        """The inputs in the order in which they are declared: what keeps them may keep another."""
-        answers = tuple(Answer(each.request.path, each.value, each.failure) for each in transcript.exchanges)
+        """Return the inputs, time and completions of a transcript.
+
+        Inputs are in declared order, which storage may lose.
+        """
+        answers = tuple(LoggedCompletion(each.request.path, each.value, each.failure) for each in transcript.exchanges)
         names = [each.name for each in node.inputs if each.name in transcript.inputs]
         inputs = {name: transcript.inputs[name] for name in names}
         return Given(inputs | dict(transcript.inputs), transcript.now, answers)
 
     def responder(self) -> Responder:
-        """The answers of each path in their order; a request that has none is told that nobody is there."""
-        waiting: dict[str, list[Answer]] = {}
+        """Return a responder that gives each path its completions in order, then `unavailable`."""
+        waiting: dict[str, list[LoggedCompletion]] = {}
         for each in self.answers:
             waiting.setdefault(each.path, []).append(each)
 
@@ -66,23 +69,25 @@ class Given:
         return respond
 
     def size(self) -> int:
-        """Bytes of its inputs and answers."""
+        """Return the encoded size of inputs and completions in bytes."""
         return len(encode([dict(self.inputs), self.now, [[each.value, each.failure] for each in self.answers]]))
 
 
-def done_of(program: Program, given: Given) -> Done:
-    """One engine to its end, traced. One that raises is at fault."""
+def run_to_end(program: Program, given: Given) -> Done:
+    """Run one engine to its end with marks. An exception becomes an engine fault."""
     try:
-        return run_with(program, dict(given.inputs), given.now, given.responder(), Limits(seconds=_SECONDS))
+        return run_with(program, dict(given.inputs), given.now, given.responder(), Limits(seconds=_RUN_LIMIT_SECONDS))
     except TooManyRequests:
         return Done(LimitHit("requests"), ())
-    except Exception as error:  # noqa: BLE001  # an engine that is wrong may raise anything
+    except Exception as error:  # noqa: BLE001  # a faulty engine may raise anything
         return Done(EngineFault(f"{type(error).__name__}: {error}"), ())
 
 
-def compared(leader: Done, follower: Done, comparator: Comparator, steps: Mapping[int, str]) -> Verdict:
-    """In the order in which a caller would notice: what is asked for, what comes of it, and what led there. `steps` are
-    the steps that expressions belong to (`steps_by_expression`)."""
+def compare_done(leader: Done, follower: Done, comparator: Comparator, steps: Mapping[int, str]) -> Verdict:
+    """Compare two finished executions: requests first, then outcomes, then marks.
+
+    `steps` maps expressions to their steps (`steps_by_expression`).
+    """
     outcomes = comparator.outcomes(leader.outcome, follower.outcome)
     if isinstance(outcomes, Incomparable) or (isinstance(outcomes, Difference) and outcomes.kind == "fault"):
         return outcomes
@@ -102,13 +107,13 @@ def compared(leader: Done, follower: Done, comparator: Comparator, steps: Mappin
 
 
 def mark_of(leader: Done, follower: Done) -> int | None:
-    """The first value on the way in which they differ; None where that of one of them is not known."""
+    """Return the first mark in which they differ; None where they do not, or one has no marks."""
     is_known = leader.is_observed and follower.is_observed
     return first_difference(leader.marks, follower.marks) if is_known else None
 
 
 def index_at(mark: int | None, leader: Done, follower: Done) -> int | None:
-    """The expression of a mark, where one of the two has it."""
+    """Return the expression index of a mark; None where neither execution has the mark."""
     if mark is None:
         return None
     return next((done.marks[mark][0] for done in (leader, follower) if mark < len(done.marks)), None)

@@ -1,9 +1,9 @@
-"""A divergence made as small as it gets: the inputs, and what effects answered.
+"""Shrinking of a divergence: the smallest inputs and completions that still show it.
 
-Every engine runs again on what an exemplar kept. Nothing is performed: a request is answered from the log, and one that
-the log does not answer is told that the other side is unavailable, exactly as the conformance suite does with the case
-that comes of it. Greedy, in one order, so that the same exemplar always becomes the same case; what is not small when
-the time is over is as small as it got.
+Every engine runs again on a stored exemplar. Nothing is performed: the log completes requests, and a request without a
+completion in the log fails as `unavailable`, as in the conformance case that results. The search is greedy and
+deterministic, so that the same exemplar always yields the same case. It ends after a time limit with the smallest form
+so far.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from vesper.compiler import Compiled
 from vesper.engines.engine import Completion, Done, Program, Request
 from vesper.engines.outcome import EngineFault
 from vesper.language.ir.nodes import Node
-from vesper.migration.compare.comparator import Comparator, Verdict, odd_of
+from vesper.migration.compare.comparator import Comparator, Verdict, odd_one_of
 from vesper.migration.compare.divergence import Divergence, Exemplar
 from vesper.migration.compare.divergence_record import PAIR, fingerprint_by, transcript_in
 from vesper.migration.compare.reports import Difference
-from vesper.migration.compare.rerun_from_log import Given, compared, done_of, index_at, mark_of
+from vesper.migration.compare.rerun_from_log import Given, compare_done, index_at, mark_of, run_to_end
 from vesper.migration.compare.simpler import simpler_of
 from vesper.migration.compare.transcript import Transcript
 from vesper.values.types import Enum, Type
@@ -37,11 +37,11 @@ from vesper.verify.shrink.inputs import simpler_values
 SECONDS = 10.0
 MAX_TRIES = 20_000
 _ALIKE = {"path": ("path", "value")}
-"""A difference in the path is seen in a traced run as a value, or the lack of one, on the way."""
+"""Kinds that count as the same divergence. A traced run shows another path as another value, or a missing one."""
 
 
 class CannotShrink(VesperError):
-    """There is nothing to shrink; the message says why and what to do."""
+    """There is nothing to shrink; the message contains the reason and the next step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,19 @@ class Shrunk:
     compiled: Compiled
     fingerprint: str
     found: differential.Difference
-    """As `vesper verify` has it: the inputs, the answers of effects, and what each engine came to."""
+    """The difference as `vesper verify` reports it: inputs, completions, and the outcome of each engine."""
     difference: Difference
     odd: str | None
-    """Who stands alone, where three were asked."""
+    """Engine that differs from two others, where three ran."""
     size_before: int
     size: int
     tries: int
     is_finished: bool
-    """False where the time was over first: it may get smaller."""
+    """False where the time limit ended the search early."""
 
     @property
     def case(self) -> str:
-        """The conformance case, as `vesper verify` writes it."""
+        """The text of the conformance case, as `vesper verify` writes it."""
         return regression_text(self.compiled, self.found, self._against)
 
     def save(self, folder: Path = FOLDER) -> Path:
@@ -82,10 +82,10 @@ def shrink_divergence(
     seconds: float = SECONDS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Shrunk:
-    """The smallest inputs and answers on which the engines differ in the same way. Raises `CannotShrink`.
+    """Return the smallest inputs and completions on which the engines differ in the same way.
 
-    `programs` are the engines by name, the two that differed and any third. `progress` is told how many candidates were
-    tried and how large the smallest one is.
+    `programs` are the engines by name: the two that differed, and any third. `progress` receives the number of
+    candidates tried and the size of the smallest. Raises `CannotShrink`.
     """
     engines = shown.engines if isinstance(shown, Divergence) else PAIR
     if isinstance(shown, Divergence) and shown.kind == "noise":
@@ -104,7 +104,7 @@ def shrink_divergence(
 
 
 def _start(runner: _Runner, shown: Divergence | Exemplar | Transcript) -> tuple[Given, _Target]:
-    """The first execution that still shows it: the one with the very fingerprint before one of its kind."""
+    """Return the first execution that still differs: one with the same fingerprint, else one of the same kind."""
     wanted = shown if isinstance(shown, Divergence) else None
     kept = [each for each in _transcripts(shown) if each is not None]
     if not kept:
@@ -144,14 +144,14 @@ def _transcripts(shown: Divergence | Exemplar | Transcript) -> list[Transcript |
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What must stay as it is."""
+    """The identity that every candidate must keep."""
 
     kind: str
     fingerprint: str
 
 
 class _Runner:
-    """Runs the engines on what is given, and says how they differ."""
+    """Runs of the engines on given inputs and completions, and their comparison."""
 
     def __init__(
         self,
@@ -178,31 +178,31 @@ class _Runner:
             raise CannotShrink(f"{self.node.node_id} may ask for the time, and when the execution began was not kept")
 
     def done(self, name: str, given: Given) -> Done:
-        return done_of(self._programs[name], given)
+        return run_to_end(self._programs[name], given)
 
     def target(self, given: Given) -> _Target | None:
-        """How the two differ; None where they do not, or nobody can say."""
+        """Return how the two engines differ; None where they agree or are incomparable."""
         leader, follower = (self.done(name, given) for name in self._engines)
-        verdict = self._compared(leader, follower)
+        verdict = self._compare(leader, follower)
         if not isinstance(verdict, Difference):
             return None
         faults = (done.outcome.message for done in (leader, follower) if isinstance(done.outcome, EngineFault))
         return _Target(verdict.kind, fingerprint_by(self.node.node_id, verdict, self._engines, next(faults, "")))
 
     def type_at(self, path: str) -> Type | None:
-        """What a request at a path is answered with; None for a path that the node does not have any more."""
+        """Return the type of the completion at a path; None for a path that the node does not have any more."""
         try:
             return self._responses.type_of(path)
         except KeyError:
             return None
 
     def asked(self, given: Given) -> tuple[Request, ...]:
-        """All that any of the engines asks for."""
+        """Return the requests of all engines."""
         return tuple(each for name in self._programs for each in self.done(name, given).requests)
 
     def result(self, given: Given, size_before: int, target: _Target, tries: int, is_finished: bool) -> Shrunk:
         answers = {name: self.done(name, given) for name in self._programs}
-        difference = self._compared(*(answers[name] for name in self._engines))
+        difference = self._compare(*(answers[name] for name in self._engines))
         assert isinstance(difference, Difference), "it differed a moment ago"
         leader, follower = (answers[name] for name in self._engines)
         place = index_at(mark_of(leader, follower), leader, follower)
@@ -221,26 +221,26 @@ class _Runner:
             target.fingerprint,
             found,
             difference,
-            odd_of(answers, self._compared),
+            odd_one_of(answers, self._compare),
             size_before,
             given.size(),
             tries,
             is_finished,
         )
 
-    def _compared(self, leader: Done, follower: Done) -> Verdict:
-        return compared(leader, follower, self._comparator, self._steps)
+    def _compare(self, leader: Done, follower: Done) -> Verdict:
+        return compare_done(leader, follower, self._comparator, self._steps)
 
 
 class _Search:
-    """Greedy: each part in turn is made as simple as it gets, until a whole round changes nothing."""
+    """A greedy search that simplifies each part in turn, until a whole round changes nothing."""
 
     def __init__(self, runner: _Runner, target: _Target, progress: Callable[[int, int], None] | None) -> None:
         self._runner = runner
         self._target = target
         self._progress = progress
         self._steps = 0
-        """How often something became simpler."""
+        """Number of simplifications so far."""
         self.tries = 0
         self.is_over = False
 
@@ -252,13 +252,15 @@ class _Search:
                 given = self._descend(given, partial(self._inputs, name=name))
             for number in range(len(given.answers)):
                 given = self._descend(given, partial(self._answers, number=number))
-            given = self._descend(given, _times)
+            given = self._descend(given, _simpler_times)
             if self._steps == before or self.is_over:
                 return given
 
     def _with_fewer_answers(self, given: Given) -> Given:
-        """None at all, else only those that are asked for, else one less at a time: from the end, because what comes
-        first leads to what comes later."""
+        """Remove completions: all, else those without a request, else one at a time.
+
+        It starts at the end, because later requests depend on earlier completions.
+        """
         asked = {each.path for each in self._runner.asked(given)}
         wanted = tuple(each for each in given.answers if each.path in asked)
         fewest = [replace(given, answers=each) for each in ((), wanted) if len(each) < len(given.answers)]
@@ -274,7 +276,7 @@ class _Search:
         return given
 
     def _first(self, candidates: Iterable[Given]) -> Given | None:
-        """The first candidate that still shows it; None where there is none, or no time."""
+        """Return the first candidate that still differs; None where there is none, or no time."""
         for candidate in candidates:
             if self.tries >= MAX_TRIES or time.monotonic() >= self._runner.until:
                 self.is_over = True
@@ -288,7 +290,7 @@ class _Search:
         return None
 
     def _inputs(self, given: Given, name: str) -> Iterator[Given]:
-        """Without the input, then with simpler values of it."""
+        """Yield candidates without the input, then with simpler values of it."""
         if name not in given.inputs:
             return
         yield replace(given, inputs={each: value for each, value in given.inputs.items() if each != name})
@@ -297,7 +299,7 @@ class _Search:
             yield replace(given, inputs={**given.inputs, name: simpler})
 
     def _answers(self, given: Given, number: int) -> Iterator[Given]:
-        """With a simpler answer that its effect could give."""
+        """Yield candidates with a simpler completion of the same type."""
         if number >= len(given.answers):
             return
         answer = given.answers[number]
@@ -314,7 +316,7 @@ class _Search:
             yield replace(given, answers=(*given.answers[:number], changed, *given.answers[number + 1 :]))
 
 
-def _times(given: Given) -> Iterator[Given]:
+def _simpler_times(given: Given) -> Iterator[Given]:
     if given.now is not None:
         for simpler in simpler_values(given.now):
             assert isinstance(simpler, datetime)

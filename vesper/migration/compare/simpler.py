@@ -1,4 +1,4 @@
-"""Simpler values of a declared type, simplest first: what an effect could have answered, and a caller given."""
+"""Simpler values of a declared type, simplest first, for inputs and completions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vesper.verify.shrink.inputs import simpler_lists, simpler_values
 
 
 def simpler_of(type_: Type | None, value: object) -> Iterator[object]:
-    """Values that a reader would call simpler. A value of the type stays one; any other keeps its own form."""
+    """Yield simpler values. A value of the type yields values of the type; any other keeps its own form."""
     match type_, value:
         case OptionalOf(inner), _:
             if value is not None:
@@ -37,12 +37,14 @@ def simpler_of(type_: Type | None, value: object) -> Iterator[object]:
 
 
 def _simpler_integers(value: int) -> Iterator[object]:
-    """Zero, half, one less in each digit from the first: a large number is done in tens of steps. Then what is simpler
-    to read."""
+    """Yield zero, half, then one less in each digit from the first, then values that read simpler.
+
+    A large number shrinks in tens of steps.
+    """
     sign = -1 if value < 0 else 1
     if value:
         yield 0
         yield sign * (abs(value) // 2)
     yield from (value - sign * 10**place for place in reversed(range(len(str(abs(value))))) if 10**place <= abs(value))
-    # Of the least integer the number without its sign is none.
+    # The smallest integer has no positive counterpart.
     yield from (each for each in simpler_values(value) if each != MAX_INTEGER + 1)

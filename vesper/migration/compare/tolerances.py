@@ -1,5 +1,4 @@
-"""How far apart two numbers of an output may be and still count as the same. Nothing here is a float: what somebody
-wrote as `0.01` is a hundredth."""
+"""Tolerances between two numbers of an output. All arithmetic is exact: `0.01` is a hundredth."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ _NUMBERS = (INTEGER, DECIMAL, FLOAT)
 
 
 class BadTolerance(ConfigError):
-    """A tolerance that means nothing for its node; the message says which, why, and what there is instead."""
+    """A tolerance that does not fit its node; the message contains the field, the reason and the alternatives."""
 
     def __init__(self, message: str) -> None:
         super().__init__("vesper.toml, [migration.nodes]", message)
@@ -30,7 +29,7 @@ class BadTolerance(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """A tolerance as numbers."""
+    """A tolerance as exact numbers."""
 
     tolerance: Tolerance
     absolute: Fraction
@@ -38,12 +37,12 @@ class Allowance:
 
     @property
     def canonical(self) -> str:
-        """What it allows, in one spelling: `0.10` and `0.1` are one."""
+        """The tolerance in canonical spelling: `0.10` and `0.1` are equal."""
         return f"{self.tolerance.field} {self.absolute} {self.relative} {self.tolerance.version}"
 
 
 def allowances_of(node: Node, tolerances: Sequence[Tolerance]) -> dict[str, Allowance]:
-    """By field, in one order whatever the order in which they are given."""
+    """Return the tolerances by field, in canonical order. Raises `BadTolerance`."""
     found: dict[str, Allowance] = {}
     for each in sorted(tolerances, key=lambda each: each.field):
         if each.field in found:
@@ -53,8 +52,10 @@ def allowances_of(node: Node, tolerances: Sequence[Tolerance]) -> dict[str, Allo
 
 
 def is_within(allowed: Allowance, left: object, right: object) -> bool:
-    """True where two numbers are no further apart than one of the two limits allows. Relative is relative to the larger
-    of the two, so it does not matter who leads."""
+    """Return True where the distance of two numbers is within either limit.
+
+    The relative limit refers to the larger of the two, so the result does not depend on the leader.
+    """
     one, other = _exact(left), _exact(right)
     if one is None or other is None or type(left) is not type(right):
         return False

@@ -1,7 +1,7 @@
-"""One execution written down: what went in, what it asked for and was answered, what it came to.
+"""The record of one execution: inputs, requests with their completions, outcome.
 
-A transcript is all that another engine needs to follow the same execution, now or after a change of the node: it is fed
-the answers, and performs nothing.
+A transcript contains everything that another engine needs to follow the same execution, now or after a change of the
+node: the follower is fed the completions, and performs nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request and what came of it."""
+    """A request and its completion."""
 
     request: Request
     value: object = None
@@ -45,8 +45,8 @@ class Transcript:
                 "format": _FORMAT,
                 "inputs": dict(self.inputs),
                 "now": self.now,
-                "exchanges": [_exchange(each) for each in self.exchanges],
-                "outcome": _outcome(self.outcome),
+                "exchanges": [_write_exchange(each) for each in self.exchanges],
+                "outcome": _write_outcome(self.outcome),
             }
         )
 
@@ -55,12 +55,12 @@ class Transcript:
         found: dict[str, Any] = decode(text.encode() if isinstance(text, str) else text)
         if found.get("format") != _FORMAT:
             raise ValueError(f"a transcript of the format {found.get('format')!r}, and this Vesper reads {_FORMAT}")
-        exchanges = tuple(_read(number, each) for number, each in enumerate(found["exchanges"]))
+        exchanges = tuple(_read_exchange(number, each) for number, each in enumerate(found["exchanges"]))
         return Transcript(found["inputs"], found["now"], exchanges, _read_outcome(found["outcome"]))
 
 
-def _outcome(outcome: Outcome) -> dict[str, object]:
-    """As the journal has it, and with what was wrong with inputs: engines are compared by that as well."""
+def _write_outcome(outcome: Outcome) -> dict[str, object]:
+    """Return the journal's record, plus the problems of inputs, by which engines are compared too."""
     record = outcome_record(outcome)
     if isinstance(outcome, Failed) and outcome.problems:
         record["problems"] = [[each.path, each.kind.value] for each in outcome.problems]
@@ -75,7 +75,7 @@ def _read_outcome(found: Mapping[str, Any]) -> Outcome:
     return outcome
 
 
-def _exchange(exchange: Exchange) -> dict[str, object]:
+def _write_exchange(exchange: Exchange) -> dict[str, object]:
     request = exchange.request
     return {
         "path": request.path,
@@ -89,7 +89,7 @@ def _exchange(exchange: Exchange) -> dict[str, object]:
     }
 
 
-def _read(number: int, found: Mapping[str, Any]) -> Exchange:
+def _read_exchange(number: int, found: Mapping[str, Any]) -> Exchange:
     request = Request(
         number, found["path"], found["effect"], found["class"], found["fixed"], found["arguments"], found["key"]
     )

@@ -1,1 +1,1 @@
-"""What is decided: modes, evidence and statistics, as pure functions without a clock, a store or a thread."""
+"""Decisions about modes as pure functions, without a clock, a store or a thread."""

@@ -1,12 +1,12 @@
-"""The one machine that moves a node over and takes it back: `step(state, event, now)`, pure.
+"""The controller of a node's mode: the pure function `step(state, event, now)`.
 
-A node rises one mode at a time, where the Wilson bound and the e-process both carry the next one and nothing blocks. It
-falls at once. A divergence takes its path back to being compared, and the node down to the mode that the evidence with
-the divergence in it still carries. What says that the engine cannot be trusted at all (an effect that differs, a fault,
-runs that never end) puts the node into `python_only`, latched until a person releases it. Whoever fell for a reason
-begins the evidence afresh, at a higher price (`evalue`); a pin is no such reason.
+A node rises one mode at a time, where the Wilson bound and the e-process both reach the threshold of the next mode and
+nothing blocks. It falls at once. A divergence returns its path to being compared, and the node to the highest mode that
+the evidence including the divergence still supports. An effect that differs, an engine fault, or runs that never end
+put the node into `python_only`, latched until a person releases it. A fall restarts the evidence at the next attempt,
+which needs more (`evalue`); a pin does not.
 
-Every path that has not shown its agreement is compared before its answer leaves, in whatever mode the node is.
+A path without enough evidence is compared before its direct outcome is returned, in every mode.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from vesper.migration.control.state import (
     Kill,
     Latch,
     Latched,
+    NodeState,
     NoiseFound,
     Noisy,
     PathDemoted,
@@ -53,7 +54,6 @@ from vesper.migration.control.state import (
     Resume,
     RunLost,
     Seen,
-    State,
     Timed,
     Unknown,
     Unpin,
@@ -63,47 +63,52 @@ from vesper.migration.statistics.confidence import clean_runs_needed, supports
 from vesper.migration.statistics.evalue import EProcess
 from vesper.migration.statistics.evidence import MAX_ENUMERATED, MAX_PATHS, is_too_unknown
 
-Stepped = tuple[State, tuple[Decision, ...]]
+StepResult = tuple[NodeState, tuple[Decision, ...]]
 _NEW_PATH = PathState()
-_NO_TIMES = latency.State()
-_NO_SUM = cusum.State()
+_NO_LATENCY = latency.LatencyState()
+_NO_RATE = cusum.RateState()
 
 
-def step(state: State, event: Event, now_us: int) -> Stepped:
-    """What becomes of a node. The decisions are in the order in which they hold; each change of mode is one."""
+def step(state: NodeState, event: Event, now_us: int) -> StepResult:
+    """Return the state after an event, and the decisions in the order in which they take effect."""
     decisions: tuple[Decision, ...] = ()
     if state.pin is not None and now_us >= state.pin.until_us:
-        state, decisions = _unpinned(state, CONTROLLER, "the time of the pin is over", now_us)
-    state, decided = _applied(state, event, now_us)
+        state, decisions = _unpin(state, CONTROLLER, "the time of the pin is over", now_us)
+    state, decided = _apply(state, event, now_us)
     decisions += decided
     if not any(isinstance(each, Changed) for each in decisions):
-        state, decided = _risen(state, now_us)
+        state, decided = _promote_on_evidence(state, now_us)
         decisions += decided
     return state, decisions
 
 
-def gathered(state: State, times: Sequence[Timed]) -> tuple[State, int]:
-    """The state after the first of these, and how many they are: as `step` with one after the other, where none of them
-    decides anything. There are as many as requests."""
-    after, count = latency.gathered(state.latency, [(each.python_ns, each.direct_ns) for each in times])
+def add_times(state: NodeState, times: Sequence[Timed]) -> tuple[NodeState, int]:
+    """Return the state after the leading times, and their number: all before the first that decides anything.
+
+    The result equals that of `step` on each, at a fraction of the cost: there is one event per request.
+    """
+    after, count = latency.add_times(state.latency, [(each.python_ns, each.direct_ns) for each in times])
     return replace(state, latency=after) if count else state, count
 
 
-# What anybody may ask of a state.
+# Queries on a state.
 
 
-def is_proven(state: State, path: str) -> bool:
-    """Whether a direct answer on the path may leave uncompared, as far as the path is concerned."""
+def is_proven(state: NodeState, path: str) -> bool:
+    """Return True where the evidence of the path lets a direct outcome leave uncompared."""
     if state.is_complete:
         return not state.open
     seen = state.paths.get(path)
     return seen is not None and seen.open == 0 and _is_enough(seen)
 
 
-def has_line(before: State, decision: Decision) -> bool:
-    """Whether a history has a line for a decision, by the state that it was made in. A refusal changed nothing. That a
-    path is compared from now on is said where it is trusted, where it never lost anything and for every divergence that
-    is not open yet: one that is open takes from it, again and again, the little that agreed since the last time."""
+def has_line(before: NodeState, decision: Decision) -> bool:
+    """Return True where the history gets a line for a decision made in the state `before`.
+
+    A refusal changed nothing and gets none. The demotion of a path gets one where the path had evidence, where it is
+    its first, and for every divergence that is not open yet. An open divergence demotes its path again and again, and
+    further lines would repeat it.
+    """
     match decision:
         case Refused():
             return False
@@ -116,7 +121,7 @@ def has_line(before: State, decision: Decision) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What stands between a node and its next mode; as a text `7,412 more distinct runs that agree`."""
+    """A condition that a node does not meet yet, such as `7,412 more distinct runs that agree`."""
 
     what: str
     count: int | None = None
@@ -126,22 +131,25 @@ class Missing:
             return self.what
         what = self.what
         if self.count == 1:
-            for many, one in _ONE.items():
+            for many, one in _SINGULARS.items():
                 what = what.replace(many, one)
         return f"{self.count:,} {what}"
 
 
-_ONE = {"divergences": "divergence", "runs that agree": "run that agrees", "places": "place"}
-"""How `Missing` says many of a thing, and how one of it is said."""
+_SINGULARS = {"divergences": "divergence", "runs that agree": "run that agrees", "places": "place"}
+"""Plural forms in the text of `Missing`, with their singular."""
 
 
-def missing(state: State) -> tuple[Missing, ...]:
-    """All that is missing until the next mode; nothing where it would rise, or where there is no higher one."""
-    after = _next(state.mode)
+def missing_conditions(state: NodeState) -> tuple[Missing, ...]:
+    """Return all conditions for the next mode that are not met.
+
+    The result is empty where the node would rise, and in the highest mode.
+    """
+    after = _next_mode(state.mode)
     if after is None:
         return ()
-    found = list(_blocks(state))
-    if after in THRESHOLDS and not _carries(state, after):
+    found = list(_list_blocks(state))
+    if after in THRESHOLDS and not _supports_mode(state, after):
         needed = clean_runs_needed(THRESHOLDS[after], state.divergences, state.attempt)
         found.append(Missing("more distinct runs that agree", needed - state.clean))
     if after in state.settings.approvals:
@@ -149,18 +157,21 @@ def missing(state: State) -> tuple[Missing, ...]:
     return tuple(found)
 
 
-def runs_until_change(state: State, path: str, within: int) -> int | None:
-    """After how many clean runs on a path, all of them distinct, something changes; None where not within so many."""
+def runs_until_change(state: NodeState, path: str, within: int) -> int | None:
+    """Return the number of distinct clean runs on a path after which a decision follows.
+
+    Returns None where none follows within `within` runs.
+    """
     if state.mode is Mode.PYTHON_ONLY or (path not in state.paths and len(state.paths) >= MAX_PATHS):
         return None
     points = []
     seen = state.paths.get(path, _NEW_PATH)
-    if not state.is_complete and not seen.open and not _is_enough(seen) and _is_enough(_more(seen, within)):
-        points.append(_path_needs(seen) - seen.clean - seen.generated)
-    after = _next(state.mode)
+    if not state.is_complete and not seen.open and not _is_enough(seen) and _is_enough(_add_runs(seen, within)):
+        points.append(_runs_needed_on_path(seen) - seen.clean - seen.generated)
+    after = _next_mode(state.mode)
     if after in THRESHOLDS and after not in state.settings.approvals:
         later = replace(state, clean=state.clean + within, compared=state.compared + within)
-        if not _blocks(later) and _carries(later, after):
+        if not _list_blocks(later) and _supports_mode(later, after):
             needed = state.unknown * 999 - state.compared
             if not state.is_complete:
                 needed = max(
@@ -170,8 +181,8 @@ def runs_until_change(state: State, path: str, within: int) -> int | None:
     return min(points, default=None)
 
 
-def seen(state: State, *modes: Mode) -> Seen:
-    """The evidence as a record holds it."""
+def evidence_of(state: NodeState, *modes: Mode) -> Seen:
+    """Return the evidence of the state as a decision records it."""
     runs = state.clean + state.divergences
     threshold = max((THRESHOLDS[mode] for mode in modes if mode in THRESHOLDS), default=None)
     log_e = None if threshold is None else EProcess.from_counts(threshold, runs, state.divergences).log()
@@ -187,66 +198,66 @@ def seen(state: State, *modes: Mode) -> Seen:
     )
 
 
-# What each event does.
+# Effects of each event.
 
 
-def _applied(state: State, event: Event, now_us: int) -> Stepped:
+def _apply(state: NodeState, event: Event, now_us: int) -> StepResult:
     match event:
         case Agreed():
-            return _agreed(state, event)
+            return _agree(state, event)
         case Generated(path, distinct):
-            return _filled(state, path, generated=distinct)
+            return _fill_path(state, path, generated=distinct)
         case Enumerated():
-            return _enumerated(state, event)
+            return _complete(state, event)
         case Diverged():
-            return _diverged(state, event, now_us)
+            return _diverge(state, event, now_us)
         case Unknown(count):
             return replace(state, unknown=state.unknown + count), ()
         case EngineFaulted(what):
-            return _latched(state, Latch(Reason.ENGINE_FAULT, CONTROLLER, what, now_us))
+            return _latch(state, Latch(Reason.ENGINE_FAULT, CONTROLLER, what, now_us))
         case RunLost(execution):
-            return _lost(state, execution, now_us)
+            return _lose_run(state, execution, now_us)
         case Noisy():
-            return _noisy(state, event)
+            return _add_noise(state, event)
         case Timed():
-            return _timed(state, event, now_us)
+            return _add_time(state, event, now_us)
         case Close():
-            return _closed(state, event)
+            return _close(state, event)
         case Promote(who, why):
-            return _promoted(state, event, who, why, now_us)
+            return _promote(state, event, who, why, now_us)
         case Demote():
-            return _demoted(state, event, now_us)
+            return _demote(state, event, now_us)
         case PinTo():
-            return _pinned(state, event, now_us)
+            return _pin(state, event, now_us)
         case Unpin(who, why):
             if state.pin is None:
                 return state, (Refused(event, "there is no pin"),)
-            return _unpinned(state, who, why, now_us)
+            return _unpin(state, who, why, now_us)
         case Kill(who, why):
-            return _latched(state, Latch(Reason.KILL, who, why, now_us))
+            return _latch(state, Latch(Reason.KILL, who, why, now_us))
         case Resume(who, why):
-            return _resumed(state, event, who, why, now_us)
+            return _resume(state, event, who, why, now_us)
         case Forget(who, why):
-            return _forgotten(state, who, why, now_us)
+            return _forget(state, who, why, now_us)
         case _:
             return state, ()
 
 
-def _agreed(state: State, event: Agreed) -> Stepped:
+def _agree(state: NodeState, event: Agreed) -> StepResult:
     distinct = event.distinct
     on_path = event.distinct if event.on_path is None else event.on_path
     if state.mode is Mode.PYTHON_ONLY or (event.path not in state.paths and len(state.paths) >= MAX_PATHS):
-        distinct = on_path = 0  # a straggler from before the latch, or a path that is not kept
+        distinct = on_path = 0  # reported after the latch, or on a path beyond the maximum
     after = replace(
         state,
         clean=state.clean + distinct,
         compared=state.compared + event.compared,
-        rate=cusum.agreed(state.rate, state.mode, event.compared),
+        rate=cusum.add_agreements(state.rate, state.mode, event.compared),
     )
-    return _filled(after, event.path, clean=on_path)
+    return _fill_path(after, event.path, clean=on_path)
 
 
-def _filled(state: State, path: str, clean: int = 0, generated: int = 0) -> Stepped:
+def _fill_path(state: NodeState, path: str, clean: int = 0, generated: int = 0) -> StepResult:
     if state.mode is Mode.PYTHON_ONLY or not clean + generated:
         return state, ()
     before = state.paths.get(path)
@@ -261,7 +272,7 @@ def _filled(state: State, path: str, clean: int = 0, generated: int = 0) -> Step
     return after, ()
 
 
-def _enumerated(state: State, event: Enumerated) -> Stepped:
+def _complete(state: NodeState, event: Enumerated) -> StepResult:
     if not 1 <= event.inputs <= MAX_ENUMERATED:
         return state, (Refused(event, f"a domain of 1 to {MAX_ENUMERATED:,} inputs is complete evidence"),)
     if state.mode is Mode.PYTHON_ONLY:
@@ -271,8 +282,8 @@ def _enumerated(state: State, event: Enumerated) -> Stepped:
     return replace(state, is_complete=True), ()
 
 
-def _diverged(state: State, event: Diverged, now_us: int) -> Stepped:
-    paths, opened = _demoted_path(state, event)
+def _diverge(state: NodeState, event: Diverged, now_us: int) -> StepResult:
+    paths, opened = _demote_path(state, event)
     is_news = event.fingerprint not in state.open or _has_evidence(state.paths.get(event.path))
     state = replace(
         state,
@@ -282,39 +293,41 @@ def _diverged(state: State, event: Diverged, now_us: int) -> Stepped:
         is_complete=False,
         paths=paths,
         open=opened,
-        rate=cusum.diverged(state.rate, state.mode),
+        rate=cusum.add_divergence(state.rate, state.mode),
     )
     decisions: tuple[Decision, ...] = ()
     if event.path in paths and is_news:
         decisions = (PathDemoted(event.path, event.fingerprint, paths[event.path].attempt),)
     if event.is_effect:
         latch = Latch(Reason.EFFECT_MISMATCH, CONTROLLER, f"the effects differ: {event.fingerprint}", now_us)
-        return _and(decisions, _latched(state, latch))
+        return _prepend(decisions, _latch(state, latch))
     if event.fingerprint not in opened:
         why = f"more than {MAX_OPEN:,} different divergences are open"
-        return _and(decisions, _latched(state, Latch(Reason.TOO_MANY_DIVERGENCES, CONTROLLER, why, now_us)))
+        return _prepend(decisions, _latch(state, Latch(Reason.TOO_MANY_DIVERGENCES, CONTROLLER, why, now_us)))
     if state.mode.level <= DEFAULT.level:
         return state, decisions
     if cusum.is_alarm(state.rate):
-        why = f"divergences come at {cusum.TIMES} times the rate that {state.mode.value} allows, or faster"
-        return _and(decisions, _fallen(state, DEFAULT, Reason.RATE, CONTROLLER, why, now_us))
+        why = f"divergences come at {cusum.RATE_MULTIPLE} times the rate that {state.mode.value} allows, or faster"
+        return _prepend(decisions, _fall(state, DEFAULT, Reason.RATE, CONTROLLER, why, now_us))
     carried = next(
-        mode for mode in reversed(LADDER[: state.mode.level + 1]) if mode is DEFAULT or _carries(state, mode)
+        mode for mode in reversed(LADDER[: state.mode.level + 1]) if mode is DEFAULT or _supports_mode(state, mode)
     )
     if carried is state.mode:
         return state, decisions
     why = f"the evidence does not carry {state.mode.value} with the divergence {event.fingerprint} in it"
-    return _and(decisions, _fallen(state, carried, Reason.DIVERGENCE, CONTROLLER, why, now_us))
+    return _prepend(decisions, _fall(state, carried, Reason.DIVERGENCE, CONTROLLER, why, now_us))
 
 
 def _has_evidence(path: PathState | None) -> bool:
-    """Whether a divergence takes anything from the path: an engine that is wrong on every request says so once, and
-    does not fill the history."""
+    """Return True where a divergence takes evidence from the path.
+
+    An engine that is wrong on every request then gets one record, and does not fill the history.
+    """
     return path is None or path.clean + path.generated > 0
 
 
-def _demoted_path(state: State, event: Diverged) -> tuple[Mapping[str, PathState], Mapping[str, str]]:
-    """The paths and the open fingerprints with a divergence in them. A full list of open ones stays as it is."""
+def _demote_path(state: NodeState, event: Diverged) -> tuple[Mapping[str, PathState], Mapping[str, str]]:
+    """Return the paths and the open fingerprints after a divergence. A full map of open ones is unchanged."""
     is_new = event.fingerprint not in state.open
     is_kept = not is_new or len(state.open) < MAX_OPEN
     opened = {**state.open, event.fingerprint: event.path} if is_new and is_kept else state.open
@@ -327,40 +340,45 @@ def _demoted_path(state: State, event: Diverged) -> tuple[Mapping[str, PathState
     return {**state.paths, event.path: now}, opened
 
 
-def _lost(state: State, execution: str, now_us: int) -> Stepped:
+def _lose_run(state: NodeState, execution: str, now_us: int) -> StepResult:
     if execution in state.lost:
         return state, ()
     lost = (*state.lost, execution)
     if len(lost) < LOST_RUNS:
         return replace(state, lost=lost), ()
     why = f"runs began under the direct engine and never ended: {', '.join(lost)}"
-    return _latched(replace(state, lost=lost), Latch(Reason.LOST_RUNS, CONTROLLER, why, now_us))
+    return _latch(replace(state, lost=lost), Latch(Reason.LOST_RUNS, CONTROLLER, why, now_us))
 
 
-def _timed(state: State, event: Timed, now_us: int) -> Stepped:
+def _add_time(state: NodeState, event: Timed, now_us: int) -> StepResult:
     before = state.latency
-    state = replace(state, latency=latency.timed(before, event.python_ns, event.direct_ns))
+    state = replace(state, latency=latency.add_time(before, event.python_ns, event.direct_ns))
     if not latency.is_alarm(state.latency):
         return state, ()
     for after in (Mode.DUAL_VERIFY, Mode.SHADOW_DIRECT):
         if is_legal(state.mode, after, Reason.LATENCY):
-            why = f"the direct engine was slower than Python in {latency.BAD_ROUNDS} rounds of {latency.ROUND} runs"
-            why += f"; in the last one {latency.described(before, event.python_ns, event.direct_ns)}"
-            fallen, decisions = _fallen(state, after, Reason.LATENCY, CONTROLLER, why, now_us)
-            # The last round was a bad one: without that it would rise again with the next agreements, and fall again.
-            return replace(fallen, latency=latency.State(bad_rounds=1)), decisions
-    return state, ()  # Python answers here, so nobody waits; it blocks the way up until a round is good
+            why = (
+                f"the direct engine was slower than Python in {latency.BAD_ROUNDS} rounds of {latency.ROUND_SIZE} runs"
+            )
+            why += f"; in the last one {latency.describe_round(before, event.python_ns, event.direct_ns)}"
+            fallen, decisions = _fall(state, after, Reason.LATENCY, CONTROLLER, why, now_us)
+            # The last round was bad. Without that, the node would rise with the next agreements and fall again.
+            return replace(fallen, latency=latency.LatencyState(bad_rounds=1)), decisions
+    return (
+        state,
+        (),
+    )  # no caller waits for the direct engine here; promotion is blocked until a good round
 
 
-def _noisy(state: State, event: Noisy) -> Stepped:
-    """Whoever differs from itself shows nothing by agreeing with another: the node stays where it is."""
+def _add_noise(state: NodeState, event: Noisy) -> StepResult:
+    """List a place where an engine differs from itself, which blocks every promotion."""
     if event.fingerprint in state.noise or len(state.noise) >= MAX_NOISE:
         return state, ()
     after = replace(state, noise={**state.noise, event.fingerprint: event.where})
     return after, (NoiseFound(event.fingerprint, event.where),)
 
 
-def _closed(state: State, event: Close) -> Stepped:
+def _close(state: NodeState, event: Close) -> StepResult:
     if event.fingerprint in state.noise:
         noise = {name: where for name, where in state.noise.items() if name != event.fingerprint}
         return replace(state, noise=noise), (Closed(event.fingerprint, "", event.who, event.why),)
@@ -379,31 +397,31 @@ def _closed(state: State, event: Close) -> Stepped:
     return after, decisions
 
 
-# What people ask for.
+# Orders of people.
 
 
-def _promoted(state: State, event: Promote, who: str, why: str, now_us: int) -> Stepped:
-    after = _next(state.mode)
+def _promote(state: NodeState, event: Promote, who: str, why: str, now_us: int) -> StepResult:
+    after = _next_mode(state.mode)
     if after not in THRESHOLDS:
         reason = "there is no higher mode" if after is None else "the node comes out of python_only by resume or unpin"
         return state, (Refused(event, reason),)
-    lacking = [each for each in missing(state) if not each.what.startswith("the approval")]
+    lacking = [each for each in missing_conditions(state) if not each.what.startswith("the approval")]
     if lacking:
         return state, (Refused(event, f"{after.value} lacks {'; '.join(map(str, lacking))}"),)
-    return _changed(state, after, Reason.PERSON, who, why, now_us)
+    return _change_mode(state, after, Reason.PERSON, who, why, now_us)
 
 
-def _demoted(state: State, event: Demote, now_us: int) -> Stepped:
+def _demote(state: NodeState, event: Demote, now_us: int) -> StepResult:
     if state.mode is Mode.PYTHON_ONLY:
         return state, (Refused(event, "the node is in python_only, and there is no lower mode"),)
     if event.mode is Mode.PYTHON_ONLY:
         return state, (Refused(event, "to stop the direct engine, pin the node to python_only or kill it"),)
     if event.mode.level >= state.mode.level:
         return state, (Refused(event, f"the node is in {state.mode.value}, and {event.mode.value} is not lower"),)
-    return _fallen(state, event.mode, Reason.PERSON, event.who, event.why, now_us)
+    return _fall(state, event.mode, Reason.PERSON, event.who, event.why, now_us)
 
 
-def _pinned(state: State, event: PinTo, now_us: int) -> Stepped:
+def _pin(state: NodeState, event: PinTo, now_us: int) -> StepResult:
     if event.mode.level > state.mode.level:
         why = f"a pin holds a node down; {event.mode.value} is higher than {state.mode.value}, and needs evidence"
         return state, (Refused(event, why),)
@@ -413,71 +431,79 @@ def _pinned(state: State, event: PinTo, now_us: int) -> Stepped:
     state = replace(state, pin=pin)
     if event.mode is state.mode:
         return state, (PinSet(pin),)
-    return _and((PinSet(pin),), _changed(state, event.mode, Reason.PIN, event.who, event.why, now_us))
+    return _prepend((PinSet(pin),), _change_mode(state, event.mode, Reason.PIN, event.who, event.why, now_us))
 
 
-def _unpinned(state: State, who: str, why: str, now_us: int) -> Stepped:
+def _unpin(state: NodeState, who: str, why: str, now_us: int) -> StepResult:
     assert state.pin is not None
     ended = (PinEnded(state.pin, who, why),)
     state = replace(state, pin=None)
     if state.mode is not Mode.PYTHON_ONLY or state.latches:
         return state, ended
-    return _and(ended, _changed(state, DEFAULT, Reason.UNPINNED, who, why, now_us))
+    return _prepend(ended, _change_mode(state, DEFAULT, Reason.UNPINNED, who, why, now_us))
 
 
-def _resumed(state: State, event: Resume, who: str, why: str, now_us: int) -> Stepped:
+def _resume(state: NodeState, event: Resume, who: str, why: str, now_us: int) -> StepResult:
     if not state.latches:
         return state, (Refused(event, "there is no latch to release"),)
     released = (Released(state.latches, who, why),)
     state = replace(state, latches=())
     if state.pin is not None and state.pin.mode is Mode.PYTHON_ONLY:
         return state, released
-    return _and(released, _changed(state, DEFAULT, Reason.RESUME, who, why, now_us))
+    return _prepend(released, _change_mode(state, DEFAULT, Reason.RESUME, who, why, now_us))
 
 
-def _forgotten(state: State, who: str, why: str, now_us: int) -> Stepped:
-    """A node that rose on evidence does not stay there without it. Paths that ever failed keep their price."""
-    gone = (Forgotten(who, why, state.attempt + 1, seen(state, state.mode, state.mode)),)
+def _forget(state: NodeState, who: str, why: str, now_us: int) -> StepResult:
+    """Restart the evidence of an old definition in `shadow_direct` at most.
+
+    Paths that ever failed keep their attempts.
+    """
+    gone = (Forgotten(who, why, state.attempt + 1, evidence_of(state, state.mode, state.mode)),)
     failed = {name for name, each in state.paths.items() if each.attempt > 1 or each.open}
     if state.mode.level > DEFAULT.level:
-        after, decisions = _and(gone, _fallen(state, DEFAULT, Reason.PERSON, who, why, now_us))
+        after, decisions = _prepend(gone, _fall(state, DEFAULT, Reason.PERSON, who, why, now_us))
     else:
-        after, decisions = _fresh(state), gone
+        after, decisions = _restart_evidence(state), gone
     return replace(after, paths={name: each for name, each in after.paths.items() if name in failed}), decisions
 
 
-# How a mode changes.
+# Changes of mode.
 
 
-def _risen(state: State, now_us: int) -> Stepped:
-    after = _next(state.mode)
-    if after not in THRESHOLDS or after in state.settings.approvals or _blocks(state) or not _carries(state, after):
+def _promote_on_evidence(state: NodeState, now_us: int) -> StepResult:
+    after = _next_mode(state.mode)
+    if (
+        after not in THRESHOLDS
+        or after in state.settings.approvals
+        or _list_blocks(state)
+        or not _supports_mode(state, after)
+    ):
         return state, ()
     why = f"the evidence carries {after.value}"
-    return _changed(state, after, Reason.EVIDENCE, CONTROLLER, why, now_us)
+    return _change_mode(state, after, Reason.EVIDENCE, CONTROLLER, why, now_us)
 
 
-def _latched(state: State, latch: Latch) -> Stepped:
+def _latch(state: NodeState, latch: Latch) -> StepResult:
     assert latch.reason in LATCHING
     if any(each.reason is latch.reason for each in state.latches):
         return state, ()
     state = replace(state, latches=(*state.latches, latch))
     if state.mode is Mode.PYTHON_ONLY:
-        return _fresh(state), (Latched(latch),)
-    fallen = _fallen(state, Mode.PYTHON_ONLY, latch.reason, latch.who, latch.why, latch.at_us)
-    return _and((Latched(latch),), fallen)
+        return _restart_evidence(state), (Latched(latch),)
+    fallen = _fall(state, Mode.PYTHON_ONLY, latch.reason, latch.who, latch.why, latch.at_us)
+    return _prepend((Latched(latch),), fallen)
 
 
-def _fallen(state: State, after: Mode, reason: Reason, who: str, why: str, now_us: int) -> Stepped:
-    """A change downwards for a reason that the evidence so far does not outlive."""
-    state_after, (changed,) = _changed(state, after, reason, who, why, now_us)
+def _fall(state: NodeState, after: Mode, reason: Reason, who: str, why: str, now_us: int) -> StepResult:
+    """Lower the mode and restart the evidence."""
+    state_after, (changed,) = _change_mode(state, after, reason, who, why, now_us)
     assert isinstance(changed, Changed)
-    state_after = _fresh(state_after)
+    state_after = _restart_evidence(state_after)
     return state_after, (replace(changed, attempt=state_after.attempt),)
 
 
-def _fresh(state: State) -> State:
-    """Evidence from zero, at the next attempt, of the node and of each path. What is open stays open."""
+def _restart_evidence(state: NodeState) -> NodeState:
+    """Return the state with empty evidence at the next attempt. Open divergences stay open."""
     return replace(
         state,
         attempt=state.attempt + 1,
@@ -488,24 +514,24 @@ def _fresh(state: State) -> State:
         is_complete=False,
         paths={name: PathState(attempt=each.attempt + 1, open=each.open) for name, each in state.paths.items()},
         lost=(),
-        rate=_NO_SUM,
-        latency=_NO_TIMES,
+        rate=_NO_RATE,
+        latency=_NO_LATENCY,
     )
 
 
-def _changed(state: State, after: Mode, reason: Reason, who: str, why: str, now_us: int) -> Stepped:
+def _change_mode(state: NodeState, after: Mode, reason: Reason, who: str, why: str, now_us: int) -> StepResult:
     before = state.mode
     if not is_legal(before, after, reason):
         raise AssertionError(f"no {reason.value} leads from {before.value} to {after.value}")
-    record = Changed(before, after, reason, who, why, now_us, state.attempt, seen(state, before, after))
+    record = Changed(before, after, reason, who, why, now_us, state.attempt, evidence_of(state, before, after))
     return replace(state, mode=after), (record,)
 
 
 _TOO_UNKNOWN = Missing("fewer comparisons that come to nothing: over 0.1 % do")
 
 
-def _blocks(state: State) -> tuple[Missing, ...]:
-    """What blocks every promotion, whatever the evidence says."""
+def _list_blocks(state: NodeState) -> tuple[Missing, ...]:
+    """Return all that blocks a promotion, whatever the evidence."""
     found = []
     if state.latches:
         found.append(Missing("the release of its latch by a person"))
@@ -522,39 +548,39 @@ def _blocks(state: State) -> tuple[Missing, ...]:
     return tuple(found)
 
 
-def _carries(state: State, mode: Mode) -> bool:
+def _supports_mode(state: NodeState, mode: Mode) -> bool:
     if state.is_complete:
         return True
     threshold = THRESHOLDS[mode]
     runs = state.clean + state.divergences
     if not wilson.is_at_least(runs, state.divergences, threshold):
         return False
-    if state.divergences > _FEW:
+    if state.divergences > _MAX_TABULATED_DIVERGENCES:
         return supports(threshold, state.clean, state.divergences, state.attempt)
     return state.clean >= clean_runs_needed(threshold, state.divergences, state.attempt)
 
 
-_FEW = 100
-"""Up to so many divergences the number of runs that outweighs them is looked up; it is the same answer, sooner."""
+_MAX_TABULATED_DIVERGENCES = 100
+"""Maximum number of divergences for which the needed runs are looked up; the decision is the same, and faster."""
 
 
-def _path_needs(path: PathState) -> int:
-    """A path's divergences begin its evidence afresh, so there are none in it."""
+def _runs_needed_on_path(path: PathState) -> int:
+    """Return the clean runs that a path needs. Its divergences restart its evidence, so it contains none."""
     return clean_runs_needed(PATH_THRESHOLD, 0, path.attempt)
 
 
 def _is_enough(path: PathState) -> bool:
     runs = path.clean + path.generated
-    return wilson.is_at_least(runs, 0, PATH_THRESHOLD) and runs >= _path_needs(path)
+    return wilson.is_at_least(runs, 0, PATH_THRESHOLD) and runs >= _runs_needed_on_path(path)
 
 
-def _more(path: PathState, runs: int) -> PathState:
+def _add_runs(path: PathState, runs: int) -> PathState:
     return replace(path, clean=path.clean + runs)
 
 
-def _next(mode: Mode) -> Mode | None:
+def _next_mode(mode: Mode) -> Mode | None:
     return LADDER[mode.level + 1] if mode.level + 1 < len(LADDER) else None
 
 
-def _and(first: tuple[Decision, ...], then: Stepped) -> Stepped:
+def _prepend(first: tuple[Decision, ...], then: StepResult) -> StepResult:
     return then[0], first + then[1]

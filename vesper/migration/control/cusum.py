@@ -1,8 +1,8 @@
-"""A watch over the rate of divergences: how much more likely lately a tenfold rate is than the one the mode allows.
+"""A CUSUM of divergences: the log-likelihood of a tenfold rate against the rate that the mode allows.
 
-The sum rises by ln 10 with a divergence, falls a little with an agreement and never below zero, so that a long good
-past does not hide a bad hour. Three divergences close together give the alarm, on whatever paths they are. The numbers
-are whole, in units of 10⁻³⁰, so counting at once and one by one come to the same.
+The sum rises by ln 10 with a divergence, falls a little with an agreement, and never below zero, so that a long good
+past does not hide a bad hour. Three divergences close together raise the alarm, on whatever paths they are. The numbers
+are integers in units of 10⁻³⁰, so that counting at once and one by one give the same sum.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from functools import lru_cache
 
 from vesper.migration.control.modes import THRESHOLDS, Mode
 
-TIMES = 10
-"""The rate that the watch is for, in multiples of the one that the mode allows."""
+RATE_MULTIPLE = 10
+"""Rate to detect, in multiples of the rate that the mode allows."""
 _UNIT = 10**30
 ALARM = Fraction(13, 2) * _UNIT
-"""Between two and three times ln 10."""
+"""Sum that raises the alarm, between two and three times ln 10."""
 _EXACT = Context(prec=50)
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RateState:
     sum: int = 0
 
 
 @lru_cache(maxsize=8)
-def _steps(mode: Mode) -> tuple[int, int] | None:
-    """What an agreement takes and what a divergence adds; none in modes that no watch could demote."""
+def _increments(mode: Mode) -> tuple[int, int] | None:
+    """Return the decrement of an agreement and the increment of a divergence; None in modes without a threshold."""
     if mode not in THRESHOLDS:
         return None
     allowed = 1 - THRESHOLDS[mode]
-    feared = min(allowed * TIMES, Fraction(1, 2))
+    feared = min(allowed * RATE_MULTIPLE, Fraction(1, 2))
     return -_log((1 - feared) / (1 - allowed)), _log(feared / allowed)
 
 
@@ -42,15 +42,15 @@ def _log(value: Fraction) -> int:
     return int(_EXACT.multiply(exact, Decimal(_UNIT)).to_integral_value(rounding=ROUND_FLOOR))
 
 
-def agreed(state: State, mode: Mode, runs: int) -> State:
-    by = _steps(mode)
-    return state if by is None or state.sum == 0 else State(max(0, state.sum - runs * by[0]))
+def add_agreements(state: RateState, mode: Mode, runs: int) -> RateState:
+    by = _increments(mode)
+    return state if by is None or state.sum == 0 else RateState(max(0, state.sum - runs * by[0]))
 
 
-def diverged(state: State, mode: Mode) -> State:
-    by = _steps(mode)
-    return state if by is None else State(state.sum + by[1])
+def add_divergence(state: RateState, mode: Mode) -> RateState:
+    by = _increments(mode)
+    return state if by is None else RateState(state.sum + by[1])
 
 
-def is_alarm(state: State) -> bool:
+def is_alarm(state: RateState) -> bool:
     return state.sum >= ALARM

@@ -1,8 +1,8 @@
-"""The five modes: what each runs, whose answer returns, and how a node may go from one to another.
+"""The five modes: their plans, and the legal transitions between them.
 
-The names and the thresholds are promises to users. A mode is earned from the bottom up, one at a time; trouble may take
-a node down over several at once. `python_only` is never where a node waits for evidence, because nothing is compared
-there: the default below the first threshold is `shadow_direct`, and `python_only` is where people and latches put it.
+The names and the thresholds are promises to users. A node rises one mode at a time and may fall by several at once. No
+node waits for evidence in `python_only`, because nothing is compared there: the default below the first threshold is
+`shadow_direct`, and only people and latches put a node into `python_only`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Mode(Enum):
 
     @property
     def level(self) -> int:
-        """How far the node has been moved over, from 0."""
+        """The position of the mode in `LADDER`, from 0."""
         return LADDER.index(self)
 
 
 LADDER = tuple(Mode)
-"""From the least to the most trust in the direct engine."""
+"""Modes from the least to the most trust in the direct engine."""
 
 DEFAULT = Mode.SHADOW_DIRECT
 
@@ -36,47 +36,47 @@ THRESHOLDS: dict[Mode, Fraction] = {
     Mode.DUAL_VERIFY: Fraction(999, 1000),
     Mode.DIRECT_ONLY: Fraction(9999, 10_000),
 }
-"""The agreement that must be shown before a node enters the mode. The two lowest modes need none."""
+"""Agreement that must be shown before a node enters the mode. The two lowest modes need none."""
 
 PATH_THRESHOLD = THRESHOLDS[Mode.CANARY_DIRECT]
-"""The agreement that must be shown on one semantic path before a direct answer on it leaves uncompared."""
+"""Agreement that must be shown on one path before a direct outcome on it leaves uncompared."""
 
 
 class Reason(Enum):
-    """Why a node changed its mode. Part of every record of a change."""
+    """Reasons for a change of mode, part of every record of one."""
 
     EVIDENCE = "evidence"
-    """Both statistics are over the threshold and nothing blocks."""
+    """Both statistics reach the threshold and nothing blocks."""
     DIVERGENCE = "divergence"
-    """The engines disagreed, and what is left of the evidence does not carry the mode."""
+    """The engines disagreed, and the remaining evidence does not support the mode."""
     EFFECT_MISMATCH = "effect_mismatch"
-    """The engines asked for different effects. Latched."""
+    """The engines requested different effects. Latched."""
     ENGINE_FAULT = "engine_fault"
-    """The direct engine failed in a way that is our bug. Latched."""
+    """The direct engine panicked, crashed, hung or sent a malformed message. Latched."""
     LOST_RUNS = "lost_runs"
-    """Two runs began under the direct engine and never ended: it took the process with it. Latched."""
+    """Two runs began under the direct engine and never ended, as after a crash of the process. Latched."""
     TOO_MANY_DIVERGENCES = "too_many_divergences"
-    """More open fingerprints than are kept: the engine is broken in too many ways to list. Latched."""
+    """More divergences are open than are kept. Latched."""
     RATE = "rate"
-    """The watch over the rate of divergences gave the alarm."""
+    """The CUSUM of divergences raised the alarm."""
     LATENCY = "latency"
     """The direct engine is slower than Python."""
     PERSON = "person"
-    """Somebody promoted or demoted it."""
+    """A person promoted or demoted the node."""
     PIN = "pin"
-    """Somebody pinned it to a lower mode."""
+    """A person pinned the node to a lower mode."""
     UNPINNED = "unpinned"
-    """A pin to `python_only` was taken off or ran out: the node goes back to where evidence is gathered."""
+    """A pin to `python_only` was removed or expired; the node returns to `shadow_direct`."""
     KILL = "kill"
-    """Somebody pulled the switch. Latched."""
+    """A person killed the node. Latched."""
     RESUME = "resume"
-    """Somebody released the latch."""
+    """A person released the latches."""
 
 
 LATCHING = frozenset(
     {Reason.EFFECT_MISMATCH, Reason.ENGINE_FAULT, Reason.LOST_RUNS, Reason.TOO_MANY_DIVERGENCES, Reason.KILL}
 )
-"""Only a person releases these (`resume`); evidence does not, nor the end of a pin."""
+"""Reasons of latches. Only `resume` releases these; neither evidence nor the end of a pin does."""
 
 _RISES = tuple(pairwise(LADDER[1:]))
 _FALLS = tuple((upper, lower) for upper in LADDER for lower in LADDER if lower.level < upper.level)
@@ -95,7 +95,7 @@ TRANSITIONS: dict[Reason, frozenset[tuple[Mode, Mode]]] = {
     Reason.RESUME: frozenset(_OUT_OF_PYTHON),
     **{reason: frozenset(_TO_PYTHON) for reason in sorted(LATCHING, key=lambda each: each.value)},
 }
-"""Every change of mode that exists, by its reason. The controller refuses to make any other."""
+"""All legal changes of mode, by reason. The controller makes no other."""
 
 
 class Engine(Enum):
@@ -105,11 +105,11 @@ class Engine(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one request runs.
+    """The engines that one request runs, and the one whose outcome is returned.
 
-    With `compares_first` both engines run before anybody is answered: the direct answer leaves, and an effect other
-    than a read is performed, only where Python's is the same; otherwise Python's stands. Without it, a follower is fed
-    the leader's records off the response path.
+    With `compares_first` both engines run before the caller gets an outcome: the direct outcome is returned, and an
+    effect other than a read is performed, only where Python's is the same; otherwise Python's is used. Without it, a
+    follower is fed the leader's completions off the response path.
     """
 
     leader: Engine
@@ -126,18 +126,18 @@ _DIRECT = Plan(Engine.DIRECT, None, Engine.DIRECT)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One mode: the plan of the chosen share of requests, and of all others, on a path that has its evidence or not."""
+    """The plans of one mode: of the chosen share of requests, and of all others."""
 
     chosen: Plan
     others: Plan
     unproven: Plan
-    """Of the others, where the path does not have its evidence."""
+    """Plan of the others on a path without enough evidence."""
 
 
 RUNS: dict[Mode, Row] = {
     Mode.PYTHON_ONLY: Row(_ALONE, _ALONE, _ALONE),
     Mode.SHADOW_DIRECT: Row(_FOLLOWED, _FOLLOWED, _FOLLOWED),
-    # The requests outside of the share are followed as in shadow: they cost the caller nothing and are evidence.
+    # Requests outside the canary are followed as in shadow_direct: this adds evidence at no cost to callers.
     Mode.CANARY_DIRECT: Row(_RELEASED, _FOLLOWED, _FOLLOWED),
     Mode.DUAL_VERIFY: Row(_FOLLOWED, _FOLLOWED, _FOLLOWED),
     # The chosen share is the verification sample, which runs as in dual_verify.
@@ -146,7 +146,10 @@ RUNS: dict[Mode, Row] = {
 
 
 def plan(mode: Mode, is_chosen: bool, is_proven: bool) -> Plan:
-    """What a request runs: `is_chosen` where it is in the canary (or, in direct_only, in the sample)."""
+    """Return the plan of a request.
+
+    `is_chosen` is True for requests in the canary or, in direct_only, in the verification sample.
+    """
     row = RUNS[mode]
     if is_chosen:
         return row.chosen

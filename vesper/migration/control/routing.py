@@ -1,8 +1,8 @@
-"""Who is in the canary and what is in the verification sample: keyed hashes, the same in every process.
+"""Membership in the canary and in the verification sample: keyed hashes, the same in every process.
 
-The canary is sticky: all requests of a node with the same routing key (a customer, an order) go the same way, on every
-machine and after every restart. The verification sample is drawn by execution, with another salt, so that it is
-independent of the canary and does not always look at the same customers.
+The canary is sticky: all requests of a node with the same routing key (a customer, an order) get the same route, on
+every machine and after every restart. The verification sample is drawn by execution, with another salt, so that it is
+independent of the canary and does not always contain the same customers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import Enum
 _WHOLE = 10_000
 _SPACE = 2**64
 KEY_BYTES = 64
-"""The longest key that blake2b takes."""
+"""Maximum length of a blake2b key."""
 
 
 class Salt(Enum):
@@ -24,7 +24,7 @@ class Salt(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How many of ten thousand requests."""
+    """Shares of requests, in parts of ten thousand."""
 
     canary: int = 500
     sample: int = 100
@@ -40,19 +40,19 @@ DEFAULT_SHARES = Shares()
 
 
 def ticket(node: str, text: bytes, key: bytes, salt: Salt) -> int:
-    """A number from 0 to 2⁶⁴ - 1 that everybody with the key draws alike."""
+    """Return a number from 0 to 2⁶⁴ - 1 that is the same for everyone with the key."""
     if len(key) > KEY_BYTES:
         raise ValueError(f"the key for routing has {len(key)} bytes, and {KEY_BYTES} is the most")
     name = node.encode()
     drawn = hashlib.blake2b(digest_size=8, key=key, person=salt.value)
-    drawn.update(len(name).to_bytes(8, "big"))  # so that no other node and key run together to the same bytes
+    drawn.update(len(name).to_bytes(8, "big"))  # so that no other pair concatenates to the same bytes
     drawn.update(name)
     drawn.update(text)
     return int.from_bytes(drawn.digest(), "big")
 
 
 def is_below(drawn: int, share: int) -> bool:
-    """Whether a ticket is among `share` of ten thousand."""
+    """Return True where a ticket is among `share` of ten thousand."""
     return drawn * _WHOLE < share * _SPACE
 
 

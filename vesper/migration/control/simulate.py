@@ -1,10 +1,9 @@
-"""The real controller under simulated traffic: how often it is fooled, and what that costs.
+"""Simulations of the controller: the rate of false promotions, and the wrong outcomes they cost.
 
-Traffic has one path, or two: the one with the fault and all the rest. A request on the path with the fault is wrong
-with the given rate, on the direct engine only. All that is random is drawn ahead as positions of requests (of the
-path, of the fault, of the verification sample), so that the requests between two of them can be handed to the
-controller at once, up to the next change. `step_by_step` does the same one request at a time; a test holds the two
-equal, seed by seed.
+Traffic has one path, or two: the one with the fault, and all the rest. A request on the path with the fault is wrong
+with the given rate, on the direct engine only. All randomness is drawn ahead as positions of requests (of the path, of
+the fault, of the verification sample), so that the requests between two of them reach the controller at once, up to the
+next change. `step_by_step` does the same one request at a time; a test asserts that both are equal for each seed.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from statistics import fmean
 from vesper.migration.control.controller import is_proven, runs_until_change, step
 from vesper.migration.control.modes import DEFAULT, Engine, Mode, plan
 from vesper.migration.control.routing import DEFAULT_SHARES
-from vesper.migration.control.state import Agreed, Changed, Close, Decision, Diverged, Event, State
+from vesper.migration.control.state import Agreed, Changed, Close, Decision, Diverged, Event, NodeState
 
 _REST, _FAULTY = "rest", "faulty"
 _FINGERPRINT = "the planted fault"
@@ -29,17 +28,17 @@ _NEVER = 2**63
 class Scenario:
     requests: int
     fault_rate: float
-    """The share of the requests on the path with the fault that are wrong."""
+    """Share of wrong requests on the path with the fault."""
     path_share: float = 1.0
-    """The share of the traffic that takes the path with the fault."""
+    """Share of the traffic on the path with the fault."""
     appears_in: Mode | None = None
-    """The fault is there from the moment in which the node first enters this mode; from the beginning, unless said."""
+    """Mode whose first entry makes the fault appear; by default it exists from the start."""
     close_after: int | None = None
-    """Somebody closes a divergence so many requests after it was found, and mends nothing; nobody, unless said."""
+    """Requests between a divergence and its closing without a fix; by default it stays open."""
     distinct: int | None = None
-    """Traffic brings no more distinct inputs than this."""
+    """Maximum number of distinct inputs in the traffic."""
     sample: int = DEFAULT_SHARES.sample
-    """The verification sample in direct_only, of ten thousand requests."""
+    """Verification sample in direct_only, in parts of ten thousand requests."""
 
     def __post_init__(self) -> None:
         if self.requests < 0:
@@ -50,23 +49,23 @@ class Scenario:
 
     @property
     def special_share(self) -> float:
-        """The share of requests that are looked at one by one, which is what a simulation takes its time for."""
+        """The share of requests that are simulated one by one, which determines the duration."""
         return self.fault_rate if self.path_share == 1 else self.path_share
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of one seed."""
+    """The result of one seed."""
 
     seed: int
-    state: State
+    state: NodeState
     changes: tuple[Changed, ...]
-    """Their times are numbers of requests, from 1."""
+    """Changes of mode; their times are numbers of requests, from 1."""
     wrong_answers: int
     appeared_after: int | None
-    """How many requests there were before the fault."""
+    """Number of requests before the fault appeared."""
     detected_at: int | None
-    """The request at which the first divergence was found."""
+    """Number of the request that showed the first divergence."""
 
     @property
     def is_promoted(self) -> bool:
@@ -89,24 +88,24 @@ class Result:
     wrong_answers_mean: float
     wrong_answers_max: int
     detection_requests_mean: float | None
-    """From the appearance of the fault to the first divergence found, over the seeds in which one was; else none."""
+    """Mean number of requests from the appearance of the fault to the first divergence, over the seeds with one."""
     final_modes: dict[str, int]
 
 
 class Positions:
-    """The requests, counted from 1, that a coin with a fixed chance falls on. Drawn as they are needed."""
+    """Numbers of the requests, from 1, that a fixed chance selects; drawn lazily."""
 
     def __init__(self, chance: float, seed: int, name: str) -> None:
         self._gaps = _gaps(chance, random.Random(f"vesper migrate simulate {name} {seed}"))
         self.next = next(self._gaps)
 
     def take(self, request: int) -> bool:
-        """Whether the coin falls on a request. Requests are asked for in rising order."""
+        """Return True where a request is selected. Calls must be in ascending order."""
         self.skip(request - 1)
         return self.next == request
 
     def skip(self, until: int) -> int:
-        """How many positions lie up to and with a request, of those not yet passed."""
+        """Pass all positions up to and including a request; return how many were passed."""
         passed = 0
         while self.next <= until:
             self.next += next(self._gaps)
@@ -127,12 +126,12 @@ def _gaps(chance: float, coin: random.Random) -> Iterator[int]:
 
 
 class Simulation:
-    """One seed of a scenario, with a new node or with one that has come some way."""
+    """One seed of a scenario, on a new node or on one with a given state."""
 
-    def __init__(self, scenario: Scenario, seed: int, state: State | None = None) -> None:
+    def __init__(self, scenario: Scenario, seed: int, state: NodeState | None = None) -> None:
         self.scenario = scenario
         self.seed = seed
-        self.state = State(node="simulated", epoch="1") if state is None else state
+        self.state = NodeState(node="simulated", epoch="1") if state is None else state
         self.changes: list[Changed] = []
         self.wrong_answers = 0
         self.request = 0
@@ -142,10 +141,10 @@ class Simulation:
         self.on_path = Positions(scenario.path_share, seed, "path") if scenario.path_share < 1 else None
         self.faults = Positions(scenario.fault_rate, seed, "fault")
         self.fault_turns = 0
-        """Requests on the path with the fault since the fault appeared: what the positions of faults are counted in."""
+        """Requests on the path with the fault since it appeared: the unit of `faults`."""
         self.samples = Positions(scenario.sample / 10_000, seed, "sample")
         self.sample_turns = 0
-        """Requests in direct_only: what the positions of the sample are counted in."""
+        """Requests in direct_only: the unit of `samples`."""
 
     def run(self, jumps: bool = True, stops: bool = True) -> Run:
         while self.request < self.scenario.requests and not (stops and self._is_settled()):
@@ -156,7 +155,7 @@ class Simulation:
         )
 
     def _is_settled(self) -> bool:
-        """Whether nothing can change any more: in shadow, with a divergence that nobody will ever close."""
+        """Return True where nothing can change any more: in shadow_direct with a divergence that is never closed."""
         return self.state.mode is DEFAULT and bool(self.state.open) and self.scenario.close_after is None
 
     def _next_request(self) -> None:
@@ -164,8 +163,8 @@ class Simulation:
         if self.request >= self.close_at:
             self._step(Close(_FINGERPRINT, "simulated operator", "closed without looking"))
             self.close_at = _NEVER
-        path, is_wrong = self._drawn()
-        # In the canary both engines run and are compared whatever the coin says, so there is none to toss.
+        path, is_wrong = self._draw()
+        # In the canary both engines always run and are compared, so that no sample is drawn.
         is_sampled = False
         if self.state.mode is Mode.DIRECT_ONLY:
             self.sample_turns += 1
@@ -174,12 +173,12 @@ class Simulation:
         if runs.follower is None:
             self.wrong_answers += is_wrong and runs.answer is Engine.DIRECT
         elif is_wrong:
-            self._diverged(path)
+            self._diverge(path)
         else:
-            self._step(Agreed(path, self._distinct(1)))
+            self._step(Agreed(path, self._count_new(1)))
 
-    def _drawn(self) -> tuple[str, bool]:
-        """The path of this request, and whether the direct engine is wrong on it."""
+    def _draw(self) -> tuple[str, bool]:
+        """Return the path of this request, and whether the direct engine is wrong on it."""
         if self.on_path is not None and not self.on_path.take(self.request):
             return _REST, False
         if self.appeared_after is None:
@@ -187,7 +186,7 @@ class Simulation:
         self.fault_turns += 1
         return _FAULTY, self.faults.take(self.fault_turns)
 
-    def _diverged(self, path: str) -> None:
+    def _diverge(self, path: str) -> None:
         if self.detected_at is None:
             self.detected_at = self.request
         self._step(Diverged(path, _FINGERPRINT))
@@ -195,14 +194,14 @@ class Simulation:
             self.close_at = self.request + 1 + self.scenario.close_after
 
     def _jump(self) -> bool:
-        """Hands over requests with nothing special about them, up to the next change; False where there are none."""
+        """Apply a stretch of ordinary requests, up to the next change. Returns False where there are none."""
         path, plain = self._plain_requests()
         runs = min(plain, self.close_at - 1 - self.request, self.scenario.requests - self.request)
         if runs <= 0:
             return False
         is_compared = plan(self.state.mode, False, is_proven(self.state, path)).follower is not None
         if is_compared:
-            runs = runs_until_change(self.state, path, self._distinct(runs)) or runs
+            runs = runs_until_change(self.state, path, self._count_new(runs)) or runs
         self.request += runs
         if path is _FAULTY and self.appeared_after is not None:
             self.fault_turns += runs
@@ -212,11 +211,11 @@ class Simulation:
             sampled = self.samples.skip(self.sample_turns)
         compared = runs if is_compared else sampled
         if compared:
-            self._step(Agreed(path, self._distinct(compared), compared))
+            self._step(Agreed(path, self._count_new(compared), compared))
         return True
 
     def _plain_requests(self) -> tuple[str, int]:
-        """The path that the next requests take, and how many of them are sure to be right on it."""
+        """Return the path of the next requests, and how many of them are certainly right."""
         if self.on_path is not None:
             self.on_path.skip(self.request)
             return _REST, self.on_path.next - 1 - self.request
@@ -225,8 +224,8 @@ class Simulation:
         self.faults.skip(self.fault_turns)
         return _FAULTY, self.faults.next - 1 - self.fault_turns
 
-    def _distinct(self, runs: int) -> int:
-        """How many of so many clean runs bring an input that this round has not seen."""
+    def _count_new(self, runs: int) -> int:
+        """Return how many of these clean runs bring an input that is new in this attempt."""
         return runs if self.scenario.distinct is None else max(0, min(runs, self.scenario.distinct - self.state.clean))
 
     def _step(self, event: Event) -> None:
@@ -244,7 +243,7 @@ def simulate(scenario: Scenario, seed: int) -> Run:
 
 
 def step_by_step(scenario: Scenario, seed: int) -> Run:
-    """What `simulate` must be equal to."""
+    """Return the result of `simulate`, computed one request at a time. A reference for tests."""
     return Simulation(scenario, seed).run(jumps=False)
 
 
@@ -254,7 +253,7 @@ def simulate_all(scenario: Scenario, seeds: range) -> Iterator[Run]:
 
 
 class Tally:
-    """Adds up runs, so that nobody has to keep them."""
+    """Sums over runs, which are not kept."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario

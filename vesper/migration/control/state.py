@@ -1,5 +1,4 @@
-"""What the controller knows of a node in an epoch, what can happen to it, and what it decides. Values that never
-change: records, because making thirty dataclasses takes longer than a warm start may."""
+"""State of a node in an epoch, events that change it, and decisions. All values are immutable."""
 
 from __future__ import annotations
 
@@ -12,15 +11,15 @@ from vesper.migration.control.modes import DEFAULT, Mode, Reason
 from vesper.migration.statistics import latency
 
 CONTROLLER = "controller"
-"""Who made a change that nobody asked for."""
+"""Author of a change that no person ordered."""
 MAX_OPEN = 1000
-"""So many different divergences may be open. An engine that is wrong in more ways is latched."""
+"""Maximum number of open divergences. An engine with more of them is latched."""
 MAX_NOISE = 100
-"""So many places in which an engine differs from itself are listed. One is enough to keep a node where it is."""
+"""Maximum number of listed places where an engine differs from itself. One blocks promotion already."""
 LOST_RUNS = 2
-"""So many runs that began under the direct engine and never ended latch the node."""
+"""Number of runs that began under the direct engine and never ended, from which the node is latched."""
 MAX_PIN_US = 366 * 24 * 3600 * 10**6
-"""A pin that is meant for longer is meant for ever, and then the configuration is the place for it."""
+"""Maximum duration of a pin in microseconds. Longer ones belong into the configuration (`max_mode`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +27,10 @@ class PathState:
     clean: int = 0
     """Distinct inputs of traffic that agreed since the path was last demoted."""
     generated: int = 0
-    """Distinct generated inputs that agreed, which traffic did not bring."""
+    """Distinct generated inputs that agreed and that traffic did not bring."""
     attempt: int = 1
     open: int = 0
-    """Fingerprints of divergences on this path that nobody closed."""
+    """Number of open divergences on this path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,54 +52,54 @@ class Pin:
 @dataclass(frozen=True, slots=True)
 class Settings:
     approvals: frozenset[Mode] = frozenset()
-    """Modes that a node enters only when a person says so, on top of the evidence."""
+    """Modes that need the approval of a person besides the evidence."""
 
 
 _DEFAULTS = Settings()
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class NodeState:
     node: str
     epoch: str
-    """The hash of the semantics: a node that means something else starts anew."""
+    """Hash of semantics, versions and comparator. Another epoch starts without evidence."""
     settings: Settings = _DEFAULTS
     mode: Mode = DEFAULT
     attempt: int = 1
-    """How often the node has begun to gather evidence in this epoch."""
+    """Number of the current attempt to gather evidence in this epoch, from 1."""
     clean: int = 0
     divergences: int = 0
     compared: int = 0
     unknown: int = 0
     is_complete: bool = False
-    """Every input that exists was run, and all agreed."""
+    """True where all possible inputs were run and agreed."""
     paths: Mapping[str, PathState] = field(default_factory=dict)
     open: Mapping[str, str] = field(default_factory=dict)
-    """Fingerprints of divergences that nobody closed, and the path of each."""
+    """Fingerprints of open divergences, with the path of each."""
     lost: tuple[str, ...] = ()
     """Runs that began under the direct engine and did not end."""
     latches: tuple[Latch, ...] = ()
     pin: Pin | None = None
-    rate: cusum.State = field(default_factory=cusum.State)
-    latency: latency.State = field(default_factory=latency.State)
+    rate: cusum.RateState = field(default_factory=cusum.RateState)
+    latency: latency.LatencyState = field(default_factory=latency.LatencyState)
     noise: Mapping[str, str] = field(default_factory=dict)
-    """Fingerprints of places in which an engine differs from itself and that nobody closed, and where each is."""
+    """Fingerprints of open places where an engine differs from itself, with the location of each."""
 
 
-# What can happen.
+# Events.
 
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """Comparisons of traffic came out equal."""
+    """Comparisons of traffic that agreed."""
 
     path: str
     distinct: int = 1
-    """How many of them were new evidence: inputs that had not been seen in this round."""
+    """Number of comparisons with an input that is new in this attempt."""
     compared: int = 1
     on_path: int | None = None
-    """How many were new to the path, where that is not the same: a path whose evidence began afresh sees inputs again
-    that the node has counted."""
+    """Number of inputs that are new to the path; `distinct` by default. A path whose evidence restarted meets inputs
+    again that the node has counted."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.distinct <= self.compared or not 0 <= (self.on_path or 0) <= self.compared:
@@ -109,7 +108,7 @@ class Agreed:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Generated inputs agreed. They count for their path only."""
+    """Generated inputs that agreed. They count for their path only."""
 
     path: str
     distinct: int = 1
@@ -121,27 +120,27 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Enumerated:
-    """All inputs of a node without effects were run, and all agreed."""
+    """An enumeration of all inputs of a node without effects, all of which agreed."""
 
     inputs: int
 
 
 @dataclass(frozen=True, slots=True)
 class Diverged:
-    """The engines disagreed, once."""
+    """One disagreement of the engines."""
 
     path: str
     fingerprint: str
-    """What kind of divergence it is: where, and how they differ."""
+    """Identity of the divergence: its kind and location."""
     is_effect: bool = False
-    """They asked for different effects."""
+    """True where the engines requested different effects."""
     was_clean: bool = False
-    """The same input had counted as agreement."""
+    """True where the same input had counted as agreement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Comparisons that were admitted and came to nothing: lost, or timed out."""
+    """Admitted comparisons without a verdict: lost, or timed out."""
 
     count: int = 1
 
@@ -157,14 +156,14 @@ class EngineFaulted:
 
 @dataclass(frozen=True, slots=True)
 class RunLost:
-    """A run has a START under the direct engine and no END, and its process is gone."""
+    """A run with a START under the direct engine and no END, whose process has ended."""
 
     execution: str
 
 
 @dataclass(frozen=True, slots=True)
 class Noisy:
-    """An engine, or the function in its place, differed from itself on the same inputs and answers."""
+    """An engine, or the function in its place, that differed from itself on the same inputs and completions."""
 
     fingerprint: str
     where: str
@@ -178,7 +177,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Somebody looked at a divergence, or at noise, and is done with it."""
+    """The order to close a divergence or noise."""
 
     fingerprint: str
     who: str
@@ -187,7 +186,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Promote:
-    """Somebody approves of the next mode. The evidence is needed all the same."""
+    """The approval of the next mode. The evidence is needed as well."""
 
     who: str
     why: str
@@ -228,7 +227,7 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """The evidence of an old definition goes. What people and trouble did to the node stays."""
+    """The deletion of an old definition's evidence. Latches, pin and divergences stay."""
 
     who: str
     why: str
@@ -236,7 +235,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time went by."""
+    """The passage of time."""
 
 
 Event: TypeAlias = (
@@ -244,7 +243,7 @@ Event: TypeAlias = (
     | Close | Promote | Demote | PinTo | Unpin | Kill | Resume | Forget | Tick
 )  # fmt: skip
 
-# What is decided.
+# Decisions.
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +258,7 @@ class Seen:
     is_complete: bool
     lower_bound: float
     log_e: float | None
-    """The logarithm of the e-process for the higher one of the two modes; none where neither has a threshold."""
+    """Logarithm of the e-process for the higher of the two modes; None where neither has a threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,11 +272,11 @@ class Changed:
     why: str
     at_us: int
     attempt: int
-    """The attempt from now on. Where it is a new one, evidence begins afresh."""
+    """Attempt from now on. A new number means that evidence restarts."""
     seen: Seen
 
     def to_record(self) -> dict[str, str | int | float | None]:
-        """The flat form that a history keeps."""
+        """Return the flat form for the history."""
         return {
             "before": self.before.value,
             "after": self.after.value,
@@ -300,7 +299,7 @@ class PathProven:
 
 @dataclass(frozen=True, slots=True)
 class PathDemoted:
-    """From now on the path is always compared, until it has fresh evidence."""
+    """The record of a path that is compared again until it has fresh evidence."""
 
     path: str
     fingerprint: str
@@ -343,7 +342,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class NoiseFound:
-    """From now on the node does not rise, until somebody closes it."""
+    """The record of noise, which blocks promotion until it is closed."""
 
     fingerprint: str
     where: str
@@ -351,18 +350,18 @@ class NoiseFound:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The record of evidence that is gone, with what it was."""
+    """The record of deleted evidence."""
 
     who: str
     why: str
     attempt: int
-    """The attempt from now on."""
+    """Attempt from now on."""
     seen: Seen
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What somebody asked for was not done, and why."""
+    """An order that was not carried out, with the reason."""
 
     event: Event
     why: str

@@ -1,1 +1,1 @@
-"""Nodes on live traffic: the router, what a process knows of a node and tells the store, and what is done beside."""
+"""The router of live traffic, the state of each node in a process, and its store synchronisation."""

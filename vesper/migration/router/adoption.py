@@ -1,8 +1,8 @@
-"""An existing function as the leader: a node is shadowed behind it, gathers the same evidence, and takes over.
+"""Adoption: a node runs in the shadow of an existing function, gathers evidence, and takes over.
 
-The function is what its callers know: it is called as it always was, with what they gave, and what it gives back or
-raises is theirs, until the node has shown that it answers the same. From then on outputs come from the node; what is no
-outputs (an error, a refusal) still comes from the function, because its callers know its exceptions and not ours.
+The function is called as before, with the callers' arguments, and its result or exception is theirs, until the node has
+enough evidence. From then on outputs come from the node. An outcome without outputs (an error, a refusal) still comes
+from the function, because its callers handle its exceptions.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _log = logging.getLogger("vesper.migration")
 
 
 class CannotAdopt(VesperError, ValueError):
-    """The node cannot stand beside a function; the message says why."""
+    """The node cannot stand behind the function; the message contains the reason."""
 
 
 def check_adoptable(compiled: Compiled) -> None:
-    """Refuses nodes whose effects would be performed besides those of the function."""
+    """Refuse nodes with effects, which would be performed besides those of the function."""
     node = compiled.node
     if not node.is_pure():
         raise CannotAdopt(
@@ -56,8 +56,10 @@ def check_adoptable(compiled: Compiled) -> None:
 
 
 def check_function(function: Callable[..., object], compiled: Compiled) -> None:
-    """Refuses functions that could never be compared with the node: their callers would be answered, and nothing would
-    be learnt. One that does not say what it takes is believed."""
+    """Refuse functions that can never be compared with the node.
+
+    A function without a signature is accepted.
+    """
     node, name = compiled.node.node_id, getattr(function, "__name__", repr(function))
     if not callable(function):
         raise CannotAdopt(f"{name} cannot be called: name the function that {node} is to stand behind")
@@ -97,8 +99,10 @@ def _refuse(function: str, what: str, names: Sequence[str], node: str, inputs: S
 
 
 def function_name(function: Callable[..., object]) -> str:
-    """What the function is, for the epoch: its name, and its text where there is one. Another text is another
-    function, and the evidence begins anew."""
+    """Return the identity of the function for the epoch: its name, and a hash of its source if there is one.
+
+    Another source is another function, and starts a new epoch.
+    """
     name = f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', repr(type(function)))}"
     try:
         text = inspect.getsource(function)
@@ -108,7 +112,7 @@ def function_name(function: Callable[..., object]) -> str:
 
 
 class FunctionCall:
-    """One call of the function: what it gave back or raised is kept for its caller."""
+    """One call of the function, with its result or exception for the caller."""
 
     def __init__(self, function: Callable[..., Any], answers: Program) -> None:
         self._function = function
@@ -119,19 +123,21 @@ class FunctionCall:
     def __call__(self, inputs: Mapping[str, object]) -> Outcome:
         try:
             self.result = self._function(**inputs)
-        except Exception as error:  # noqa: BLE001  # whatever it is goes to who called
+        except Exception as error:  # noqa: BLE001  # any exception of the function belongs to its caller
             self.error = error
             return Failed(type(error).__name__, None)
         try:
             read = self._answers.call(dict(self.result)) if isinstance(self.result, Mapping) else None
-        except Exception:  # noqa: BLE001  # the function has done its work: what cannot be read is its caller's all the same
+        except Exception:  # noqa: BLE001  # an unreadable result still belongs to the caller
             read = None
         return read if isinstance(read, Returned) else Failed("no_outputs", None)
 
 
 class FunctionProgram:
-    """The function in the place of an engine, for whoever runs again what was kept. It is called each time, with what
-    nobody else holds: it may change what it is given."""
+    """The function in the place of an engine, to repeat stored executions.
+
+    Each call gets a copy of the inputs, which the function may modify.
+    """
 
     def __init__(self, function: Callable[..., Any], compiled: Compiled) -> None:
         self._function = function
@@ -153,28 +159,27 @@ class FunctionProgram:
 
 
 class FunctionComparator(Comparator):
-    """Outputs exactly (or within tolerances); of what is no outputs only that there are none: a function has its own
-    words for why."""
+    """A comparator that compares outputs, and otherwise only that neither side has any."""
 
     def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
         if isinstance(leader, Returned) and isinstance(follower, Returned):
             return super().outcomes(leader, follower)
         if isinstance(leader, Returned) or isinstance(follower, Returned):
-            return Difference("outcome", "whether there is an answer", _said(leader), _said(follower))
+            return Difference("outcome", "whether there is an answer", _describe(leader), _describe(follower))
         return Same()
 
 
-def _said(outcome: Outcome) -> str:
+def _describe(outcome: Outcome) -> str:
     return f"failed {outcome.code}" if isinstance(outcome, Failed) else outcome.kind
 
 
 def answers_of(compiled: Compiled) -> Program:
-    """Reads what a function gives back as outputs of the node."""
+    """Return a program that reads the function's result as outputs of the node."""
     return identity_of([(each.name, each.type, None) for each in compiled.node.outputs])
 
 
 class AdoptedProgram:
-    """A node behind a function. The function is called beside, as its callers call it."""
+    """A node behind a function, which is called as before."""
 
     def __init__(self, context: RoutingContext) -> None:
         self._context = context
@@ -182,8 +187,7 @@ class AdoptedProgram:
         self.chooser = Chooser(context)
 
     def call(self, function: FunctionCall, inputs: Mapping[str, object]) -> Returned | None:
-        """What the node answers in the place of the function; None where the function was called, and its answer
-        stands."""
+        """Return the node's outputs; None where the function was called and its result is returned."""
         mode = self.live.local.mode
         if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled():
             return self._alone(function, inputs)
@@ -206,15 +210,15 @@ class AdoptedProgram:
         self._context.followers.put(Following(lambda: self._follow(transcript, took_ns), self.live.report, size))
 
     def _learn(self, work: Callable[[], None]) -> None:
-        """The function has done its work: whatever goes wrong after that is nothing for its caller."""
+        """Run `work`, and log its errors: the function is done, and its caller must not see them."""
         try:
             work()
-        except Exception as error:  # noqa: BLE001  # see above
+        except Exception as error:  # noqa: BLE001  # see the docstring
             name = self._context.compiled.node.node_id
             _log.error("%s: what the function came to could not be compared: %s", name, type(error).__name__)
 
     def _alone(self, function: FunctionCall, inputs: Mapping[str, object]) -> Returned | None:
-        """The outputs of the node, where their path is trusted. Anything else is for the function, and compared."""
+        """Return the node's outputs where their path is trusted; otherwise call the function and compare."""
         mode = self.live.local.mode
         given = transcript_of(inputs, None, (), Returned({}))
         side = DirectSide(
@@ -236,8 +240,8 @@ class AdoptedProgram:
     def _compare(self, step: Done | Broke, given: Transcript | Lost, answer: Outcome, took_ns: int) -> None:
         report: Report | None
         if isinstance(step, Broke):
-            # It is not asked a second time: the caller has waited for it once. Where all workers are busy it was not
-            # asked at all, and nothing is learnt.
+            # The caller has waited for the engine once, so that it does not run again. If all workers were busy it did
+            # not run, and there is no report.
             transcript = None if isinstance(given, Lost) else replace(given, outcome=answer)
             report = Fault(step.what, transcript) if step.is_fault else None
         else:
@@ -246,7 +250,10 @@ class AdoptedProgram:
             self.live.report(report)
 
     def _follow(self, transcript: Transcript, python_ns: int) -> Report | None:
-        """The node alone is run twice now and then: the function may do things that must not happen again."""
+        """Return the report of a shadow run.
+
+        Noise checks repeat the node, never the function, which may have effects.
+        """
         context = self._context
         report = checked(
             lambda: follow_transcript(

@@ -1,10 +1,8 @@
-"""Who runs a service is told when a node falls, is latched or diverges, and when the store is in trouble: in the log,
-and by a webhook.
+"""Alerts about demotions, latches, divergences and the store, in the log and by a webhook.
 
-Nobody waits for it. `decided` writes the log and puts what is to be posted into a bounded queue; a thread of its own
-posts it, and tries again where the other side does not answer. Where the queue is full alerts are dropped and counted.
-An alert holds names, modes, hashes and what people wrote. It holds nothing that an engine said, because that may hold
-values of inputs.
+No request waits for them. `decided` writes the log and queues the post; a thread posts it, and retries where the
+webhook does not respond. If the bounded queue is full, alerts are dropped and counted. An alert contains names, modes,
+hashes and texts of people. It never contains texts of an engine, which may hold input values.
 """
 
 from __future__ import annotations
@@ -47,17 +45,17 @@ if TYPE_CHECKING:
     import http.client
 
 MAX_WAITING = 256
-"""Alerts that wait to be posted. A webhook that is away for longer loses some; the log and the history have all."""
-TIMEOUT = 5.0
-DELAYS = (0.5, 2.0, 8.0)
-"""Seconds before each of the three repetitions."""
+"""Maximum number of queued alerts. During a long outage of the webhook some are lost; log and history have all."""
+TIMEOUT_SECONDS = 5.0
+RETRY_DELAYS_SECONDS = (0.5, 2.0, 8.0)
+"""Seconds before each of the three retries."""
 _HEADERS = {"Content-Type": "application/json", "User-Agent": "vesper", "Connection": "close"}
-_LAST_WORD = 0.5
-_KNOWN = 4096
+_LAST_WAIT_SECONDS = 0.5
+_MAX_KNOWN = 4096
 _FORMAT = 1
 _LOG = logging.getLogger("vesper.migration")
 _PEOPLE = frozenset({Reason.PERSON, Reason.PIN, Reason.UNPINNED, Reason.KILL, Reason.RESUME})
-"""Reasons behind which a person stands: what they wrote may be passed on."""
+"""Reasons with a person as author, whose text may be posted."""
 _REASONS = {
     Reason.DIVERGENCE: "the engines disagreed, and the evidence does not carry the mode any more",
     Reason.EFFECT_MISMATCH: "the engines asked for different effects",
@@ -70,7 +68,7 @@ _REASONS = {
 
 
 class BadWebhook(ConfigError):
-    """The URL cannot be posted to; the message says why, without its path, which may be a secret."""
+    """A URL that cannot receive posts; the message leaves out its path, which may be a secret."""
 
     def __init__(self, message: str) -> None:
         super().__init__("migration.alerts.webhook", message)
@@ -84,32 +82,35 @@ class Alert:
 
 
 class Alerts:
-    """Tells who should know. Any thread may call it; nothing that is called here blocks, or raises."""
+    """The sender of alerts. Threads may share it; no method blocks or raises."""
 
     def __init__(self, webhook: str | None) -> None:
         address = None if webhook is None else _address(webhook)
-        # A child of a fork has neither the thread nor the queue of its parent, who posts what was waiting.
+        # The child of a fork has neither the thread nor the queue of its parent, which posts what is queued.
         self._poster = None if address is None else PerProcess(lambda: _Poster(address))
         self._seen = PerProcess[OrderedDict[tuple[NodeKey, str], None]](OrderedDict)
 
     def decided(self, key: NodeKey, decisions: Iterable[Decision]) -> None:
-        """Passes on what was decided about a node."""
+        """Log and post the decisions about a node."""
         for alert in self._alerts(key, tuple(decisions)):
             _LOG.log(alert.level, "%s: %s", printable(key.node), printable(alert.text))
             self._post(key, alert)
 
     def ordered(self, key: NodeKey, decisions: Iterable[Decision]) -> None:
-        """Passes on what came of an order, to others than who gave it: he was answered, and there is no log here."""
+        """Post the decisions on a person's order.
+
+        The command itself has informed that person, and there is no log here.
+        """
         for alert in self._alerts(key, tuple(each for each in decisions if not isinstance(each, Refused))):
             self._post(key, alert)
 
     def stopped_all(self, who: str, why: str) -> None:
-        """Passes on that somebody stopped all nodes, to others than who did."""
+        """Post that a person stopped all nodes."""
         text = f"every node runs on Python alone until a person resumes all: stopped by {who}: {why}"
         self._post(WHOLE, Alert(logging.WARNING, text, {"kind": "stopped", "who": who}))
 
     def store_replaced(self) -> None:
-        """Who finds what is wrong with the store writes the log, with what the store said. Here it is passed on."""
+        """Post that the store was replaced. The detecting process has logged the details."""
         text = "the store of migration state was replaced: evidence begins anew; what was stopped stays so"
         self._post(WHOLE, Alert(logging.WARNING, text, {"kind": "store_replaced"}))
 
@@ -121,7 +122,7 @@ class Alerts:
         self._post(WHOLE, Alert(logging.WARNING, text, {"kind": "store_away"}))
 
     def store_damaged(self, key: NodeKey = WHOLE) -> None:
-        """All of it, or what it has of one node."""
+        """Post that the whole store, or its state of one node, is damaged."""
         what = "the store of migration state" if key == WHOLE else "what the store of migration state has of it"
         text = f"{what} cannot be used, and that does not pass by itself: the log of this process says why"
         self._post(key, Alert(logging.ERROR, text, {"kind": "store_damaged"}))
@@ -131,7 +132,7 @@ class Alerts:
             self._poster.get().put(_body(key, alert))
 
     def close(self, timeout: float = 5.0) -> None:
-        """Posts what is waiting, for so many seconds at most, and ends the thread."""
+        """Post the queued alerts for at most `timeout` seconds, and end the thread."""
         poster = None if self._poster is None else self._poster.drop()
         if poster is not None:
             poster.close(timeout)
@@ -141,7 +142,7 @@ class Alerts:
         for each in decisions:
             match each:
                 case Changed() if is_latched and each.reason in LATCHING:
-                    pass  # the alert of the latch says it
+                    pass  # covered by the alert of the latch
                 case PathDemoted(path, fingerprint) if not self._is_new(key, fingerprint):
                     _LOG.debug("%s: divergence %s again, on path %s", key.node, fingerprint, path)
                 case Closed(fingerprint):
@@ -151,12 +152,15 @@ class Alerts:
                     yield _alert(each, decisions)
 
     def _is_new(self, key: NodeKey, fingerprint: str) -> bool:
-        """True the first time that this process sees a divergence since it was closed; a bounded number is known."""
+        """Return True for the first occurrence in this process since the divergence was closed.
+
+        A bounded number of divergences is remembered.
+        """
         seen = self._seen.get()
         if (key, fingerprint) in seen:
             return False
         seen[key, fingerprint] = None
-        while len(seen) > _KNOWN:
+        while len(seen) > _MAX_KNOWN:
             try:
                 seen.popitem(last=False)
             except KeyError:  # another thread was faster
@@ -169,14 +173,15 @@ def _alert(decision: Decision, decisions: tuple[Decision, ...]) -> Alert:
         case Changed(before, after, reason, who, why):
             is_down = after.level < before.level
             level = logging.WARNING if is_down else logging.INFO
-            text = f"{before.value} → {after.value}: {_because(reason, who, why)}"
-            return Alert(level, text, _change("fell" if is_down else "rose", before, after, reason, who))
+            text = f"{before.value} → {after.value}: {_describe_reason(reason, who, why)}"
+            return Alert(level, text, _change_fields("fell" if is_down else "rose", before, after, reason, who))
         case Latched(latch):
             change = next((each for each in decisions if isinstance(each, Changed)), None)
             before = Mode.PYTHON_ONLY if change is None else change.before
-            text = f"latched in python_only until a person resumes it: {_because(latch.reason, latch.who, latch.why)}"
+            cause = _describe_reason(latch.reason, latch.who, latch.why)
+            text = f"latched in python_only until a person resumes it: {cause}"
             level = logging.WARNING if latch.reason is Reason.KILL else logging.ERROR
-            return Alert(level, text, _change("latched", before, Mode.PYTHON_ONLY, latch.reason, latch.who))
+            return Alert(level, text, _change_fields("latched", before, Mode.PYTHON_ONLY, latch.reason, latch.who))
         case PathDemoted(path, fingerprint):
             what = f"path {path}" if path else "whatever goes that way"
             text = f"the engines disagree (divergence {fingerprint}); {what} is compared from now on"
@@ -203,19 +208,19 @@ def _alert(decision: Decision, decisions: tuple[Decision, ...]) -> Alert:
             return Alert(logging.DEBUG, text, {"kind": "path_proven"})
 
 
-def _because(reason: Reason, who: str, why: str) -> str:
-    """A sentence of ours, or what a person wrote: never what an engine said."""
+def _describe_reason(reason: Reason, who: str, why: str) -> str:
+    """Return a fixed sentence or a person's text, never one of an engine."""
     if reason in _PEOPLE:
         return f"{reason.value} by {who}: {why}"
     return _REASONS.get(reason, reason.value)
 
 
-def _change(kind: str, before: Mode, after: Mode, reason: Reason, who: str) -> dict[str, Any]:
+def _change_fields(kind: str, before: Mode, after: Mode, reason: Reason, who: str) -> dict[str, Any]:
     return {"kind": kind, "before": before.value, "after": after.value, "reason": reason.value, "who": who}
 
 
 def _body(key: NodeKey, alert: Alert) -> bytes:
-    """`text` is where chat services look; the rest is for programs."""
+    """Return the JSON body. Chat services show `text`; programs read the rest."""
     import uuid
 
     body = {
@@ -244,7 +249,7 @@ class _Address:
     target: str
 
     def __str__(self) -> str:
-        """Without the path, which may be a secret."""
+        """Return the URL without its path, which may be a secret."""
         port = "" if self.port is None else f":{self.port}"
         return f"{'https' if self.is_tls else 'http'}://{self.host}{port}"
 
@@ -294,13 +299,13 @@ class _Poster:
             thread.join(max(0.0, until - time.monotonic()))
         self._must_end.set()
         if thread is not None:
-            thread.join(_LAST_WORD)  # one that waits to try again says that it was not posted
+            thread.join(_LAST_WAIT_SECONDS)  # lets a thread that waits for a retry log the dropped alert
         left = self._waiting.qsize() + (thread is not None and thread.is_alive())
         if left:
             self._drop(left, "it has not answered yet, and the process ends")
 
     def _drop(self, count: int, why: str) -> None:
-        """Says so at the first, the tenth, the hundredth…: a log that is flooded is not read."""
+        """Count dropped alerts, and log the first, the tenth, the hundredth…."""
         with self._lock:
             before = self._dropped
             self._dropped += count
@@ -315,7 +320,7 @@ class _Poster:
             thread = threading.Thread(target=self._run, name="vesper-alerts", daemon=True)
             try:
                 thread.start()
-            except RuntimeError as error:  # no more threads, or the interpreter is on its way out
+            except RuntimeError as error:  # no more threads, or the interpreter is shutting down
                 _LOG.error("alerts cannot be posted now: %s", error)
                 return
             self._thread = thread
@@ -332,7 +337,7 @@ class _Poster:
 
     def _deliver(self, body: bytes) -> None:
         problem, may_repeat = self._post(body)
-        for delay in DELAYS:
+        for delay in RETRY_DELAYS_SECONDS:
             if problem is None or not may_repeat or self._must_end.wait(delay):
                 break
             problem, may_repeat = self._post(body)
@@ -340,15 +345,15 @@ class _Poster:
             self._drop(1, problem)
 
     def _post(self, body: bytes) -> tuple[str | None, bool]:
-        """What is wrong, if anything; and whether it may be better later."""
-        import http.client  # only where there is a webhook: these take as long to load as a warm start may take
+        """Return the problem, if any, and whether a retry may help."""
+        import http.client  # imported late: they take as long to load as a warm start
         import ssl
 
         at = self._address
         kind = http.client.HTTPSConnection if at.is_tls else http.client.HTTPConnection
-        connection = kind(at.host, at.port, timeout=TIMEOUT)
-        # The timeout is for each byte that comes; one that sends a byte now and then would hold the thread for days.
-        patience = threading.Timer(2 * TIMEOUT, _cut, (connection,))
+        connection = kind(at.host, at.port, timeout=TIMEOUT_SECONDS)
+        # The timeout applies per byte; a slow server could hold the thread for days.
+        patience = threading.Timer(2 * TIMEOUT_SECONDS, _shut_down, (connection,))
         patience.daemon = True
         try:
             patience.start()
@@ -368,8 +373,8 @@ class _Poster:
         return f"it answered {status}", status >= 500 or status in (408, 429)
 
 
-def _cut(connection: http.client.HTTPConnection) -> None:
-    """Ends a conversation that another thread waits for."""
+def _shut_down(connection: http.client.HTTPConnection) -> None:
+    """Shut down a connection that another thread waits for."""
     if connection.sock is not None:
         with contextlib.suppress(OSError):
             connection.sock.shutdown(socket.SHUT_RDWR)

@@ -1,11 +1,10 @@
-"""What is done for a routed node beside its traffic, in threads and processes that no caller waits for.
+"""Background checks of a routed node, in threads and processes that no caller waits for.
 
-- Executions that agreed are run again on both engines, traced, in the helper process: outcomes and requests were
-  compared before; now every value on the way and every condition is. A path is looked at closely while it is new, and
-  now and then after that.
-- A few of them are kept, and tried again when the node means something else (`carry`).
-- A node with few inputs is run on all of them (`enumeration`).
-- The evidence of definitions that are long gone is taken out of the store (`pruning`).
+- Executions that agreed are repeated on both engines in the helper process, with marks: this compares every
+  intermediate value and condition, and not only outcomes and requests. A new path is checked often, an old one rarely.
+- Some of them are stored, and repeated under a later definition (`evidence_replay`).
+- A node with few possible inputs is run on all of them (`enumeration`).
+- The evidence of old definitions is deleted (`pruning`).
 """
 
 from __future__ import annotations
@@ -35,17 +34,17 @@ from vesper.migration.workers.enumeration import NotEnumerable, Position, domain
 from vesper.migration.workers.helper import Answer, Helper, Known
 
 _log = logging.getLogger("vesper.migration")
-_CLOSELY = 64
-"""Executions of a new path that are run again, in each process."""
-_LATER = 0.005
-"""The share of those after that."""
+_CLOSE_CHECKS_PER_PATH = 64
+"""Executions of a new path that are repeated, per process."""
+_LATER_SHARE = 0.005
+"""Share of later executions that are repeated."""
 _MAX_NAMES = 10_000
-_AGAIN = 0.5
-"""Seconds until a helper that has enough to do is asked again."""
+_RETRY_SECONDS = 0.5
+"""Seconds between two attempts to use a busy helper."""
 
 
 class Tending:
-    """One node."""
+    """The background checks of one node."""
 
     def __init__(
         self,
@@ -69,31 +68,34 @@ class Tending:
         self._looked_at: dict[str, int] = {}
         self._draw = random.Random().random
         self._begun_with = b""
-        """The key of the store that the node was last enumerated for."""
+        """Key of the store for which the node was last enumerated."""
         self._begin()
 
     def _begin(self) -> None:
         self._is_closing = False
         self._ends: SimpleQueue[None] = SimpleQueue()
-        """Wakes the threads when it closes."""
+        """Wakes the threads on closing."""
         self._has_said = False
         self._threads: list[threading.Thread] = []
 
     # -- executions that agreed -------------------------------------------------------------------
 
     def agreed(self, report: Agreement, transcript: Transcript, is_chosen: bool = False) -> None:
-        """Any thread; costs a look at a number, for most. `is_chosen`: somebody has drawn already."""
+        """Offer an execution that agreed. Most offers cost one comparison of integers; threads may share it.
+
+        `is_chosen` is True where the execution was drawn already.
+        """
         name = report.note.name
         self._reservoir.offer(name, report.fingerprint, transcript)
         count = self._looked_at.get(name, 0)
-        if count >= _CLOSELY and not is_chosen and self._draw() >= _LATER:
+        if count >= _CLOSE_CHECKS_PER_PATH and not is_chosen and self._draw() >= _LATER_SHARE:
             return
         if count or len(self._looked_at) < _MAX_NAMES:
             self._looked_at[name] = count + 1
         self._helper.rerun(self._known, transcript, self._keyed.key, then=self._looked)
 
     def _looked(self, answer: Answer) -> None:
-        """It was counted as agreement when it was compared; only what takes that back is news."""
+        """Report a disagreement of a repetition. Its agreement has been counted before."""
         try:
             report = answer.result()
         except CancelledError:
@@ -102,13 +104,13 @@ class Tending:
             self._live.report(report)
 
     def flush(self) -> None:
-        """Keeps what waits to be kept. Raises `StoreError`."""
+        """Store the offered executions. Raises `StoreError`."""
         self._reservoir.flush(self._store, now_us())
 
     # -- once, when a node begins, or its store is another ----------------------------------------
 
     def begin(self) -> None:
-        """Starts what is done once, in the background: in one of the processes that share the folder or the store."""
+        """Start the one-time work in the background. One process per folder or store carries it out."""
         self._begun_with = self._keyed.key
         self._start_enumeration()
         self._start("carry", self._carry, "running executions of the last definition again")
@@ -116,13 +118,16 @@ class Tending:
             self._start("prune", self._prune, "removing the evidence of old definitions")
 
     def look(self) -> None:
-        """A store that was replaced does not know that all inputs were run, and traffic cannot show it: they are fewer
-        than it would take. So they are run again, once the node is where evidence counts."""
+        """Enumerate again after the store was replaced.
+
+        The new store does not know the enumeration, and traffic brings too few distinct inputs to replace it. It starts
+        once the node's mode counts evidence.
+        """
         key, state = self._keyed.key, self._live.state
         if self._is_closing or key == self._begun_with:
             return
         if not self._begun_with:
-            self._begun_with = key  # the store was away when it began; what was started then is told to this one
+            self._begun_with = key  # the store was away at the start; the work that began then counts for this one
         elif not state.is_complete and state.mode is not Mode.PYTHON_ONLY:
             self._begun_with = key
             self._start_enumeration()
@@ -154,7 +159,7 @@ class Tending:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                return  # another process does it
+                return  # another process enumerates
             found = enumerate_all(
                 domain, self._live.key.epoch, self._part, Position(path), is_stopped=lambda: self._is_closing
             )
@@ -164,13 +169,12 @@ class Tending:
             self._live.report(found)
 
     def _part(self, start: int, count: int) -> Report | None:
-        """Where the helper takes nothing now, traffic goes first, and this waits for its turn; where it takes nothing
-        any more, nobody asks again."""
+        """Run a part of the enumeration in the helper, and wait while the helper is busy with traffic."""
         while (answer := self._helper.enumerate_part(self._known, start, count, self._keyed.key)) is None:
             if self._is_ending():
                 return Lost("the helper process was closed, or died too often")
             with suppress(Empty):
-                self._ends.get(timeout=_AGAIN)
+                self._ends.get(timeout=_RETRY_SECONDS)
         return self._waited(answer)
 
     def _carry(self) -> None:
@@ -196,7 +200,7 @@ class Tending:
         )  # fmt: skip
 
     def _prune(self) -> None:
-        """Where several processes start at a time, each epoch goes once."""
+        """Delete the evidence of old epochs. Of several processes, one deletes each."""
         assert self._retention is not None
         event = Forget(CONTROLLER, "a later definition has long taken its place")
         gone = prune(
@@ -207,7 +211,7 @@ class Tending:
             _log.info("%s: the evidence of %d old definitions is gone", self._live.key.node, len(gone))
 
     def _is_ending(self) -> bool:
-        """The helper is closed first: from then on nothing is run any more, and that says nothing about the node."""
+        """Return True where no further work is possible: closing, or without a helper. That is no finding."""
         if self._helper.is_given_up and not self._has_said:
             self._has_said = True
             _log.warning("%s: no more is run again beside its traffic: the helper died too often", self._live.key.node)
@@ -215,23 +219,23 @@ class Tending:
 
     def _rerun(self, transcript: Transcript) -> Report | None:
         answer = self._helper.rerun(self._known, transcript, self._keyed.key, is_recorded=False)
-        return None if answer is None else self._waited(answer)  # what is not admitted is no comparison
+        return None if answer is None else self._waited(answer)  # not admitted: no comparison
 
     def _waited(self, answer: Answer) -> Report | None:
-        """What the helper says."""
+        """Return the report of the helper."""
         try:
             return answer.result()
         except CancelledError:
             return Lost("the helper process was closed")
 
     def close(self) -> None:
-        """The helper must be closed before: whoever waits for it comes back then."""
+        """Wait for the threads. The helper must be closed before, which ends their waits."""
         self._is_closing = True
         self._ends.put(None)
         for thread in self._threads:
             thread.join(10)
 
     def after_fork(self) -> None:
-        """The parent may have been closing it: that is no end of this process."""
+        """Restart in the child of a fork, also where the parent was closing."""
         self._reservoir.after_fork()
         self._begin()

@@ -1,6 +1,6 @@
-"""What evidence holds for: the hash of what a node means, and of all that runs and compares it.
+"""The epoch: a hash of a node's semantics and of everything that executes and compares it.
 
-Prose, spans and layout are no part of it. What is part of it begins the evidence anew when it changes.
+Prose, spans and layout are no part of it. A change of any part starts the evidence from zero.
 """
 
 from __future__ import annotations
@@ -13,6 +13,6 @@ from vesper.engines.direct_engine import build
 
 
 def epoch_of(compiled: Compiled, compares: str) -> str:
-    """`compares` is the version of the comparator, and of whatever else leads."""
+    """Return the epoch. `compares` is the version of the comparator, and of the function that leads, if any."""
     parts = (compiled.semantic_hash, __version__, build(), compares)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

@@ -1,9 +1,8 @@
-"""After a change of the node, or of what runs or compares it: what was seen before, seen again.
+"""Repetition of an older epoch's stored executions under the present definition.
 
-A new epoch has no evidence. But the store has executions of the old one, written down (`reservoir`), which are traffic
-that really came. Both engines run each of them again under the new definition. Where they agree, that is a piece of
-evidence like any other, on the path that it takes now. Where the records do not fit any more (the node refuses these
-inputs now, or asks for something else than was answered) it is none. Where the engines disagree, it is a divergence.
+A new epoch has no evidence, but the store holds executions of the old one (`reservoir`) from real traffic. Both engines
+repeat each of them under the new definition. Agreement counts as evidence on the present path. Records that do not fit
+any more (the node refuses the inputs, or makes other requests) count as nothing. A disagreement is a divergence.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ from vesper.migration.stores.store import WHOLE, NodeKey, SeenOnPath, Store, Tra
 
 _CARRIED = "carried"
 _LEFT = "{}"
-MOST_DISAGREEMENTS = 20
-"""After so many it is clear that the new definition does not run alike, and the rest is left."""
+MAX_DISAGREEMENTS = 20
+"""Number of disagreements after which the rest is skipped."""
 
 Rerun: TypeAlias = Callable[[Transcript], Report | None]
-"""Runs an execution again under the new definition: `rerun.rerun`, or in the helper process, with `is_recorded` off."""
+"""Function that repeats an execution: `rerun.rerun`, or in the helper, with `is_recorded` off."""
 
 
 @dataclass(slots=True)
 class Carried:
-    """What came of it."""
+    """The results of a replay."""
 
     source: NodeKey
     agreed: dict[str, set[int]] = field(default_factory=dict)
-    """Fingerprints, by the names of the paths in the new epoch."""
+    """Fingerprints by the names of paths in the new epoch."""
     paths: dict[str, str] = field(default_factory=dict)
     disagreements: list[Disagreement | Fault] = field(default_factory=list)
     unfit: int = 0
-    """Those that do not apply any more, or that nobody can read."""
+    """Number of records that do not apply any more, or cannot be read."""
     lost: int = 0
 
     @property
@@ -47,20 +46,22 @@ class Carried:
         return sum(map(len, self.agreed.values()))
 
     def seen(self) -> Mapping[str, SeenOnPath]:
-        """For a batch, with `paths`; the disagreements are reported as those of traffic are, the lost as unknown."""
+        """Return the agreements for a batch, together with `paths`."""
         return {path: SeenOnPath(frozenset(each), len(each)) for path, each in self.agreed.items()}
 
 
 def older_epoch(store: Store, key: NodeKey) -> NodeKey | None:
-    """The epoch of the same node in which something was kept last; None where there is none."""
+    """Return the epoch of the node with the latest stored execution; None where there is none."""
     others = [each for each in store.versions() if each.node == key.node and each not in (key, WHOLE)]
     dated = [(last_kept_us(store, each), each) for each in others]
     return max(((at, each) for at, each in dated if at), default=(0, None))[1]
 
 
 def claim(store: Store, key: NodeKey, process: str, source: NodeKey) -> bool:
-    """Whether this process is the one to do it: of all that start with a new definition, one does, once. Where it is
-    killed on the way, nobody does: evidence comes with the traffic as well."""
+    """Claim the replay of an epoch for this process; False where another one has it.
+
+    If the process is killed on the way, the replay is not repeated: traffic brings evidence too.
+    """
 
     def work(transaction: Transaction) -> bool:
         if transaction.document(_CARRIED) not in (None, _LEFT):
@@ -72,7 +73,7 @@ def claim(store: Store, key: NodeKey, process: str, source: NodeKey) -> bool:
 
 
 def leave(store: Store, key: NodeKey) -> None:
-    """The process ends before it is done: the next one that starts may claim it. What agreed before counts once."""
+    """Give up the claim of a process that ends early. Repeated agreements count once."""
     store.transact(key, lambda transaction: transaction.put_document(_CARRIED, _LEFT))
 
 
@@ -83,24 +84,24 @@ def carry(
     progress: Callable[[int], None] = lambda _: None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Carried:
-    """Runs all that was kept in the older epoch again."""
+    """Repeat all stored executions of the older epoch."""
     found = Carried(source)
     done = 0
     for kept in transcripts(store, source).values():
         for text in kept.values():
-            if is_stopped() or len(found.disagreements) >= MOST_DISAGREEMENTS:
+            if is_stopped() or len(found.disagreements) >= MAX_DISAGREEMENTS:
                 return found
-            _judge(found, text, rerun)
+            _classify(found, text, rerun)
             done += 1
             progress(done)
     return found
 
 
-def _judge(found: Carried, text: str, rerun: Rerun) -> None:
+def _classify(found: Carried, text: str, rerun: Rerun) -> None:
     try:
         transcript = Transcript.from_text(text)
     except (JournalError, ValueError, KeyError, TypeError):
-        found.unfit += 1  # of another version of Vesper
+        found.unfit += 1  # of another Vesper version
         return
     match rerun(transcript):
         case None:
@@ -118,5 +119,5 @@ def _judge(found: Carried, text: str, rerun: Rerun) -> None:
 
 
 def _is_refusal(ending: str) -> bool:
-    """True where the inputs were not taken: then the execution never got to what it was kept for."""
+    """Return True where the inputs were refused, so that the execution did not reach its former path."""
     return ending.startswith(("failed bad_input at inputs", "broken constraint", "broken precondition"))

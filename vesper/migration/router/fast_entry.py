@@ -1,9 +1,8 @@
-"""The fast way into a node without effects: what `node.call` is where the node is being moved over.
+"""The fast entry of a node without effects: `node.call` during its migration.
 
-`direct_engine.Route` does the common cases in Rust: it calls the generated function or the direct engine, draws coins,
-compares what is short and gathers what agreed. Whatever else there is to do comes back here, as a request that is done
-from the beginning the way it was planned, or as an execution that Python should see itself. So nothing is decided in
-two places.
+`direct_engine.Route` handles the common cases in Rust: it calls the generated function or the direct engine, draws,
+compares short executions and collects agreements. Everything else returns here, as a planned request to carry out from
+the start, or as an execution for Python to compare. So no decision is made in two places.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _CLOSING = 5.0
 
 
 class Routed(Protocol):
-    """What is asked of a `RoutedProgram` here."""
+    """The part of `RoutedProgram` that the fast entry uses."""
 
     @property
     def live(self) -> Live: ...
@@ -48,7 +47,7 @@ class Routed(Protocol):
 
 
 class WayIn:
-    """One node."""
+    """The fast entry of one node."""
 
     def __init__(
         self,
@@ -66,7 +65,7 @@ class WayIn:
         self._unwrap = unwrap
         self._draining = threading.Lock()
         self._aside: deque[tuple[Any, ...]] = deque()
-        """What the engines may differ in, until somebody who has no lock of the node looks at it."""
+        """Executions with a possible difference, until a thread without locks of the node compares them."""
         self._is_closed = False
         self._route: Route = direct.route(
             python.entry,
@@ -79,7 +78,7 @@ class WayIn:
             keeps=not context.is_sensitive,
         )
         self.call: Callable[..., dict[str, Any]] = self._route.call_at if python.takes_now else self._route.call
-        """Of a node that takes the time of its start, with that as the keyword `now`."""
+        """Entry function; for a node that reads its start time, with the keyword `now`."""
         self._attempt = routed.live.local.attempt
         admission.listeners.append(self._route.admit)
         routed.live.listen(self._look)
@@ -88,9 +87,9 @@ class WayIn:
     def _look(self, local: Local) -> None:
         if local.attempt != self._attempt:
             self._attempt = local.attempt
-            # What was gathered is of the attempt before. Nobody is waited for: who calls this has locks of the node,
-            # and another that drains may wait for them. And nothing is looked at, because who finds a difference takes
-            # the same locks: that is left to the thread that comes round.
+            # The collected agreements belong to the earlier attempt. This must not wait: the caller holds locks of the
+            # node that a draining thread may wait for. It must not compare either, because a difference takes the same
+            # locks: the migration thread does that.
             self._take(is_counted=False)
             if self._aside:
                 self._routed.live.hurry()
@@ -111,26 +110,29 @@ class WayIn:
     ) -> None:
         try:
             self._routed.seen(inputs, outputs, took_ns, is_chosen, broke, now)
-        except Exception as error:  # noqa: BLE001  # the caller of the node is not to be troubled with it
+        except Exception as error:  # noqa: BLE001  # a failing comparison must not reach the caller
             _log.error("what a run came to could not be compared: %s", type(error).__name__)
             self._routed.live.report(Lost(f"comparing broke: {type(error).__name__}"))
 
     def drain(self) -> None:
-        """Tells the node what was gathered since the last time. While another thread does so this one waits: what that
-        one has taken and not told yet would be missing in what is told, or saved before the end, next."""
+        """Report everything that was collected since the last call.
+
+        Concurrent calls wait for each other: agreements that one has taken and not reported yet would be missing in the
+        next batch.
+        """
         with self._draining:
             try:
                 self._take(is_counted=True)
             finally:
-                # After what agreed before them, which a difference takes away; and also where that could not be
-                # counted: a difference may be among these, and nobody has another copy of it.
+                # After the agreements, which a difference revokes; and even if counting failed, because there is no
+                # other copy of a difference.
                 while self._aside:
                     inputs, outputs, took_ns, *others = self._aside.popleft()
-                    # However long it takes, at the end it is looked at here: nobody follows any more.
+                    # On closing it is compared here, however long it takes: the shadow queue has ended.
                     self._hand_over(inputs, outputs, None if self._is_closed else took_ns, *others)
 
     def _take(self, is_counted: bool) -> None:
-        """Without the agreements, where they do not count. What has to be looked at is put aside."""
+        """Take over the collected data, without agreements unless `is_counted`. Possible differences are set aside."""
         live = self._routed.live
         agreed, times, served, lost, asked, followed, spent_ns, handed = self._route.drain()
         self._aside.extend(handed)
@@ -147,18 +149,18 @@ class WayIn:
         self._admission.fed(asked, followed, spent_ns / 1_000_000_000)
 
     def wait(self, timeout: float) -> bool:
-        """Until what was put aside is followed; False where that took too long."""
+        """Wait for queued shadow runs; return False after `timeout` seconds."""
         return self._route.wait(timeout)
 
     def close(self) -> None:
-        """Follows what waits, as long as there is time; the rest is lost."""
+        """Follow queued executions for a limited time; the rest is lost."""
         self._route.wait(_CLOSING)
         self._route.close()
         self.drain()
         self._is_closed = True
 
     def after_fork(self) -> None:
-        self._draining = threading.Lock()  # a thread of the parent may have had it
-        self._aside.clear()  # the parent looks at it
+        self._draining = threading.Lock()  # a thread of the parent may have held it
+        self._aside.clear()  # the parent compares these
         self._is_closed = False  # the parent may have been closing it
         self._route.after_fork()

@@ -1,8 +1,8 @@
-"""A node as one process routes it: where it stands, what it saw since it last told the store.
+"""The state of a node in one process: its mode, its trusted paths, and unreported findings.
 
-`local` is what a request looks at: one attribute, replaced as a whole. Whoever compared two executions reports here;
-agreements are gathered and told to the store now and then, everything else is spooled and told at once. What takes
-trust away holds in this process at once, whatever the store does.
+A request reads `local`, one attribute that is replaced as a whole. Comparisons report here: agreements are collected
+and sent to the store periodically, everything else is spooled and sent at once. A loss of trust takes effect in this
+process immediately, whatever the store does.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost, Report
 from vesper.migration.control.controller import is_proven
 from vesper.migration.control.modes import LADDER, Mode
-from vesper.migration.control.state import Enumerated, PathState, RunLost, State, Timed, Unknown
+from vesper.migration.control.state import Enumerated, NodeState, PathState, RunLost, Timed, Unknown
 from vesper.migration.stores.store import Batch, Happened, NodeKey, SeenOnPath
 from vesper.values.model import printable
 
 _log = logging.getLogger("vesper.migration")
-_MOST_PENDING = 200_000
-"""Fingerprints that wait for the store. Those beyond are let go, which only understates."""
-_MOST_TIMES = 2_000
-_MOST_UNITED = 500
-"""Divergences and faults that are told in one transaction."""
+_MAX_PENDING = 200_000
+"""Maximum number of fingerprints that wait for the store. Further ones are dropped, which only understates."""
+_MAX_TIMES = 2_000
+_MAX_MERGED = 500
+"""Maximum number of divergences and faults per transaction."""
 _NEW_PATH = PathState()
 
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """What this process knows of the node's mode and paths."""
+    """Mode and trusted paths of the node, as this process knows them."""
 
     mode: Mode
     proven: frozenset[str] = frozenset()
     prefixes: frozenset[str] = frozenset()
     points: frozenset[bytes] = frozenset()
-    """Of proven paths without requests that returned: for a look before anything is hashed."""
+    """Points of proven paths that returned without requests, for a check without hashing."""
     is_complete: bool = False
     version: int = -1
     attempt: int = 1
-    """Of the node; with another one all evidence begins afresh."""
+    """Attempt of the node. Another number restarts all evidence."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Gathered:
-    """What is told in one batch, as it was taken out."""
+class _CollectedData:
+    """The collected data for one batch."""
 
     number: int
     attempt: int
     begun: Mapping[str, PathState]
-    """The paths as they were known when gathering began."""
+    """Paths as known when the collection began."""
     agreed: dict[str, set[int]]
     compared: dict[str, int]
     unknown: int
@@ -66,14 +66,14 @@ class _Gathered:
 
 
 class Live:
-    """Implements `reports.Watch`."""
+    """The state of one node in this process. Implements `reports.Watch`."""
 
     def __init__(
         self,
         key: NodeKey,
         compiled: Compiled,
         process: str,
-        most: Mode,
+        highest: Mode,
         spool: Callable[[NodeKey, Batch, bool], None],
         wake: Callable[[], None],
         divergence_of: Callable[[Disagreement | Fault], Happened],
@@ -82,40 +82,40 @@ class Live:
         self.compiled = compiled
         self.local = Local(Mode.SHADOW_DIRECT)
         self.listeners: list[Callable[[Local], None]] = []
-        """Told of `local` whenever it was made anew, before anybody else acts on it."""
+        """Called with `local` whenever it is replaced, before any other thread acts on it."""
         self.witnesses: list[Callable[[Divergence], None]] = []
-        """Told of every divergence and fault that this process found."""
+        """Called with every divergence and fault of this process."""
         self._process = process
-        self._most = most
+        self._highest = highest
         self._spool = spool
         self._wake = wake
         self._divergence_of = divergence_of
         self._known: dict[str, PathNote] = {}
-        """Every path that the store has a note of."""
+        """Notes of all paths in the store."""
         self._demoted: set[str] = set()
-        """Paths that lost their trust here, until the store says so too."""
+        """Paths demoted in this process, until the store has the divergence."""
         self._is_stopped = False
-        """Nothing runs on the direct engine here, until the store says so too."""
-        self._held = False
-        """The store has been away for too long."""
-        self._killed = False
-        self._state = State(key.node, key.epoch)
+        """True while the direct engine is stopped in this process, until the store has the reason."""
+        self._is_held = False
+        """True while the store has been away for too long."""
+        self._is_killed = False
+        self._state = NodeState(key.node, key.epoch)
         self._version = -1
         self._attempt = self._state.attempt
-        """In which agreements are gathered."""
+        """Attempt in which agreements are collected."""
         self._begin()
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
-        """Of what was seen. Held for moments: callers of the node wait for it."""
-        self._standing = threading.Lock()
-        """Of where the node stands, so that what the store said does not undo what was found since. Taken first."""
+        """Lock of the collected data. Held briefly, because callers wait for it."""
+        self._mode_lock = threading.Lock()
+        """Lock of the mode, so that a read of the store does not undo newer findings. Acquired before `_lock`."""
         self._finding = 0
-        """How much was found that is not among what waits yet."""
+        """Number of findings that are not queued yet."""
         self._number = 0
         self._begun = self._state.paths
-        """As the store had said when what is gathered now began: what agreed before it was known that a path begins
-        afresh is no evidence of its new attempt. What others gathered and hand over was seen after that, too."""
+        """Paths as the store had them when the present collection began. Agreements from before a restart of a path's
+        evidence do not count for its new attempt; the same holds for agreements that other components collected."""
         self._agreed: dict[str, set[int]] = {}
         self._compared: dict[str, int] = {}
         self._pending = 0
@@ -124,9 +124,9 @@ class Live:
         self._notes: dict[str, PathNote] = {}
         self._urgent: list[Batch] = []
         self._waiting: Counter[tuple[str, str]] = Counter()
-        """Of the divergences that the store does not have yet, how many are of a kind."""
+        """Number of divergences of each kind that the store does not have yet."""
         self._sending: list[Batch] = []
-        """What the store is being told: the same until it has it."""
+        """Batches that are being sent, unchanged until the store has them."""
         self._unsaved: set[int] = set()
         """Numbers of batches that are neither in the spool nor in the store. While there are any, Python runs alone."""
         self._spool_failures = 0
@@ -134,16 +134,15 @@ class Live:
         self._served: dict[str, int] = {}
 
     def after_fork(self, process: str) -> None:
-        """A child counts for itself; what the parent has not told yet, the parent tells."""
+        """Restart the collection in the child of a fork: the parent reports its own."""
         self._process = process
         self._begin()
-        with self._standing:
-            self._look()  # the parent may have been in the middle of telling it
+        with self._mode_lock:
+            self._replace_local()  # the parent may have been replacing it
 
     def listen(self, tell: Callable[[Local], None]) -> None:
-        """Call `tell` with `local` now and whenever it is replaced, in the order of replacements. It may not report
-        anything."""
-        with self._standing:
+        """Call `tell` with `local` now and whenever it is replaced, in order. It must not report anything."""
+        with self._mode_lock:
             self.listeners.append(tell)
             tell(self.local)
 
@@ -157,9 +156,9 @@ class Live:
         return name in self.local.prefixes
 
     def served(self, mode: Mode, engine: str, count: int = 1) -> None:
-        """Counts requests for the totals of traffic."""
+        """Count requests for the traffic totals."""
         name = f"{mode.value}/{engine}"
-        self._served[name] = self._served.get(name, 0) + count  # a lost count between threads moves a share by nothing
+        self._served[name] = self._served.get(name, 0) + count  # a lost count does not change a share noticeably
 
     # -- what was seen ----------------------------------------------------------------------------
 
@@ -170,10 +169,10 @@ class Live:
             case Lost():
                 self.lost(1)
             case Disagreement() | Fault():
-                self._trouble(report)
+                self._handle_finding(report)
 
     def agree_many(self, note: PathNote, fingerprints: Iterable[int], compared: int) -> None:
-        """Agreements that somebody else has gathered."""
+        """Add agreements that another component collected."""
         name = note.name
         with self._lock:
             self._count(name, note, fingerprints, compared)
@@ -183,24 +182,24 @@ class Live:
             self._time(python_ns, direct_ns)
 
     def lost(self, count: int) -> None:
-        """So many comparisons came to nothing."""
+        """Count comparisons without a verdict."""
         with self._lock:
             self._unknown += count
 
     def hurry(self) -> None:
-        """Somebody has what may be a difference, and is not to look at it himself: the thread comes round at once."""
+        """Wake the migration thread, which then takes over a possible difference."""
         self._wake()
 
     def lost_run(self, execution: str) -> None:
-        """A run under the direct engine never ended."""
-        self._urge(Happened(RunLost(execution)), {})
+        """Report a run under the direct engine that never ended."""
+        self._enqueue_finding(Happened(RunLost(execution)), {})
 
     def enumerated(self, event: Enumerated) -> None:
-        """All inputs were run, and both engines agreed on each."""
-        self._urge(Happened(event), {})
+        """Report that both engines agreed on all inputs."""
+        self._enqueue_finding(Happened(event), {})
 
     def carried(self, agreed: Mapping[str, set[int]], paths: Mapping[str, str], lost: int) -> None:
-        """Executions of the last definition that agreed under this one, by their paths here."""
+        """Add executions of an older epoch that agreed under the present definition, by path."""
         with self._lock:
             for name, fingerprints in agreed.items():
                 self._count(name, PathNote.from_text(paths[name]), fingerprints, len(fingerprints))
@@ -215,7 +214,7 @@ class Live:
     def _count(self, name: str, note: PathNote, fingerprints: Iterable[int], compared: int) -> None:
         seen = self._agreed.setdefault(name, set())
         before = len(seen)
-        if self._pending < _MOST_PENDING:
+        if self._pending < _MAX_PENDING:
             seen.update(fingerprints)
         self._pending += len(seen) - before
         self._compared[name] = self._compared.get(name, 0) + compared
@@ -225,19 +224,21 @@ class Live:
             self._notes[name] = replace(note, prefixes=tuple(dict.fromkeys(merged)))
 
     def _time(self, python_ns: int | None, direct_ns: int | None) -> None:
-        if (python_ns is not None or direct_ns is not None) and len(self._times) < _MOST_TIMES:
+        if (python_ns is not None or direct_ns is not None) and len(self._times) < _MAX_TIMES:
             self._times.append(Timed(python_ns, direct_ns))
 
-    def _trouble(self, report: Disagreement | Fault) -> None:
-        """Trust is taken away here at once; then it is written down; then the store is told. Where that fails, trust
-        does not come back in this process."""
-        with self._standing:
+    def _handle_finding(self, report: Disagreement | Fault) -> None:
+        """Revoke trust in this process, then spool the finding, then send it to the store.
+
+        If a later step fails, trust stays revoked in this process.
+        """
+        with self._mode_lock:
             self._finding += 1
-            if self._takes_trust(report):
-                self._look()
+            if self._revoke_trust(report):
+                self._replace_local()
         try:
             happened = self._divergence_of(report)
-        except Exception as error:  # noqa: BLE001  # what cannot be described was found all the same
+        except Exception as error:  # noqa: BLE001  # a finding without a description still counts
             _log.exception("%s: what was found cannot be described", self.key.node)
             report = Fault(f"what was found cannot be described: {type(error).__name__}")
             happened = self._divergence_of(report)
@@ -245,10 +246,10 @@ class Live:
             for tell in self.witnesses:
                 tell(happened.divergence)
         note = report.note if isinstance(report, Disagreement) else None
-        self._urge(happened, {} if note is None else {note.name: note.to_text()}, found=1)
+        self._enqueue_finding(happened, {} if note is None else {note.name: note.to_text()}, found=1)
 
-    def _takes_trust(self, report: Disagreement | Fault) -> bool:
-        """False where there was none any more."""
+    def _revoke_trust(self, report: Disagreement | Fault) -> bool:
+        """Revoke trust; return False where there was none left."""
         if isinstance(report, Disagreement) and not report.difference.is_effect:
             path = "" if report.note is None else report.note.name
             if report.difference.kind == "noise" or path in self._demoted:
@@ -258,9 +259,12 @@ class Live:
         was_stopped, self._is_stopped = self._is_stopped, True
         return not was_stopped
 
-    def _urge(self, happened: Happened, paths: Mapping[str, str], found: int = 0) -> None:
-        """A flood of one divergence must not be one of exemplars and of syncs, for which callers wait: while others of
-        its kind wait for the store, one more is only written."""
+    def _enqueue_finding(self, happened: Happened, paths: Mapping[str, str], found: int = 0) -> None:
+        """Queue a finding and spool it.
+
+        A flood of one divergence must not cost callers a sync each: while another of its kind waits for the store, the
+        next is written without exemplars and without a sync.
+        """
         kept, before = happened.divergence, 0
         with self._lock:
             if kept is not None:
@@ -271,12 +275,12 @@ class Live:
             batch = self._batch(self._number + 1, happened=(happened,), paths=paths)
             self._number += 1
             self._urgent.append(batch)
-        with self._standing:
+        with self._mode_lock:
             self._finding -= found
         try:
             self._spool(self.key, batch, before == 0)
         except OSError as error:
-            if isinstance(happened.event, Enumerated):  # no trouble, and to be found again
+            if isinstance(happened.event, Enumerated):  # no finding, and repeatable
                 _log.warning("%s: that all inputs were run is told to the store alone: %s", self.key.node, error)
             else:
                 self._keep_unsaved(batch.number)
@@ -288,11 +292,11 @@ class Live:
         with self._lock:
             if any(each.number >= number for each in (*self._urgent, *self._sending)):
                 self._unsaved.add(number)  # otherwise the store has it already
-        with self._standing:
-            self._look()
+        with self._mode_lock:
+            self._replace_local()
 
     def _log_spool_failure(self, kept: Divergence | None, error: OSError) -> None:
-        """Log each kind once, and the first, tenth, hundredth… failure. The log names places, never values."""
+        """Log each kind once, and the first, tenth, hundredth… failure. The log contains locations, never values."""
         kind = "a lost run" if kept is None else f"divergence {kept.fingerprint} ({kept.kind} at {kept.where})"
         self._spool_failures += 1
         is_new = kind not in self._spool_failure_kinds
@@ -310,8 +314,8 @@ class Live:
             words = "divergence of %s was" if count == 1 else "divergences of %s were"
             _log.error(f"%s {words} lost: neither store nor spool could be written", f"{count:,}", self.key.node)
 
-    def let_go(self) -> None:
-        """Agreements that were gathered count for nothing: their fingerprints are of another key."""
+    def drop_agreements(self) -> None:
+        """Drop collected agreements, whose fingerprints have another key."""
         with self._lock:
             self._agreed, self._compared, self._pending = {}, {}, 0
             self._sending = [replace(each, agreed={}) for each in self._sending]
@@ -319,27 +323,29 @@ class Live:
     # -- what the store is told, and says ---------------------------------------------------------
 
     @property
-    def has_untold(self) -> bool:
-        """True while something that was found, or is being told, is not in the store."""
+    def has_unsent(self) -> bool:
+        """True while a finding or a batch is not in the store."""
         return bool(self._urgent or self._sending)
 
     @property
     def has_gathered(self) -> bool:
-        """True while something was seen that is in no batch yet."""
+        """True while collected data is in no batch yet."""
         return bool(self._compared or self._unknown or self._times or self._served)
 
     def due(self, is_all: bool) -> list[Batch]:
-        """What the store is to be told now, in the order of numbers: a batch with a lower number than one that the
-        store has would count as sent before. The same is given again until all of it was `told`."""
+        """Return the batches to send, ordered by number, and the same again until `told` was called for all.
+
+        The store would take a lower number after a higher one for a repetition.
+        """
         with self._lock:
             if self._sending:
                 return list(self._sending)
-            # In one statement: Ctrl-C between two would lose the batches.
+            # One statement: Ctrl-C between two would lose the batches.
             urgent, self._sending, self._urgent = self._urgent, self._urgent, []
             self._number += is_all
             gathered = self._take_gathered(self._number) if is_all else None
-        # Without the lock: of a flood this takes long, and callers wait for it.
-        sending = _united(urgent)
+        # Without the lock, for which callers wait: a flood takes long to merge.
+        sending = _merge_batches(urgent)
         if gathered is not None:
             sending.append(self._batch_of(gathered))
         with self._lock:
@@ -347,19 +353,19 @@ class Live:
             return list(sending)
 
     def told(self, batch: Batch) -> None:
-        """The store has it."""
+        """Remove a batch that the store has."""
         with self._lock:
             self._sending = [each for each in self._sending if each.number != batch.number]
-            if not self.has_untold:
+            if not self.has_unsent:
                 self._waiting.clear()
             had_unsaved = bool(self._unsaved)
             self._unsaved = {each for each in self._unsaved if each > batch.number}
         if had_unsaved and not self._unsaved:
-            with self._standing:
-                self._look()
+            with self._mode_lock:
+                self._replace_local()
 
-    def _take_gathered(self, number: int) -> _Gathered | None:
-        """What was gathered since the last time; None where that is nothing."""
+    def _take_gathered(self, number: int) -> _CollectedData | None:
+        """Take the collected data out; None where there is none."""
         begun, self._begun = self._begun, self._state.paths
         pin = self._state.pin
         is_over = pin is not None and pin.until_us <= now_us()
@@ -369,9 +375,9 @@ class Live:
         times, notes, served = self._times, self._notes, self._served
         self._agreed, self._compared, self._pending = {}, {}, 0
         self._unknown, self._times, self._notes, self._served = 0, [], {}, {}
-        return _Gathered(number, self._attempt, begun, agreed, compared, unknown, times, notes, served)
+        return _CollectedData(number, self._attempt, begun, agreed, compared, unknown, times, notes, served)
 
-    def _batch_of(self, gathered: _Gathered) -> Batch:
+    def _batch_of(self, gathered: _CollectedData) -> Batch:
         happened: list[Happened] = [Happened(each) for each in gathered.times]
         if gathered.unknown:
             happened.append(Happened(Unknown(gathered.unknown)))
@@ -405,39 +411,39 @@ class Live:
             served=served or {},
         )
 
-    def is_now(self, state: State, version: int, notes: Mapping[str, PathNote]) -> None:
-        """The store says where the node stands."""
-        with self._standing:
+    def update_state(self, state: NodeState, version: int, notes: Mapping[str, PathNote]) -> None:
+        """Take over the state from the store."""
+        with self._mode_lock:
             is_first = self._version < 0
             self._state, self._version = state, version
             self._known = dict(notes)
-            if is_first:  # nothing was gathered before
+            if is_first:  # nothing was collected before
                 self._begun = state.paths
             if state.attempt != self._attempt:
-                # What was gathered is of the attempt before.
+                # The collected agreements belong to the earlier attempt.
                 with self._lock:
                     self._attempt, self._begun = state.attempt, state.paths
                     self._agreed, self._compared, self._pending = {}, {}, 0
-            if not self._finding and not self.has_untold:
-                # What was stopped here has reached the store, which has decided.
+            if not self._finding and not self.has_unsent:
+                # The store has all findings of this process, and its mode reflects them.
                 self._is_stopped = False
                 self._demoted.clear()
-            self._look()
+            self._replace_local()
 
-    def is_held(self, held: bool) -> None:
-        """The store has been away for too long: Python runs alone until it is back."""
-        with self._standing:
-            if held != self._held:
-                self._held = held
-                self._look()
+    def set_held(self, held: bool) -> None:
+        """Run Python alone while the store has been away for too long."""
+        with self._mode_lock:
+            if held != self._is_held:
+                self._is_held = held
+                self._replace_local()
 
-    def is_killed(self, killed: bool) -> None:
-        with self._standing:
-            if killed != self._killed:
-                self._killed = killed
-                self._look()
+    def set_killed(self, killed: bool) -> None:
+        with self._mode_lock:
+            if killed != self._is_killed:
+                self._is_killed = killed
+                self._replace_local()
 
-    def _look(self) -> None:
+    def _replace_local(self) -> None:
         """Replace `local`, and call the listeners with it."""
         self.local = self._local()
         for tell in self.listeners:
@@ -445,9 +451,9 @@ class Live:
 
     def _local(self) -> Local:
         state = self._state
-        if self._is_stopped or self._held or self._killed or self._unsaved:
+        if self._is_stopped or self._is_held or self._is_killed or self._unsaved:
             return Local(Mode.PYTHON_ONLY, version=self._version, attempt=state.attempt)
-        mode = min(state.mode, self._most, key=lambda each: each.level)
+        mode = min(state.mode, self._highest, key=lambda each: each.level)
         proven = frozenset(path for path in state.paths if path not in self._demoted and is_proven(state, path))
         notes = [self._known[path] for path in proven if path in self._known]
         return Local(
@@ -461,37 +467,39 @@ class Live:
         )
 
     @property
-    def state(self) -> State:
-        """As the store last said."""
+    def state(self) -> NodeState:
+        """The state as last read from the store."""
         return self._state
 
 
-def _united(batches: list[Batch]) -> list[Batch]:
-    """Many batches of one event as a few of many. Each has the number of its last one: what is in the spool under a
-    lower number counts as told with it."""
+def _merge_batches(batches: list[Batch]) -> list[Batch]:
+    """Merge many batches of one event each into a few.
+
+    Each has the number of its last one: lower numbers in the spool count as sent with it.
+    """
     found = []
-    for first in range(0, len(batches), _MOST_UNITED):
-        part = batches[first : first + _MOST_UNITED]
+    for first in range(0, len(batches), _MAX_MERGED):
+        part = batches[first : first + _MAX_MERGED]
         kept: dict[str, Divergence] = {}
-        for each in _happened_in(part):
+        for each in _events_of(part):
             if (seen := each.divergence) is not None:
                 known = kept.get(seen.fingerprint)
-                kept[seen.fingerprint] = seen if known is None else known.and_again(seen)
+                kept[seen.fingerprint] = seen if known is None else known.merge(seen)
         happened = tuple(
             each if each.divergence is None else replace(each, divergence=kept.pop(each.divergence.fingerprint, None))
-            for each in _happened_in(part)
+            for each in _events_of(part)
         )
         paths = {name: text for batch in part for name, text in batch.paths.items()}
         found.append(replace(part[-1], happened=happened, paths=paths))
     return found
 
 
-def _happened_in(batches: list[Batch]) -> Iterator[Happened]:
+def _events_of(batches: list[Batch]) -> Iterator[Happened]:
     return (each for batch in batches for each in batch.happened)
 
 
-def most_of(mode: str | None) -> Mode:
-    """The highest mode that the configuration allows."""
+def highest_mode(mode: str | None) -> Mode:
+    """Return the highest mode that the configuration allows."""
     return LADDER[-1] if mode is None else Mode(mode)
 
 

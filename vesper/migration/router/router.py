@@ -70,14 +70,14 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
         observe: Observer | None = None,
         is_traced: bool = True,
     ) -> Execution:
-        """An execution that its caller answers is not routed: nobody records what it is told."""
+        """Start an unrouted execution on Python: its caller completes the requests, and nothing records them."""
         return self._python.start(inputs, now, limits, observe, is_traced)
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        """A node without effects."""
+        """Run a node without effects."""
         mode = self.live.local.mode
         if not is_a(inputs, dict):
-            mode = Mode.PYTHON_ONLY  # no inputs at all: Python says so to the caller, and nobody else is asked
+            mode = Mode.PYTHON_ONLY  # malformed inputs: Python raises the error, and no engine is compared
         if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled():
             self.live.served(mode, "direct")
             return self._guarded().call(inputs, now, limits)
@@ -114,8 +114,7 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
         return WayIn(self._context, self, self._python, direct, (slot or Slot.apart()).flights, unwrap)
 
     def planned(self, plan: Plan, inputs: Mapping[str, object], now: datetime | None = None) -> Outcome:
-        """A request of which something was decided on the fast way in. What was decided under another mode is decided
-        anew."""
+        """Carry out a request that the fast entry planned. A plan of another mode is made anew."""
         mode = self.live.local.mode
         match plan:
             case Plan.PYTHON:
@@ -138,8 +137,7 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
         broke: str | None,
         now: datetime | None = None,
     ) -> None:
-        """An execution that the fast way in does not count itself: it is followed once more. Where the direct engine
-        broke, that is reported as it is."""
+        """Take over an execution that the fast entry does not count: follow it again, or report its fault."""
         found: Transcript | Lost | None = None
         if outputs is not None:
             found = transcript_of(inputs, now, (), Returned(cast(Mapping[str, Value], outputs)))
@@ -150,7 +148,7 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
             self._feed.put(found, took_ns, None, is_chosen, is_timed=False)
 
     def drain(self) -> None:
-        """Tells the node what was gathered on the fast way in."""
+        """Report everything that the fast entry collected."""
         if self._way_in is not None:
             self._way_in.drain()
 
@@ -159,7 +157,7 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
             self._way_in.close()
 
     def after_fork(self) -> None:
-        self._making = threading.Lock()  # a thread of the parent may have had it
+        self._making = threading.Lock()  # a thread of the parent may have held it
         if self._way_in is not None:
             self._way_in.after_fork()
 

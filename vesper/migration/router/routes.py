@@ -1,9 +1,9 @@
-"""All that the routed nodes of one configuration share: the store and its thread, the followers, the direct engines.
+"""The parts that all routed nodes of one configuration share: store, shadow queue, direct engines.
 
     routes = Routes(config)
     program = routes.program(compiled)
 
-`close` follows what waits, and tells the store everything.
+`close` follows queued executions, and sends all findings to the store.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Routes:
         self.migration = Migration(self.settings, self._folder, store)
         self.helper = Helper()
         self._hosts: WeakSet[Host] = WeakSet()
-        """Who performs effects of routed nodes, and so knows which texts are secret."""
+        """Hosts of routed nodes, which know the secrets to redact."""
         self._tended: list[Tending] = []
         self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
         self.migration.lull = self.followers.lull
@@ -71,10 +71,10 @@ class Routes:
         self._programs: dict[NodeKey, RoutedProgram] = {}
         self._lock = threading.Lock()
         self.is_closed = False
-        """From the moment that it begins to close."""
+        """True as soon as closing begins."""
         self._has_closed = False
         self._workers: Workers | None = None
-        """The processes of the direct engine, where it has its own."""
+        """Worker processes of the direct engine; None where it runs in this process."""
         _ALL.add(self)
 
     def program(self, compiled: Compiled) -> RoutedProgram:
@@ -93,7 +93,7 @@ class Routes:
 
     def adopted(self, compiled: Compiled, function: str) -> AdoptedProgram:
         """Return a node behind a function; `function` names it and is part of the epoch (`function_name`)."""
-        from vesper.migration.router.adoption import AdoptedProgram, FunctionComparator  # takes as long as a warm start
+        from vesper.migration.router.adoption import AdoptedProgram, FunctionComparator  # slow to import
 
         comparator = FunctionComparator(compiled, self.settings.of(compiled.node.node_id).tolerances)
         _say_what_is_over(comparator, compiled.node.node_id)
@@ -102,8 +102,10 @@ class Routes:
             return AdoptedProgram(self._context(key, compiled, comparator, leader=function.partition("#")[0]))
 
     def wait_until_ready(self, seconds: float) -> bool:
-        """Whether the direct engine can follow, now or within so long. Requests wait for no process of its own; who has
-        one request only, and wants it compared, waits here."""
+        """Wait until the direct engine can follow; return False after `seconds`.
+
+        Requests never wait for a worker. A command with a single request waits here to have it compared.
+        """
         return self._workers is None or self._workers.is_ready() or self._workers.wait_until_up(seconds)
 
     def _context(
@@ -171,7 +173,10 @@ class Routes:
         return text
 
     def after_fork(self) -> None:
-        """What was closed before stays so; what was about to be is the parent's to close."""
+        """Restart the shared parts in the child of a fork.
+
+        Closed parts stay closed; the parent ends its own closing.
+        """
         self._lock = threading.Lock()
         self.is_closed = self._has_closed
         self.followers.after_fork()
@@ -206,8 +211,7 @@ def _always_ready() -> bool:
 
 
 def _python(compiled: Compiled) -> PythonProgram:
-    """With every form that a request may need: to write one takes a tenth of a second, in which who asks waits, and
-    with him all who wait for Python's lock."""
+    """Load every form that a request may need. Generating one takes a tenth of a second under the GIL."""
     python = PythonEngine().load(compiled)
     python.form("traced")
     if python.is_counted(limits_of_run(None, compiled.node.grants.policy)):
@@ -221,7 +225,7 @@ def _say_what_is_over(comparator: Comparator, node: str) -> None:
 
 
 def _check_routing_key(compiled: Compiled, names: Sequence[str]) -> None:
-    """One that names no input would be the same for every caller: all of them in the canary, or nobody."""
+    """Refuse a routing key without inputs: it would put all callers into the canary, or none."""
     inputs = [each.name for each in compiled.node.inputs]
     for name in names:
         if name not in inputs:
@@ -230,7 +234,7 @@ def _check_routing_key(compiled: Compiled, names: Sequence[str]) -> None:
 
 
 def happened_of(report: Disagreement | Fault, divergence: Divergence) -> Happened:
-    """What the controller is told of it."""
+    """Return the event for the controller, with the divergence to store."""
     if isinstance(report, Fault):
         return Happened(EngineFaulted(divergence.where), divergence)
     if report.difference.kind == "noise":

@@ -1,11 +1,11 @@
-"""What a process must not forget until its store has it: divergences and faults, in a file, synced, at once.
+"""The spool: a synced file of findings that the store does not have yet.
 
-A divergence is written here by whoever found it, before anything else is done about it. It is taken out when the store
-has it. A process that was killed in between leaves its file behind; the next one that looks gives it to the store, as
-the batch that it was: what the store knows already changes nothing.
+A divergence or fault is written here as soon as it is found, and removed when the store has it. A process that is
+killed in between leaves its file; the next process sends it to the store as the same batch, which changes nothing where
+the store has it already.
 
-A process holds a lock on its file for as long as it lives. Where its name does not tell whether it does (another
-container, or the machine was started again since), the lock tells.
+A process holds a lock on its file throughout its life. Where the name does not tell whether the process lives (another
+container, or another boot), the lock does.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from vesper.migration.stores.store import Batch, Happened, NodeKey
 _log = logging.getLogger("vesper.migration")
 _ENDING = ".spool"
 _ASIDE = "aside"
-_LARGEST = 64 << 20
+_MAX_BYTES = 64 << 20
 _EVENTS: dict[str, type[Event]] = {
     each.__name__: each for each in (Diverged, EngineFaulted, Enumerated, Noisy, RunLost)
 }
 
 
 class Spool:
-    """The file of one process. Any thread may write."""
+    """The spool file of one process. Threads may share it."""
 
     def __init__(self, folder: Path, process: str) -> None:
         """`process` begins with the owner (`vesper.journal.owner`), by which others tell whether it lives."""
@@ -49,15 +49,17 @@ class Spool:
         self._lock = threading.Lock()
         self._file: int | None = None
         self.written = 0
-        """How often anything was written."""
+        """Number of batches written."""
 
     def write(self, key: NodeKey, batch: Batch, is_synced: bool = True) -> None:
-        """Survives the process when it returns, and the machine where it is synced. Raises `OSError` where the disk
-        takes nothing."""
+        """Write a batch, which then survives the process, and with `is_synced` also the machine.
+
+        Raises `OSError` where the disk is full.
+        """
         line = _line(key, batch)
         with self._lock:
             if self._file is None:
-                self._file = self._opened()
+                self._file = self._open()
             whole = os.fstat(self._file).st_size
             try:
                 if os.write(self._file, line) != len(line):
@@ -65,21 +67,21 @@ class Spool:
                 if is_synced:
                     os.fsync(self._file)
             except OSError:
-                # Half of a line would spoil the next one, which is written behind it.
+                # A partial line would corrupt the next one.
                 os.ftruncate(self._file, whole)
                 raise
             self.written += 1
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         self._folder.mkdir(parents=True, exist_ok=True)
-        while self._path.exists():  # it was closed with something in it, which is for others now
+        while self._path.exists():  # it was closed with content, which other processes now handle
             self._path = self._folder / f"{self._process}-{secrets.token_hex(4)}{_ENDING}"
         making = self._path.with_suffix(".making")
         file = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            with suppress(OSError):  # where files cannot be locked, nobody is taken for gone by that
+            with suppress(OSError):  # without file locks, no process is taken for dead
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            making.rename(self._path)  # nobody sees it before it is locked
+            making.rename(self._path)  # visible only once it is locked
             _sync_folder(self._folder)
         except OSError:
             os.close(file)
@@ -87,7 +89,7 @@ class Spool:
         return file
 
     def clear(self, written: int) -> None:
-        """The store has all that was written until then. What came since keeps the rest with it."""
+        """Truncate the file if the store has all `written` batches; after further writes, keep it."""
         with self._lock:
             if self._file is not None and self.written == written:
                 os.ftruncate(self._file, 0)
@@ -102,39 +104,39 @@ class Spool:
                         self._path.unlink()
 
     def forked(self) -> None:
-        """In the child of a fork, which has a spool of its own: the file is the parent's, and so is its lock."""
+        """Close the file in the child of a fork: file and lock are the parent's."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
-    def left_by_others(self) -> Iterator[tuple[Path, list[tuple[NodeKey, Batch]]]]:
-        """What processes that are gone left behind, file by file. Whoever gave a file to the store calls `forget`."""
-        for path in left_in(self._folder):
+    def read_leftovers(self) -> Iterator[tuple[Path, list[tuple[NodeKey, Batch]]]]:
+        """Yield the batches of dead processes, file by file. Call `forget` once the store has a file."""
+        for path in leftover_files(self._folder):
             if path == self._path:
                 continue
             try:
                 yield path, _read(path)
             except FileNotFoundError:
-                continue  # another process was as quick
+                continue  # another process was faster
             except OSError as error:
                 _log.error("%s was left by a process that is gone, and cannot be read: %s", path, error)
 
     @staticmethod
     def forget(path: Path) -> None:
-        path.unlink(missing_ok=True)  # another process may have been as quick: the store took it once
+        path.unlink(missing_ok=True)  # another process may have been faster; the store applied it once
 
 
-def left_in(folder: Path) -> Iterator[Path]:
-    """The files of processes that are gone."""
+def leftover_files(folder: Path) -> Iterator[Path]:
+    """Yield the files of dead processes."""
     for path in sorted(folder.glob(f"*{_ENDING}")):
         owner = path.name.removesuffix(_ENDING).rpartition("+")[0]
         if is_dead(owner) or _is_unlocked(path):
             yield path
 
 
-def untold(folder: Path) -> list[str]:
-    """What was found by processes that are gone and is in no store yet, in words for who looks; nothing is changed."""
-    waiting = [path for path in left_in(folder) if _size(path)]
+def describe_unsent(folder: Path) -> list[str]:
+    """Return texts about findings of dead processes that are in no store yet. Changes nothing."""
+    waiting = [path for path in leftover_files(folder) if _size(path)]
     said = []
     if waiting:
         said.append(
@@ -149,7 +151,7 @@ def untold(folder: Path) -> list[str]:
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except OSError:  # another process has told it meanwhile
+    except OSError:  # another process has sent it meanwhile
         return 0
 
 
@@ -168,7 +170,7 @@ def _is_unlocked(path: Path) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """So that the name of a new file survives the machine as well."""
+    """Sync the folder, so that the name of a new file survives the machine too."""
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(file)
@@ -202,10 +204,12 @@ def _happened(happened: Happened) -> dict[str, Any]:
 
 
 def _read(path: Path) -> list[tuple[NodeKey, Batch]]:
-    """The whole lines of a file; the last one may have been cut off by what ended its process. What cannot be read is
-    kept for people, out of the way."""
-    if path.stat().st_size > _LARGEST:
-        _set_aside(path, f"it is larger than {_LARGEST:,} bytes")
+    """Read the complete lines of a file; the process may have died in the last one.
+
+    A file with an unreadable line is copied aside, for a person to inspect.
+    """
+    if path.stat().st_size > _MAX_BYTES:
+        _set_aside(path, f"it is larger than {_MAX_BYTES:,} bytes")
         return []
     found = []
     *lines, last = path.read_bytes().split(b"\n")

@@ -1,7 +1,7 @@
-"""All routed nodes of one process: one store, one thread that tells it what was seen and asks where nodes stand.
+"""The synchronisation of all routed nodes of one process with the store, in one thread.
 
-No request waits for the store. The thread looks several times a second; what takes trust away wakes it. Where the store
-is away, the last modes hold for a while (`hold`), then Python runs alone until it is back.
+No request waits for the store. The thread polls several times a second; a loss of trust wakes it. If the store is away,
+the last modes hold for a while (`hold`), then Python runs alone until it is back.
 """
 
 from __future__ import annotations
@@ -25,28 +25,30 @@ from vesper.migration.compare.reports import Disagreement, Fault
 from vesper.migration.control.modes import Mode, Reason
 from vesper.migration.control.state import Event, Kill, Latch, Settings
 from vesper.migration.router.alerts import Alerts
-from vesper.migration.router.node_state import Live, most_of, now_us
+from vesper.migration.router.node_state import Live, highest_mode, now_us
 from vesper.migration.router.spool import Spool
 from vesper.migration.stores import ledger
+from vesper.migration.stores.kill_scope import inherited_kill
 from vesper.migration.stores.store import WHOLE, Batch, Happened, NodeKey, Store, StoreAway, StoreError, open_store
 from vesper.storage.after_fork import Order, register
 from vesper.values.model import printable
 
 _log = logging.getLogger("vesper.migration")
-_EVERY_FLUSH = 1.0
-"""Seconds between two batches of agreements; trouble does not wait."""
-_LASTS = 2
-"""A file that was deleted cannot be used once, and is made anew the next time."""
-_LEFT_BEHIND = 5.0
-_LAST_ROUNDS = 5
-"""So often the store is told before the end, as long as that brings up something new."""
+_FLUSH_INTERVAL_SECONDS = 1.0
+"""Seconds between two batches of agreements; findings are sent at once."""
+_DAMAGED_AFTER_FAILURES = 2
+"""Number of failures in a row from which a store counts as damaged. A deleted file fails once, and is then made
+anew."""
+_LEFTOVER_SCAN_SECONDS = 5.0
+_MAX_LAST_ROUNDS = 5
+"""Maximum number of rounds before the end, while the store causes new findings."""
 
 
-BEFORE = "known from before the store was replaced"
+REPLACED_STORE_NOTE = "known from before the store was replaced"
 
 
 class Migration:
-    """Safe after a fork: a child begins with a name, a thread and a spool of its own."""
+    """The routed nodes of one process. After a fork the child gets its own name, thread and spool."""
 
     def __init__(self, settings: MigrationSettings, folder: Path, store: Store | None = None) -> None:
         self.settings = settings
@@ -57,21 +59,21 @@ class Migration:
         self._alerts = Alerts(settings.webhook)
         self._nodes: dict[NodeKey, Live] = {}
         self._versions: dict[NodeKey, int] = {}
-        self._spoilt: set[tuple[str, NodeKey]] = set()
-        """Nodes of which what the store has cannot be used, to be told or asked for."""
-        self._switch: ledger.Killed | None = None
-        """That stops all nodes, as far as this process knows."""
+        self._damaged: set[tuple[str, NodeKey]] = set()
+        """Nodes whose stored state cannot be used, with the failing step (`tell` or `ask`)."""
+        self._switch: ledger.KillSwitch | None = None
+        """Kill switch, as known to this process."""
         self._has_warned = False
         self._is_closed = False
         self.key = b""
-        """The key of fingerprints and of routing, the same for all who share the store; empty until the store gave it.
-        Until then every node is held in Python, so that nobody needs it."""
+        """Key of fingerprints and of routing, shared by all users of the store; empty until it was read. Until then
+        every node runs on Python, and needs no key."""
         self.gatherers: list[Callable[[], None]] = []
-        """Who has gathered something for the nodes is asked for it before the store is told."""
+        """Functions that deliver collected findings before a batch is sent."""
         self.lull: Callable[[], None] = _no_lull
-        """Waits for a moment in which no caller is served, but not for long."""
+        """Waits briefly for a moment without callers."""
         self.chores: list[Callable[[], None]] = []
-        """What else is done each time that the thread comes round."""
+        """Functions that run after each round."""
         self._begin_process()
         _ALL.add(self)
 
@@ -79,24 +81,24 @@ class Migration:
         self.process = f"{this_owner()}+{secrets.token_hex(4)}"
         self._spool = Spool(self._folder, self.process)
         self._lock = threading.RLock()
-        self._telling = threading.Lock()
-        self._writing = threading.Lock()
-        """Of the spool."""
+        self._round_lock = threading.Lock()
+        self._spool_lock = threading.Lock()
+        """Lock of the spool."""
         self._wakes: SimpleQueue[None] = SimpleQueue()
-        """Wakes the thread. Callers put into it without a lock, which Ctrl-C could leave held."""
+        """Wakes the thread. A queue, because Ctrl-C could leave a lock held."""
         self._is_closing = self._is_closed
         self._thread: threading.Thread | None = None
         self._last_seen = time.monotonic()
-        self._said_of: float | None = None
-        """The last time that the store was seen before it was said that it is away for long."""
+        self._warned_at: float | None = None
+        """Time of the last contact before the warning about a long outage."""
         self._last_flush = 0.0
         self._last_look_around = 0.0
         self._is_away = False
-        self._lasting = 0
-        """How often the store failed in a way that does not pass by itself, since it was last seen."""
+        self._lasting_failures = 0
+        """Number of failures, transient ones aside, since the last contact."""
 
     def _after_fork(self) -> None:
-        """What was closed before stays so; what was about to be is the parent's to close."""
+        """Restart in the child of a fork. A closed one stays closed; the parent ends its own closing."""
         started = self._thread is not None
         self._spool.forked()
         self._begin_process()
@@ -108,35 +110,38 @@ class Migration:
     # -- nodes ------------------------------------------------------------------------------------
 
     def node(self, key: NodeKey, compiled: Compiled, divergence_of: Callable[[Disagreement | Fault], Happened]) -> Live:
-        """The node as this process routes it. The store is asked once; where it is away the node begins in Python."""
+        """Return the state of a node in this process.
+
+        It reads the store once; without a store the node begins on Python.
+        """
         with self._lock:
             live = self._nodes.get(key)
             if live is None:
-                most = most_of(self.settings.of(key.node).max_mode)
+                most = highest_mode(self.settings.of(key.node).max_mode)
                 live = Live(key, compiled, self.process, most, self._write, self._wake, divergence_of)
                 self._nodes[key] = live
                 try:
-                    self._learn_key()
-                    live.is_killed(self._switch is not None or ledger.killed(self.store) is not None)
+                    self._read_key()
+                    live.set_killed(self._switch is not None or ledger.read_kill_switch(self.store) is not None)
                     self._read(live, self.store.versions().get(key, 0))
                 except StoreError as error:
-                    self._gone(error)
-                    live.is_held(True)
-                except Exception as error:  # noqa: BLE001  # whatever a store holds, the node runs
-                    self._spoil("ask", live, error)
+                    self._note_failure(error)
+                    live.set_held(True)
+                except Exception as error:  # noqa: BLE001  # whatever the store contains, the node runs
+                    self._hold_damaged("ask", live, error)
             self.start()
             return live
 
-    def _learn_key(self) -> None:
+    def _read_key(self) -> None:
         if not self.key:
             self.key = self.store.secret()
 
     def _write(self, key: NodeKey, batch: Batch, is_synced: bool) -> None:
-        with self._writing:
+        with self._spool_lock:
             self._spool.write(key, batch, is_synced)
 
     def _wake(self) -> None:
-        if self._wakes.empty():  # one is enough; not bound once: the child of a fork has another
+        if self._wakes.empty():  # one is enough; read each time, as a fork replaces it
             self._wakes.put(None)
 
     # -- the thread -------------------------------------------------------------------------------
@@ -148,10 +153,10 @@ class Migration:
                 try:
                     thread.start()
                 except RuntimeError as error:
-                    # Nobody would hear that a node was stopped. The next node that is loaded tries again.
+                    # Without the thread a kill would go unnoticed. The next node that is loaded tries again.
                     _log.error("the thread of the migration cannot be started, and Python runs alone: %s", error)
                     for live in self._nodes.values():
-                        live.is_held(True)
+                        live.set_held(True)
                     return
                 self._thread = thread
 
@@ -159,44 +164,46 @@ class Migration:
         while True:
             with suppress(Empty):
                 self._wakes.get(timeout=self.settings.refresh)
-            if self._is_closing:  # who closes tends once more, and may be in the middle of what a lull waits for
+            if self._is_closing:  # `close` runs the last round, maybe in a call that a lull would wait for
                 return
             try:
-                self._come_round()
-            except Exception:  # noqa: BLE001  # without this thread nobody hears that a node was stopped
+                self._run_round()
+            except Exception:  # noqa: BLE001  # this thread must survive, or a kill would go unnoticed
                 _log.exception("what is done for nodes now and then broke; it is tried again")
 
-    def _come_round(self) -> None:
-        if self._is_flush_due(time.monotonic()) and not any(live.has_untold for live in self._nodes.copy().values()):
-            self.lull()  # to tell of what agreed takes milliseconds, and has time; trouble has none
+    def _run_round(self) -> None:
+        if self._is_flush_due(time.monotonic()) and not any(live.has_unsent for live in self._nodes.copy().values()):
+            self.lull()  # agreements take milliseconds and can wait; findings cannot
         self.tend()
 
     def _is_flush_due(self, now: float) -> bool:
-        return now - self._last_flush >= _EVERY_FLUSH
+        return now - self._last_flush >= _FLUSH_INTERVAL_SECONDS
 
     def tend(self, is_all: bool = False) -> None:
-        """Tells the store what is due (all of it where asked) and asks where nodes stand. Raises nothing: what a store
-        that cannot be used means is decided here."""
-        with self._telling:
+        """Send due batches, or all, and read the states of all nodes.
+
+        It raises nothing, and handles every failure of the store.
+        """
+        with self._round_lock:
             self._gather()
             try:
-                self._tell(is_all)
-                self._ask()
-            except Exception as error:  # noqa: BLE001  # whatever it is, nobody may go on for ever with what he knew
-                self._gone(error)
+                self._send_due(is_all)
+                self._refresh()
+            except Exception as error:  # noqa: BLE001  # whatever the error, old modes must not hold for ever
+                self._note_failure(error)
             else:
-                self._is_back()
-            self._do_chores()
+                self._note_contact()
+            self._run_chores()
 
     def _gather(self) -> None:
         for gather in self.gatherers:
             try:
                 gather()
-            except Exception:  # noqa: BLE001  # said; what is told does not wait for it
+            except Exception:  # noqa: BLE001  # logged; the batches must not wait for it
                 _log.exception("what was gathered elsewhere could not be taken over")
 
-    def _do_chores(self) -> None:
-        """After what matters more: a chore that fails keeps nothing from being told."""
+    def _run_chores(self) -> None:
+        """Run the chores last: a failing one delays no batch."""
         for chore in self.chores:
             try:
                 chore()
@@ -204,96 +211,107 @@ class Migration:
                 if not self._is_away:
                     _log.warning("what is kept beside the evidence has to wait: %s", error)
                 return
-            except Exception:  # noqa: BLE001  # said, and tried again: this thread must not end
+            except Exception:  # noqa: BLE001  # logged, and retried: this thread must not end
                 _log.exception("what is done beside the evidence failed")
 
-    def _tell(self, is_all: bool) -> None:
+    def _send_due(self, is_all: bool) -> None:
         now = time.monotonic()
         is_due = is_all or self._is_flush_due(now)
         written = self._spool.written
         if is_due:
-            is_telling = any(live.has_untold or live.has_gathered for live in self._nodes.copy().values())
+            is_telling = any(live.has_unsent or live.has_gathered for live in self._nodes.copy().values())
             self._notice_replaced(self.store.versions(), is_telling)
         for live in list(self._nodes.copy().values()):
-            with self._spoiling("tell", live):
-                self._tell_of(live, is_due)
-        if not any(live.has_untold for live in self._nodes.copy().values()):
-            with self._writing:
+            with self._holding_damaged("tell", live):
+                self._send_batches(live, is_due)
+        if not any(live.has_unsent for live in self._nodes.copy().values()):
+            with self._spool_lock:
                 self._spool.clear(written)
         if is_due:
             self._last_flush = now
-        if now - self._last_look_around >= _LEFT_BEHIND:
+        if now - self._last_look_around >= _LEFTOVER_SCAN_SECONDS:
             self._last_look_around = now
-            self._take_what_is_left()
+            self._send_leftovers()
 
-    def _tell_of(self, live: Live, is_due: bool) -> None:
-        for batch in live.due(is_due):
+    def _send_batches(self, live: Live, is_due: bool) -> None:
+        batches = live.due(is_due)
+        if batches and self._versions.get(live.key) == 0:
+            self._inherit_kill(live.key)  # the node may have been killed since this process began with it
+        for batch in batches:
             applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
-            live.told(batch)  # and not before: it may have come through, and is sent again as it is
+            live.told(batch)  # only now: until the result is known the same batch is sent again
             self._alerts.decided(live.key, applied.decisions)
 
+    def _inherit_kill(self, key: NodeKey) -> None:
+        """Latch an epoch that the store does not know where the node was killed in every epoch. Raises `StoreError`."""
+        kill = inherited_kill(self.store, key, self._rules)
+        if kill is not None:
+            self.tell_of(key, kill)
+
     def tell_of(self, key: NodeKey, event: Event) -> None:
-        """Tells the store what happened to a node, also to one that nobody here routes any more. Raises
-        `StoreError`."""
-        applied = ledger.tell(self.store, key, event, self._rules, now_us())
+        """Send an event of a node to the store, also of a node that this process does not route.
+
+        Raises `StoreError`.
+        """
+        applied = ledger.apply_event(self.store, key, event, self._rules, now_us())
         self._alerts.decided(key, applied.decisions)
 
     @contextmanager
-    def _spoiling(self, step: str, live: Live) -> Iterator[None]:
-        """What is wrong with one node is no reason to leave the others alone; what is wrong with the store is."""
+    def _holding_damaged(self, step: str, live: Live) -> Iterator[None]:
+        """Hold one node where its stored state is damaged. Errors of the store itself are raised."""
         try:
             yield
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001  # documents of another version, or damaged in any way
-            self._spoil(step, live, error)
+        except Exception as error:  # noqa: BLE001  # a document of another version, or a damaged one
+            self._hold_damaged(step, live, error)
         else:
-            self._spoilt.discard((step, live.key))
+            self._damaged.discard((step, live.key))
 
-    def _spoil(self, step: str, live: Live, error: Exception) -> None:
-        if (step, live.key) not in self._spoilt:
+    def _hold_damaged(self, step: str, live: Live, error: Exception) -> None:
+        if (step, live.key) not in self._damaged:
             _log.error(
                 "%s: what the store has of it cannot be used, and Python runs alone: %s: %s",
                 live.key.node, type(error).__name__, error,
             )  # fmt: skip
-        if all(key != live.key for _, key in self._spoilt):
+        if all(key != live.key for _, key in self._damaged):
             self._alerts.store_damaged(live.key)
-        self._spoilt.add((step, live.key))
-        live.is_held(True)
+        self._damaged.add((step, live.key))
+        live.set_held(True)
 
-    def _take_what_is_left(self) -> None:
-        """What killed processes had spooled."""
-        for path, batches in self._spool.left_by_others():
+    def _send_leftovers(self) -> None:
+        """Send the batches that dead processes had spooled."""
+        for path, batches in self._spool.read_leftovers():
             try:
                 for key, batch in batches:
                     applied = ledger.apply(self.store, key, batch, self._rules, now_us(), is_in_use=False)
                     self._alerts.decided(key, applied.decisions)
             except StoreError:
                 raise
-            except Exception as error:  # noqa: BLE001  # what the store has of that node is not the others' trouble
+            except Exception as error:  # noqa: BLE001  # a damaged state of that node must not block the others
                 _log.error("%s has to wait, because the store does not take it: %s", path, error)
                 continue
             self._spool.forget(path)
 
-    def _ask(self) -> None:
-        self._learn_key()
+    def _refresh(self) -> None:
+        self._read_key()
         if not self._has_warned:
             self._has_warned = True
             for text in self.store.warnings():
-                _log.warning("the store of migration state: %s", text)  # it names the store
+                _log.warning("the store of migration state: %s", text)  # the text contains the name of the store
         versions = self.store.versions()
         self._notice_replaced(versions)
         if versions.get(WHOLE, 0) != self._versions.get(WHOLE, 0):
-            self._notice_switch(ledger.killed(self.store))
+            self._notice_switch(ledger.read_kill_switch(self.store))
             self._versions[WHOLE] = versions.get(WHOLE, 0)
         for key, live in list(self._nodes.items()):
-            live.is_killed(self._switch is not None)
-            with self._spoiling("ask", live):
+            live.set_killed(self._switch is not None)
+            with self._holding_damaged("ask", live):
                 if versions.get(key, 0) != self._versions.get(key, -1):
                     self._read(live, versions.get(key, 0))
 
-    def _notice_switch(self, switch: ledger.Killed | None) -> None:
-        """No node is said to have fallen, so this says it."""
+    def _notice_switch(self, switch: ledger.KillSwitch | None) -> None:
+        """Log a change of the kill switch, which no node's decisions show."""
         if switch is not None and self._switch is None:
             _log.warning(
                 "every node of this process runs on Python alone: all were stopped by %s: %s",
@@ -304,23 +322,25 @@ class Migration:
         self._switch = switch
 
     def _notice_replaced(self, versions: Mapping[NodeKey, int], is_telling: bool = False) -> None:
-        """A store that was replaced has another key. What was gathered under the old one would count a second time
-        under the new one. That may know as much as the old one by now, from others: so the key is asked for wherever
-        something is not as it was, and before anything is told."""
+        """Notice a replaced store by its other key, and begin anew.
+
+        Agreements under the old key would count twice under the new one. The new store may have the same versions by
+        now, from other processes: so the key is read again whenever a version differs, and before each batch.
+        """
         is_as_known = all(versions.get(each, 0) == known for each, known in self._versions.copy().items())
         if not self.key or (is_as_known and not is_telling):
             return
         key = self.store.secret()
         if key != self.key:
-            self._carry_stops()  # first: where the store goes away meanwhile, all of this is done again
+            self._carry_stops()  # first, so that it is repeated if the store fails meanwhile
             _log.warning(
                 "the store of migration state was replaced: all nodes begin anew, and what was stopped stays so"
             )
             self._alerts.store_replaced()
             self.key = key
-            self._versions.clear()  # all of it is read again, whatever number it has there
+            self._versions.clear()  # read everything again, whatever its version there
             for live in list(self._nodes.values()):
-                live.let_go()
+                live.drop_agreements()
 
     def _carry_stops(self) -> None:
         """Write the kill switch and the latches that this process knows of into the new store.
@@ -328,9 +348,9 @@ class Migration:
         Nothing that gives trust is carried over. A node that was released in the new store is not stopped again.
         Raises `StoreError`; a second attempt changes nothing that was done."""
         if self._switch is not None and self.store.read(WHOLE) is None:
-            ledger.kill_all(self.store, self._switch.who, _as_before(self._switch.why), now_us())
+            ledger.kill_all(self.store, self._switch.who, _add_note(self._switch.why), now_us())
         for live in list(self._nodes.values()):
-            with self._spoiling("tell", live):
+            with self._holding_damaged("tell", live):
                 self._carry_latches(live.key, live.state.latches)
 
     def _carry_latches(self, key: NodeKey, latches: Sequence[Latch]) -> None:
@@ -340,72 +360,74 @@ class Migration:
             return
         people = [each for each in latches if each.reason is Reason.KILL]
         whys = [each.why if each.reason is Reason.KILL else each.reason.value for each in latches]
-        self.tell_of(key, Kill((people or latches)[0].who, _as_before("; ".join(whys))))
+        self.tell_of(key, Kill((people or latches)[0].who, _add_note("; ".join(whys))))
 
     def _was_released(self, key: NodeKey) -> bool:
         return any(json.loads(line.text)["kind"] == "released" for line in self.store.history(key))
 
     def _read(self, live: Live, version: int) -> None:
+        if version == 0:
+            self._inherit_kill(live.key)
         state = ledger.load(self.store, live.key, self._rules)
         notes = {path: PathNote.from_text(text) for path, text in self.store.paths(live.key).items()}
         before = live.state.mode
-        live.is_now(state, version, notes)
+        live.update_state(state, version, notes)
         if live.key in self._versions and before is not state.mode:
-            # Who decided it has said why; here it begins to hold.
+            # The deciding process has logged the reason; here the change takes effect.
             _log.info("%s: %s → %s in this process", live.key.node, before.value, state.mode.value)
         self._versions[live.key] = version
 
-    def _gone(self, error: Exception) -> None:
+    def _note_failure(self, error: Exception) -> None:
         if not self._is_away:
             _log.warning("the store of migration state cannot be used: %s: %s", type(error).__name__, error)
         self._is_away = True
-        self._lasting += not isinstance(error, StoreAway)
-        if self._lasting == _LASTS and not isinstance(error, StoreAway):
+        self._lasting_failures += not isinstance(error, StoreAway)
+        if self._lasting_failures == _DAMAGED_AFTER_FAILURES and not isinstance(error, StoreAway):
             self._alerts.store_damaged()
-        self._say_that_it_is_long()
+        self._warn_of_long_outage()
         if time.monotonic() - self._last_seen > self.settings.hold:
             for live in list(self._nodes.values()):
-                live.is_held(True)
+                live.set_held(True)
 
-    def _say_that_it_is_long(self) -> None:
-        """Once for each time that the store is away: what it means for callers is another thing than that it is."""
-        if time.monotonic() - self._last_seen > self.settings.hold and self._said_of != self._last_seen:
-            self._said_of = self._last_seen
+    def _warn_of_long_outage(self) -> None:
+        """Log a long outage once, with its consequence for callers."""
+        if time.monotonic() - self._last_seen > self.settings.hold and self._warned_at != self._last_seen:
+            self._warned_at = self._last_seen
             _log.warning(
                 "the store of migration state has been away for more than %g s (`hold`): every node of this process "
                 "runs on Python alone until it is back", self.settings.hold,
             )  # fmt: skip
             self._alerts.store_away(self.settings.hold)
 
-    def _is_back(self) -> None:
+    def _note_contact(self) -> None:
         self._last_seen = time.monotonic()
-        self._lasting = 0
+        self._lasting_failures = 0
         if self._is_away:
             _log.warning("the store of migration state can be used again")
             self._is_away = False
-        spoilt = {key for _, key in self._spoilt}
+        spoilt = {key for _, key in self._damaged}
         for live in list(self._nodes.values()):
-            live.is_held(live.key in spoilt)
+            live.set_held(live.key in spoilt)
 
     @property
     def is_away(self) -> bool:
-        """True where the store could not be used the last time."""
+        """True where the last use of the store failed."""
         return self._is_away
 
     def close(self) -> None:
-        """Tells the store everything that it takes, and lets go of it."""
+        """Send everything that the store accepts, and close it."""
         self._is_closing = True
         self._wakes.put(None)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
-        for _ in range(_LAST_ROUNDS):
+        for _ in range(_MAX_LAST_ROUNDS):
             self.tend(is_all=True)
-            self._gather()  # what the store said may have put something aside; what had waited for it was told alone
-            if self._is_away or not any(live.has_untold or live.has_gathered for live in self._nodes.values()):
+            self._gather()  # the new states may have set something aside; findings that waited for it were sent alone
+            if self._is_away or not any(live.has_unsent or live.has_gathered for live in self._nodes.values()):
                 break
         for live in list(self._nodes.values()):
             live.log_unsaved()
-        with self._writing:
+        with self._spool_lock:
             self._spool.close()
         self._alerts.close(2.0)
         if self._owns_store:
@@ -413,12 +435,12 @@ class Migration:
         self._is_closed = True
 
 
-def _as_before(why: str) -> str:
-    return why if BEFORE in why else f"{why} ({BEFORE})"
+def _add_note(why: str) -> str:
+    return why if REPLACED_STORE_NOTE in why else f"{why} ({REPLACED_STORE_NOTE})"
 
 
 def _no_lull() -> None:
-    """Nobody knows who is served."""
+    """Return at once: without a shadow queue there is no information about callers."""
 
 
 _ALL: WeakSet[Migration] = WeakSet()

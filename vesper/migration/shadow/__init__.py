@@ -1,1 +1,1 @@
-"""Executions that hold two engines: one leads, the other follows, is compared first, or takes over."""
+"""Executions on two engines: one leads; the other follows, is compared first, or takes over."""

@@ -1,7 +1,8 @@
-"""Which requests are followed: a coin, drawn before anything runs, under budgets of processor time and memory.
+"""Admission of requests to shadow runs: a random draw under budgets of processor time and memory.
 
-What is not admitted is not sampled, so the coin must know nothing of the request: the chance is the same for each, and
-follows from what following has cost lately. What is admitted and then comes to nothing is *unknown*, and is counted.
+The draw precedes the execution and must not depend on the request, so that admitted requests are a fair sample: the
+chance is the same for each, and follows from the recent cost of shadow runs. An admitted request without a verdict
+counts as *unknown*.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable
 
-_LEAST = 0.001
-"""However busy it is, one in a thousand is followed: a node that nothing is known of never moves."""
-_WINDOW = 1.0
+_MIN_CHANCE = 0.001
+"""Minimum chance of admission. Without any evidence a node would never rise."""
+_WINDOW_SECONDS = 1.0
 
 
 class _WorkerTime(threading.local):
-    """Processor time that worker processes spent for this thread, which no clock of this process measures."""
+    """Processor time that workers spent for this thread, which no clock of this process measures."""
 
     seconds = 0.0
 
@@ -39,28 +40,28 @@ class Admission:
     def __init__(self, cpu_share: float, most_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._share = cpu_share
         self.most_bytes = most_bytes
-        """For what waits to be followed."""
+        """Maximum bytes of queued executions."""
         self._lock = threading.Lock()
         self._waiting = 0
         self._asked = 0
         self._spent = 0.0
         self._followed = 0
         self._mean: float | None = None
-        """What one cost when some were last followed."""
+        """Mean cost of a shadow run in seconds, when some were last measured."""
         self._clock = clock
         self._since = clock()
-        self._draw = random.Random().random  # one for each process, and salted by the system
+        self._draw = random.Random().random  # one per process, seeded by the system
         self.chance = 1.0
         self.listeners: list[Callable[[float], None]] = []
-        """Told of the chance whenever it was set."""
+        """Called with the chance whenever it is set."""
 
     def admits(self) -> bool:
-        """Draws the coin for one request."""
-        self._asked += 1  # a count that is lost between threads moves the chance by nothing
+        """Draw for one request."""
+        self._asked += 1  # a count that threads race for does not change the chance noticeably
         return self.chance >= 1.0 or self._draw() < self.chance
 
     def has_room(self, size: int) -> bool:
-        """Takes room for what waits to be followed; False where there is none."""
+        """Reserve room in the queue; False where there is none."""
         with self._lock:
             if self._waiting + size > self.most_bytes:
                 return False
@@ -68,34 +69,34 @@ class Admission:
             return True
 
     def followed(self, seconds: float, size: int = 0) -> None:
-        """One was followed: what it cost, and the room that it leaves."""
+        """Record the cost of one shadow run, and free its room."""
         with self._lock:
             self._waiting -= size
             self._followed += 1
             self._spent += seconds
 
     def fed(self, asked: int, followed: int, seconds: float) -> None:
-        """The same of many that somebody else drew for."""
+        """Record the cost of shadow runs that the extension drew for."""
         with self._lock:
             self._asked += asked
             self._followed += followed
             self._spent += seconds
 
     def adjust(self) -> None:
-        """Sets the chance from what following cost since the last time. Called now and then."""
+        """Set the chance from the cost since the last call. Called periodically."""
         with self._lock:
             now = self._clock()
             passed = now - self._since
-            if passed < _WINDOW:
+            if passed < _WINDOW_SECONDS:
                 return
             if self._followed:
                 self._mean = self._spent / self._followed
-            # While nothing is asked it stays: what comes after a pause is no cheaper than what came before.
+            # Without requests the chance stays: the runs after a pause cost as much as those before.
             if self._asked and self._mean is not None:
                 wanted = self._asked / passed * self._mean
                 chance = 1.0 if wanted <= self._share else self._share / wanted
-                # Half of the way: a burst must not swing it.
-                self.chance = max(_LEAST, min(1.0, (self.chance + chance) / 2 if chance < 1.0 else 1.0))
+                # Half of the way, to damp bursts.
+                self.chance = max(_MIN_CHANCE, min(1.0, (self.chance + chance) / 2 if chance < 1.0 else 1.0))
             self._asked, self._followed, self._spent, self._since = 0, 0, 0.0, now
         for tell in self.listeners:
             tell(self.chance)

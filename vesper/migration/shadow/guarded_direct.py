@@ -1,7 +1,6 @@
-"""The direct engine at arm's length: whatever it does wrong comes back as words, and never as an exception.
+"""A wrapper of the direct engine that turns every failure into a value, never an exception.
 
-It is advanced beside Python, or on the records of an execution that has ended. What its path is made of is noted on the
-way.
+The engine is advanced beside Python, or on the records of an ended execution. The trail collects its path.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from vesper.migration.compare.paths import PathNote, ending_of, prefix_name, set
 from vesper.migration.compare.transcript import Exchange
 from vesper.values.vesper_error import VesperError
 
-_NOT_ITS_OWN = (KeyboardInterrupt, SystemExit, GeneratorExit)
-"""What goes through the engine from outside, besides a cancellation. Anything else that is raised there, panics among
-it, is its own."""
-_MESSAGE = 500
+_FOREIGN_EXCEPTIONS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+"""Exceptions that pass through the engine from outside, besides a cancellation. All others, panics included, are faults
+of the engine."""
+_MAX_MESSAGE_CHARS = 500
 
 
 class NotAsked(VesperError):
-    """The direct engine is not asked this time, and that is no fault of it: all of its workers are busy."""
+    """The direct engine does not run this time, for example because all workers are busy. Not a fault."""
 
 
 class PathedAnswer(Protocol):
@@ -47,7 +46,7 @@ class PathedExecution(Protocol):
 
 
 class PathedProgram(Protocol):
-    """What is asked of the direct engine here: `DirectProgram`, or one that stands in for it."""
+    """The interface of the direct engine here: `DirectProgram`, or a substitute."""
 
     def points(self) -> tuple[Point, ...]: ...
 
@@ -61,7 +60,7 @@ class PathedProgram(Protocol):
 
 
 class ScriptedProgram(Protocol):
-    """One that is quicker where it knows beforehand what it will be answered."""
+    """A program that runs faster where the completions are known beforehand."""
 
     def start_scripted(
         self,
@@ -74,30 +73,32 @@ class ScriptedProgram(Protocol):
 
 
 def is_scripted(program: PathedProgram) -> TypeGuard[ScriptedProgram]:
-    """Not by `isinstance`, which looks at every method of such a protocol anew: it stands on every request that is
-    followed, and took a fifth of that."""
+    """Return True where the program takes a script.
+
+    It avoids `isinstance`, which inspects every method of a protocol: that took a fifth of a shadow run.
+    """
     return hasattr(type(program), "start_scripted")
 
 
 @dataclass(frozen=True, slots=True)
 class Broke:
-    """The direct engine gave no answer that could be compared."""
+    """An execution of the direct engine without a comparable outcome."""
 
     what: str
     error: BaseException | None = None
-    """What it raised, where it raised."""
+    """Exception that it raised, if any."""
     is_fault: bool = True
-    """False where it is not to blame: a limit that the caller gave, or it was not asked."""
+    """False where the engine is not at fault: a limit of the caller, or no run."""
 
 
 @lru_cache(64)
-def _usual(deadline: float | None) -> Limits:
-    """Made once, because it stands on every request."""
+def _limits_with_deadline(deadline: float | None) -> Limits:
+    """Return the default limits with this deadline. Cached, because every request needs them."""
     return Limits(DEFAULT_LIMITS.fuel, deadline)
 
 
 class DirectSide:
-    """One execution of the direct engine. `deadline` is how many seconds it may compute, whatever its limits are."""
+    """One execution of the direct engine. `deadline` bounds its computing in seconds, whatever its limits."""
 
     __slots__ = (
         "_deadline", "_execution", "_has_own_deadline", "_inputs", "_is_sensitive", "_key", "_limits", "_now",
@@ -116,7 +117,7 @@ class DirectSide:
         is_sensitive: bool = False,
         script: Sequence[Exchange] = (),
     ) -> None:
-        """`script` is what it will be advanced with, where that is known."""
+        """`script` holds the completions, where they are known beforehand."""
         self._program = program
         self._script = script
         self._key = key
@@ -127,7 +128,7 @@ class DirectSide:
         )
         self._limits = limits
         if self._has_own_deadline:
-            self._limits = _usual(deadline) if limits is None else Limits(limits.fuel, deadline)
+            self._limits = _limits_with_deadline(deadline) if limits is None else Limits(limits.fuel, deadline)
         self._deadline = deadline
         self._is_sensitive = is_sensitive
         self._execution: PathedExecution | None = None
@@ -135,44 +136,44 @@ class DirectSide:
         self._waits_for = 0
         self._spent_ns = 0
         self.points = b""
-        """The path so far."""
+        """Path so far."""
         self.fingerprint = 0
-        """Of what was read; known when it has ended."""
+        """Fingerprint of all that was read; known once the execution has ended."""
 
     @property
     def took_ns(self) -> int:
-        """How long it computed."""
+        """The time that the engine computed, in nanoseconds."""
         return self._spent_ns
 
     def call(self) -> Done | Broke:
-        """The whole execution of a node without effects, in one call. The first `advance` gives the same again."""
+        """Run a node without effects in one call. The first `advance` returns the same again."""
         began = time.perf_counter_ns()
         try:
             answer = self._program.call_pathed(self._inputs, self._key, self._now, self._limits)
             self.points, self.fingerprint = answer.path, answer.fingerprint
             step: Done | Broke = Done(answer.outcome, ())
-        except BaseException as error:  # noqa: BLE001  # a panic is no `Exception`
-            step = self._raised(error)
+        except BaseException as error:  # noqa: BLE001  # a panic is a `BaseException`
+            step = self._fault_of(error)
         self._spent_ns += time.perf_counter_ns() - began
-        judged = self._judged(step)
+        judged = self._check_step(step)
         assert not isinstance(judged, Blocked)
         self._ready = judged
         return judged
 
     def advance(self, answer: Exchange | None) -> Blocked | Done | Broke:
-        """Goes on with what came of the request that it waits for; None at the beginning."""
+        """Continue with the completion of the pending request; None at the start."""
         if self._ready is not None:
             ready, self._ready = self._ready, None
             return ready
         began = time.perf_counter_ns()
         try:
-            step: Blocked | Done | Broke = self._moved(answer)
-        except BaseException as error:  # noqa: BLE001  # a panic is no `Exception`
-            step = self._raised(error)
+            step: Blocked | Done | Broke = self._advance_execution(answer)
+        except BaseException as error:  # noqa: BLE001  # a panic is a `BaseException`
+            step = self._fault_of(error)
         self._spent_ns += time.perf_counter_ns() - began
-        return self._judged(step)
+        return self._check_step(step)
 
-    def _moved(self, answer: Exchange | None) -> Blocked | Done:
+    def _advance_execution(self, answer: Exchange | None) -> Blocked | Done:
         if self._execution is None:
             given = (self._inputs, self._key, self._now, self._limits)
             if self._script and is_scripted(self._program):
@@ -189,40 +190,40 @@ class DirectSide:
         self.points = self._execution.path()
         return step
 
-    def _raised(self, error: BaseException) -> Broke:
-        if isinstance(error, _NOT_ITS_OWN) or _is_cancellation(error):
+    def _fault_of(self, error: BaseException) -> Broke:
+        if isinstance(error, _FOREIGN_EXCEPTIONS) or _is_cancellation(error):
             raise error
         if isinstance(error, NotAsked):
             return Broke(str(error), error, is_fault=False)
-        # A message may hold a value, and what is said of a fault is kept where nothing is encrypted.
+        # A message may contain input values, and reports of faults are stored without encryption.
         told = type(error).__name__ if self._is_sensitive else f"{type(error).__name__}: {error}"
-        return Broke(f"it raised {told}"[:_MESSAGE], error)
+        return Broke(f"it raised {told}"[:_MAX_MESSAGE_CHARS], error)
 
-    def _judged(self, step: Blocked | Done | Broke) -> Blocked | Done | Broke:
+    def _check_step(self, step: Blocked | Done | Broke) -> Blocked | Done | Broke:
         if isinstance(step, Done):
             match step.outcome:
                 case EngineFault(message):
                     told = "" if self._is_sensitive else f": {message}"
-                    return Broke(f"it is at fault{told}"[:_MESSAGE])
+                    return Broke(f"it is at fault{told}"[:_MAX_MESSAGE_CHARS])
                 case LimitHit("time") if not self._has_own_deadline:
                     return Broke("the limit on time was hit", is_fault=False)
                 case LimitHit("time"):
-                    return self._late()
+                    return self._missed_deadline()
                 case LimitHit(limit) if limit != "fuel":
-                    return Broke(f"it hit a limit on {limit}, which is not its own"[:_MESSAGE])
+                    return Broke(f"it hit a limit on {limit}, which is not its own"[:_MAX_MESSAGE_CHARS])
         is_late = self._deadline is not None and self._spent_ns > self._deadline * 1_000_000_000
-        return self._late() if is_late and not isinstance(step, Broke) else step
+        return self._missed_deadline() if is_late and not isinstance(step, Broke) else step
 
-    def _late(self) -> Broke:
+    def _missed_deadline(self) -> Broke:
         return Broke(f"it computed for more than {self._deadline:g} s")
 
 
 class Trail:
-    """What the note of a path is made of, as an execution goes on."""
+    """The parts of a path's note, collected during an execution."""
 
     def __init__(self) -> None:
         self._settled: tuple[str, ...] = ()
-        """Each way that a step came out, in order: rounds of a loop add nothing new."""
+        """Distinct results of steps, sorted: rounds of a loop add nothing new."""
         self._prefixes: dict[str, None] = {}
 
     def settle(self, exchange: Exchange) -> None:
@@ -231,7 +232,7 @@ class Trail:
             self._settled = tuple(sorted((*self._settled, text)))
 
     def prefix(self, points: bytes, step: str) -> str:
-        """The name of the prefix at a request that changes something."""
+        """Return the name of the prefix at a request that is not a read, and record it."""
         name = prefix_name(points, self._settled, step)
         self._prefixes[name] = None
         return name
@@ -241,6 +242,6 @@ class Trail:
 
 
 def _is_cancellation(error: BaseException) -> bool:
-    """True for `asyncio.CancelledError`: there is none where nobody has loaded `asyncio`, and that takes long."""
+    """Return True for `asyncio.CancelledError`, without importing `asyncio`, which is slow."""
     asyncio = sys.modules.get("asyncio")
     return asyncio is not None and isinstance(error, asyncio.CancelledError)

@@ -1,8 +1,7 @@
-"""Any engine on the records that the journal has of a run: it is fed what the first one was answered, and can perform
-nothing.
+"""Replay of a journalled run on any engine: it is fed the recorded completions, and performs nothing.
 
-The journal keeps values in their canonical form, in which dicts have lost their order. So they are compared in that
-form, and this is no evidence for a migration: `follow_transcript` is, on what was written down while the run went on.
+The journal holds values in canonical form, in which dicts have lost their order. So the comparison uses that form, and
+is no evidence for a migration; `follow_transcript` is, on records made during the run.
 """
 
 from __future__ import annotations
@@ -25,42 +24,45 @@ from vesper.migration.shadow.shadow_run import Following
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
-    """How the second engine fared."""
+class ReplayResult:
+    """The result of a replay."""
 
     outcome: Outcome | None
-    """None where it asked for something else, or broke."""
+    """Outcome of the engine; None where it made another request, or failed."""
     difference: str | None
-    """Where the two part; None where they agree."""
+    """Location of the first difference; None where they agree."""
 
 
-def follow(program: Program, entries: Sequence[Entry], limits: Limits | None = None) -> Followed:
-    """Runs a node again on its records. The first entry is START, the last END. Where the first engine was stopped by
-    the Host or by a limit, the second one is followed up to there."""
+def follow(program: Program, entries: Sequence[Entry], limits: Limits | None = None) -> ReplayResult:
+    """Run a node again on its journal entries, from START to END.
+
+    A run that the Host or a limit stopped is compared up to that point. Raises `ValueError` for a run that has not
+    ended.
+    """
     if entries[0].kind is not Kind.START or entries[-1].kind is not Kind.END:
         raise ValueError("only a run that has ended can be followed")
     transcript = journalled_transcript(entries)
     side = DirectSide(_WithoutPath(program), b"", transcript.inputs, transcript.now, limits)
-    following = Following(side, transcript, _AsWritten(), None, knows_limits=True, is_stopped=_is_stopped)
+    following = Following(side, transcript, _JournalComparator(), None, knows_limits=True, is_stopped=_is_stopped)
     match following.report():
         case Disagreement(difference, follower=outcome):
             said = f"the run {difference.leader}, and this engine {difference.follower}"
-            return Followed(outcome, f"{difference.where}: {said}")
+            return ReplayResult(outcome, f"{difference.where}: {said}")
         case Fault(what):
-            return Followed(None, f"the engine broke: {what}")
+            return ReplayResult(None, f"the engine broke: {what}")
         case Agreement():
-            return Followed(following.outcome, None)
-        case _:  # the first was stopped, or this one hit a limit of its own: there is nothing more to compare
-            return Followed(following.outcome or transcript.outcome, None)
+            return ReplayResult(following.outcome, None)
+        case _:  # the run was stopped, or this engine hit a limit of its own: nothing more to compare
+            return ReplayResult(following.outcome or transcript.outcome, None)
 
 
 def _is_stopped(outcome: Outcome) -> bool:
-    """Also out of fuel: the journal does not say how much there was."""
+    """Return True for a stopped run. Fuel counts too: the journal does not hold the limit."""
     return isinstance(outcome, Denied | LimitHit)
 
 
-class _AsWritten:
-    """Compares with what stands in the journal."""
+class _JournalComparator:
+    """The comparison with values in the journal's form."""
 
     def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
         if encode(outcome_record(leader)) == encode(outcome_record(follower)):
@@ -78,8 +80,8 @@ class _AsWritten:
 
 
 def _is_same(recorded: Request, request: Request) -> bool:
-    is_alike = _named(recorded) == _named(request)
-    if recorded.arguments is NOT_KEPT:  # a digest stands for it, which only the run can compute
+    is_alike = _identity(recorded) == _identity(request)
+    if recorded.arguments is NOT_KEPT:  # only a digest was kept
         return is_alike
     return (
         is_alike
@@ -88,12 +90,12 @@ def _is_same(recorded: Request, request: Request) -> bool:
     )
 
 
-def _named(request: Request) -> tuple[object, ...]:
+def _identity(request: Request) -> tuple[object, ...]:
     return request.path, request.effect, request.effect_class, request.key
 
 
 class _WithoutPath:
-    """A program of any engine, of which nobody wants to know the path."""
+    """A program of any engine, without paths."""
 
     def __init__(self, program: Program) -> None:
         self._program = program

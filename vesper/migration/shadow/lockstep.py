@@ -1,12 +1,12 @@
-"""One execution on two engines: the direct one is believed as far as it is trusted, and Python's word stands.
+"""One execution on two engines: the direct engine runs alone while trusted, and Python decides otherwise.
 
-While the direct engine is trusted it goes alone. From where it is not, Python is fed what was asked for and answered so
-far, each request compared on the way, and both go on side by side: a request is performed where both ask for the same,
-and the direct answer leaves where Python's is the same. Where they differ, or the direct engine breaks, Python goes on
-alone. What was performed is never performed again.
+While the direct engine is trusted it runs alone. From then on Python is fed the completions so far, each request is
+compared, and both continue side by side: a request is performed where both make it, and the direct outcome is returned
+where Python's is the same. Where they differ, or the direct engine fails, Python continues alone. No request is
+performed twice.
 
-Of the two, `leader` in a report is Python and `follower` is the direct engine, whoever went first: the same fault is
-the same divergence in every mode.
+In a report, `leader` is always Python and `follower` the direct engine, so that the same fault is the same divergence
+in every mode.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ from vesper.migration.shadow.recorded_program import transcript_of
 from vesper.values.inputs import NotInputs
 
 _log = logging.getLogger("vesper.migration")
-_WHY = 600
+_MAX_REASON_CHARS = 600
 _UNFINISHED = LimitHit("unfinished")
-"""Stands in a transcript for what Python will come to, which nobody knows yet."""
+"""Placeholder in a transcript for Python's outcome, which is not known yet."""
 
 
 class Compares(Protocol):
-    """`comparator.Comparator`, or one that stands in for it."""
+    """The interface of a comparator: `comparator.Comparator`, or a substitute."""
 
     def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict: ...
     def requests(self, leader: Request | None, follower: Request | None) -> Verdict: ...
 
 
 class Facts:
-    """What is read off a node once, however many pairs are made of it."""
+    """Data derived from a node once, and shared by its pairs."""
 
     def __init__(self, node: Node) -> None:
         self.guards = guards(node)
         self.points: tuple[Point, ...] | None = None
-        """Follow from the node alone; known once a direct engine was asked."""
+        """Points of the node; None until a direct engine returned them."""
         self.names: dict[tuple[bytes, str], str] = {}
-        """Of paths without effects, by points and ending."""
+        """Names of paths without effects, by points and ending."""
 
 
 _FACTS: WeakKeyDictionary[PythonProgram, Facts] = WeakKeyDictionary()
@@ -93,8 +93,10 @@ class Pair:
         return DirectSide(self.direct, self.key, inputs, now, limits, self.deadline, is_sensitive=self.is_sensitive)
 
     def unsound(self, request: Request) -> str | None:
-        """Why a request is none that the node can make, whatever it was called with; None where it may be one. Where
-        both engines ask nobody has to look: Python's is performed."""
+        """Return why the node cannot make such a request; None where it may.
+
+        Only requests of the direct engine alone need the check: in lockstep Python's request is performed.
+        """
         try:
             plan = self.plans.of(request.path)
         except KeyError:
@@ -105,24 +107,27 @@ class Pair:
         return None
 
     def is_trusted(self, path: str) -> bool:
-        """Whether a direct answer on this path may leave uncompared."""
-        return _asked(lambda: self.watch.trusts(path))
+        """Return True where a direct outcome on this path may be returned uncompared."""
+        return _query_trust(lambda: self.watch.trusts(path))
 
     def is_trusted_so_far(self, prefix: str) -> bool:
-        """Whether a request at this prefix may be performed for the direct engine alone."""
-        return _asked(lambda: self.watch.trusts_prefix(prefix))
+        """Return True where a request at this prefix may be performed for the direct engine alone."""
+        return _query_trust(lambda: self.watch.trusts_prefix(prefix))
 
 
-def _asked(ask: Callable[[], bool]) -> bool:
+def _query_trust(ask: Callable[[], bool]) -> bool:
     try:
         return ask()
-    except Exception as error:  # noqa: BLE001  # what cannot be asked is not trusted
+    except Exception as error:  # noqa: BLE001  # a path whose trust is unknown is not trusted
         _log.error("whether a path is trusted could not be found out: %s", type(error).__name__)
         return False
 
 
 class Lockstep(Routed):
-    """With `trusts` the direct engine goes alone where the watch trusts it; without, both go from the beginning."""
+    """One execution on both engines.
+
+    With `trusts` the direct engine runs alone where the watch trusts it; without, both run from the start.
+    """
 
     def __init__(
         self,
@@ -142,22 +147,22 @@ class Lockstep(Routed):
         self._trusts = trusts
         self._name = name
         self._side: DirectSide | None = side
-        """None once it is dropped."""
+        """Direct execution; None once it was dropped."""
         self._trail = Trail()
         self._python: Execution | None = None
-        """None until it is needed."""
+        """Python's execution; None until it is needed."""
         self._python_waits_for = 0
         self._exchanges: list[Exchange] = []
-        """What was asked for and answered: of Python, once it was started."""
+        """Requests and completions: those of Python, once it has started."""
         self._performed: set[str] = set()
-        """The paths of what the Host was asked for."""
+        """Paths of the requests that the Host performed."""
         self._left: dict[str, Exchange] = {}
-        """What was performed for the direct engine alone, and Python has not asked for yet."""
+        """Exchanges of the direct engine that Python has not requested yet."""
         self._pending: Request | None = None
-        """What the Host was given."""
+        """Request that the Host is performing."""
         self._handover: Mapping[str, object] | None = None
         self._found: str | None = None
-        """Why they are compared no more, where that was reported already."""
+        """Reason why the comparison ended, where it was reported already."""
 
     # -- as the Host knows it ---------------------------------------------------------------------
 
@@ -169,25 +174,25 @@ class Lockstep(Routed):
         return found
 
     def stop(self, outcome: Outcome | None) -> None:
-        """Nothing is claimed of what was not compared to its end; what was found before was told when it was found."""
+        """Report nothing: an unfinished comparison proves nothing, and differences were reported when found."""
 
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
-        answer = self._answered(completions)
+        answer = self._record_completion(completions)
         direct = None if self._side is None else self._side.advance(answer)
         if self._python is None and self._trusts and isinstance(direct, Blocked):
-            direct = self._sound(direct)
+            direct = self._check_request(direct)
         if self._python is None and self._trusts and direct is not None and not isinstance(direct, Broke):
             if self._is_trusted(direct):
-                return self._released(direct)
-        python = self._reference(direct, answer)
+                return self._release(direct)
+        python = self._advance_python(direct, answer)
         if isinstance(direct, Blocked | Done):
-            return self._compared(direct, python)
-        return self._alone(python)
+            return self._compare(direct, python)
+        return self._continue_alone(python)
 
     # -- the parts of one step --------------------------------------------------------------------
 
-    def _answered(self, completions: Sequence[Completion]) -> Exchange | None:
-        """What came of the request that the Host was given."""
+    def _record_completion(self, completions: Sequence[Completion]) -> Exchange | None:
+        """Record the completion of the pending request, and return the exchange."""
         if self._pending is None:
             if completions:
                 raise ValueError("nothing was asked for that could be completed")
@@ -200,9 +205,11 @@ class Lockstep(Routed):
         self._trail.settle(exchange)
         return exchange
 
-    def _sound(self, direct: Blocked) -> Blocked | Broke:
-        """What the Host would perform on the word of the direct engine alone: a step of the node, for what that is, and
-        once. Each round of a loop has a path of its own."""
+    def _check_request(self, direct: Blocked) -> Blocked | Broke:
+        """Check a request that would be performed for the direct engine alone: a declared step, and not a repetition.
+
+        Each round of a loop has a path of its own.
+        """
         (request,) = direct.requests
         problem = self._pair.unsound(request)
         if problem is None and request.path in self._performed:
@@ -217,22 +224,22 @@ class Lockstep(Routed):
                 return True
             return self._pair.is_trusted_so_far(self._trail.prefix(self._side.points, request.path))
         if isinstance(direct.outcome, LimitHit):
-            return False  # rare, and nobody is in a hurry any more
+            return False  # rare, and not time-critical
         return self._pair.is_trusted(self._trail.note(self._side.points, direct.outcome).name)
 
-    def _released(self, step: Blocked | Done) -> Blocked | Done:
+    def _release(self, step: Blocked | Done) -> Blocked | Done:
         if isinstance(step, Blocked):
             (self._pending,) = step.requests
             return step
         return Done(step.outcome, ())
 
-    def _reference(self, direct: Blocked | Done | Broke | None, answer: Exchange | None) -> Blocked | Done:
-        """The step of Python. A direct engine that broke is told of, and left, on the way."""
+    def _advance_python(self, direct: Blocked | Done | Broke | None, answer: Exchange | None) -> Blocked | Done:
+        """Return Python's step. A failed direct engine is reported and dropped."""
         broke = direct if isinstance(direct, Broke) else None
         try:
             python = self._python_step(answer, is_traced=broke is None)
         except Exception as error:
-            # What is no inputs at all is a mistake of the caller: no engine is to blame for it.
+            # Malformed inputs are an error of the caller: neither engine is at fault.
             if broke is not None and not isinstance(error, NotInputs | NowMissing):
                 self._leave_broken(broke)
             elif self._side is not None and self._found is not None:
@@ -244,7 +251,7 @@ class Lockstep(Routed):
 
     def _python_step(self, answer: Exchange | None, is_traced: bool) -> Blocked | Done:
         if self._python is None:
-            # What the direct engine alone was answered, this answer among it, is what Python is fed.
+            # Python is fed all completions of the direct engine, the present one included.
             self._left = {each.request.path: each for each in self._exchanges}
             self._exchanges = []
             self._python = self._pair.python.start(self._inputs, self._now, self._limits, is_traced=is_traced)
@@ -254,10 +261,10 @@ class Lockstep(Routed):
         else:
             completion = Completion(self._python_waits_for, answer.value, answer.failure)
             step = self._python.advance((completion,))
-        return self._fed(self._python, step)
+        return self._feed(self._python, step)
 
-    def _fed(self, python: Execution, step: Blocked | Done) -> Blocked | Done:
-        """Python, on what was performed already, up to something new. Found by path, not by number."""
+    def _feed(self, python: Execution, step: Blocked | Done) -> Blocked | Done:
+        """Feed Python the known completions by path, up to a new request or its end."""
         while isinstance(step, Blocked):
             (request,) = step.requests
             known = self._left.get(request.path)
@@ -269,8 +276,8 @@ class Lockstep(Routed):
             if not self._is_what_was_performed(request, known.request):
                 if request.effect_class != "read":
                     raise Parted(known.request, request)
-                # What was only read, Python reads as it wants to. But nobody reads today what was there before
-                # something was changed, and what was changed was changed because of what was read.
+                # A differing read is repeated for Python. But once something was changed, a new read may not see the
+                # old state, and the change depended on the first read.
                 for changed in self._changed():
                     raise Parted(changed, request)
                 del self._left[request.path]
@@ -286,22 +293,22 @@ class Lockstep(Routed):
         first = next(iter(self._left.values())).request
         verdict = self._verdict(lambda: self._pair.comparator.requests(request, performed))
         if isinstance(verdict, Incomparable):
-            # Comparing broke. What is the same to the last byte is the same: it is not performed again.
+            # The comparison failed. Byte-identical requests are the same, and are not performed again.
             self._lose(verdict.why)
             return same_requests((request,), (performed,))
         if isinstance(verdict, Difference):
             self._find(replace(verdict, is_effect=verdict.is_effect or bool(self._changed())))
         elif first is not performed:
-            # In another order. Both were performed, and both are asked for: it is told, and Python goes on.
+            # In another order: both were performed, and both are requested. It is reported, and Python continues.
             self._find(self._difference(request, first))
         return isinstance(verdict, Same)
 
     def _changed(self) -> list[Request]:
-        """What changed something, and Python has not asked for yet."""
+        """Return the requests, reads aside, that were performed and that Python has not made yet."""
         return [each.request for each in self._left.values() if each.request.effect_class != "read"]
 
     def _check_nothing_left(self, asked: Request | None) -> None:
-        """Before Python changes something, or ends: all that was performed must be what it asked for."""
+        """Check that Python made all performed requests, before it performs one that is not a read, or ends."""
         changed = self._changed()
         for exchange in self._left.values():
             difference = self._difference(asked, exchange.request)
@@ -311,13 +318,13 @@ class Lockstep(Routed):
 
     # -- comparing --------------------------------------------------------------------------------
 
-    def _compared(self, direct: Blocked | Done, python: Blocked | Done) -> Blocked | Done:
+    def _compare(self, direct: Blocked | Done, python: Blocked | Done) -> Blocked | Done:
         side = self._side
         assert side is not None
         if self._found is None and isinstance(direct, Done) and isinstance(python, Done):
-            verdict = self._verdict(lambda: self._same_ends(side, direct, python))
+            verdict = self._verdict(lambda: self._compare_ends(side, direct, python))
             if isinstance(verdict, Same):
-                # How long they took is not told: side by side, with marks, both are slower than each is by itself.
+                # Without times: side by side and with marks, both engines are slower than alone.
                 note = self._trail.note(side.points, direct.outcome)
                 self._report(Agreement(note, side.fingerprint))
                 return Done(direct.outcome, ())
@@ -333,9 +340,9 @@ class Lockstep(Routed):
             outcomes = [each.outcome if isinstance(each, Done) else None for each in (python, direct)]
             self._judge(verdict, *outcomes)
         self._leave(self._found or "they could not be compared")
-        return self._alone(python)
+        return self._continue_alone(python)
 
-    def _same_ends(self, side: DirectSide, direct: Done, python: Done) -> Verdict:
+    def _compare_ends(self, side: DirectSide, direct: Done, python: Done) -> Verdict:
         verdict = self._pair.comparator.outcomes(python.outcome, direct.outcome)
         if not isinstance(verdict, Same) or isinstance(direct.outcome, LimitHit):
             return verdict
@@ -347,7 +354,7 @@ class Lockstep(Routed):
         its = conditions_of(side.points, facts.points)
         if mine == its:
             return verdict
-        # The first by its place in the node: the same fault is told in the same words.
+        # The first by its position in the node, so that the same fault has the same identity.
         where, went = min(mine ^ its)
         word = "true" if went else "false"
         leader, follower = (word if (where, went) in each else f"not {word}" for each in (mine, its))
@@ -356,12 +363,12 @@ class Lockstep(Routed):
     def _verdict(self, compare: Callable[[], Verdict]) -> Verdict:
         try:
             return compare()
-        except Exception as error:  # noqa: BLE001  # comparing is our business, not that of who called the node
+        except Exception as error:  # noqa: BLE001  # a failing comparison must not reach the caller
             _log.error("comparing broke: %s", type(error).__name__)
             return Incomparable(f"comparing broke: {type(error).__name__}")
 
     def _difference(self, asked: Request | None, performed: Request) -> Difference:
-        """Something else was performed than Python asks for."""
+        """Return the difference between a performed request and Python's request."""
         verdict = self._verdict(lambda: self._pair.comparator.requests(asked, performed))
         if isinstance(verdict, Difference):
             return verdict
@@ -370,7 +377,7 @@ class Lockstep(Routed):
 
     # -- Python alone -----------------------------------------------------------------------------
 
-    def _alone(self, python: Blocked | Done) -> Blocked | Done:
+    def _continue_alone(self, python: Blocked | Done) -> Blocked | Done:
         if isinstance(python, Blocked):
             (self._pending,) = python.requests
             return python
@@ -386,10 +393,10 @@ class Lockstep(Routed):
         self._report(Fault(broke.what, self._transcript(EngineFault(broke.what)), self._name))
 
     def _leave(self, why: str) -> None:
-        """From now on Python goes alone."""
+        """Continue with Python alone."""
         self._side = None
-        # Bounded: an entry of the journal is, and a process of the direct engine may say what it likes.
-        self._handover = {"before": DirectEngine.name, "engine": PythonEngine.name, "why": why[:_WHY]}
+        # Bounded, as journal entries are; a worker may send a text of any length.
+        self._handover = {"before": DirectEngine.name, "engine": PythonEngine.name, "why": why[:_MAX_REASON_CHARS]}
 
     # -- telling ----------------------------------------------------------------------------------
 
@@ -400,7 +407,7 @@ class Lockstep(Routed):
             self._lose(verdict.why)
 
     def _find(self, difference: Difference, python: Outcome | None = None, direct: Outcome | None = None) -> None:
-        """Reports that they differ: at once, because whoever is killed now reports nothing any more."""
+        """Report a difference immediately, because the process may be killed next."""
         if self._found is not None:
             return
         self._found = f"the engines differ: {difference.kind} {difference.where}"
@@ -423,7 +430,7 @@ class Lockstep(Routed):
     def _report(self, report: Report) -> None:
         try:
             self._pair.watch.report(report)
-        except Exception as error:  # noqa: BLE001  # the caller of the node has no part in it
+        except Exception as error:  # noqa: BLE001  # a failing report must not reach the caller
             _log.error("a report of %s could not be made: %s", type(report).__name__, type(error).__name__)
 
 

@@ -1,6 +1,6 @@
-"""An execution that is written down as it goes, so that another engine can follow it later.
+"""An execution that records itself, so that another engine can follow it later.
 
-It stands on every request that is followed: nothing is copied but what the caller could change afterwards.
+It is part of every followed request, so it copies only values that the caller could change afterwards.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from vesper.values.model import Value
 _log = logging.getLogger("vesper.migration")
 
 OnDone: TypeAlias = Callable[[Transcript | Lost, int, str | None], None]
-"""Told once of each execution that began: what was written down, how many nanoseconds the engine computed, and the
-name under which the journal has it (None where there is no journal). `Lost` where it cannot be followed."""
+"""Called once for each execution that began, with the transcript, the nanoseconds of computing, and the run id (None
+without a journal). `Lost` where it cannot be followed."""
 
-_MOST_PARTS = 200_000
-_DEEPEST = 64
+_MAX_ITEMS = 200_000
+_MAX_DEPTH = 64
 
 
 class RecordedProgram:
-    """Passes everything through to a program, and notes what is asked for and answered."""
+    """A program that forwards every call, and records requests and completions."""
 
     def __init__(self, program: Program, on_done: OnDone) -> None:
         self._program = program
@@ -110,17 +110,17 @@ class RecordedExecution(Routed):
 
 
 def tell(on_done: OnDone, found: Transcript | Lost, took_ns: int, name: str | None) -> None:
-    """The caller of the node is not to be troubled with what a listener raises."""
+    """Call the listener. Its exceptions are logged, and never reach the caller of the node."""
     try:
         on_done(found, took_ns, name)
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is not about the execution
+    except Exception as error:  # noqa: BLE001  # an error of the listener does not concern the execution
         _log.error("what a run came to could not be passed on to be compared: %s", type(error).__name__)
 
 
 def transcript_of(
     inputs: Mapping[str, object], now: datetime | None, exchanges: tuple[Exchange, ...], outcome: Outcome
 ) -> Transcript | Lost:
-    """What is written down of an execution; `Lost` where that would have no end."""
+    """Return the transcript of an execution; `Lost` where its values are too large or contain themselves."""
     copier = _Copier()
     try:
         given = copier.values(inputs)
@@ -131,21 +131,20 @@ def transcript_of(
                 outcome = ContractBroken(phase, index, cast(dict[str, Value], copier.values(values)))
             case _:
                 pass
-    except _TooMuch:
+    except _TooLarge:
         return Lost("the inputs or the outputs are too large, or hold themselves: they are not kept")
     return Transcript(given, now, exchanges, outcome)
 
 
-class _TooMuch(Exception):
-    """Nobody copies what has no end."""
+class _TooLarge(Exception):
+    """A value that is too large to copy, or contains itself."""
 
 
 class _Copier:
-    """Copies what a caller may change while a follower waits for its turn: collections, and nothing in them that
-    cannot change."""
+    """Copies of collections, which a caller may change before the shadow run. Immutable values are shared."""
 
     def __init__(self) -> None:
-        self._left = _MOST_PARTS
+        self._left = _MAX_ITEMS
 
     def values(self, values: Mapping[str, object]) -> dict[str, object]:
         if _COLLECTIONS.isdisjoint(map(type, values.values())):
@@ -157,8 +156,8 @@ class _Copier:
             return value
         assert isinstance(value, dict | list | tuple | set)
         self._left -= len(value)
-        if self._left < 0 or depth > _DEEPEST:
-            raise _TooMuch
+        if self._left < 0 or depth > _MAX_DEPTH:
+            raise _TooLarge
         if isinstance(value, dict):
             return {key: self.copy(each, depth + 1) for key, each in value.items()}
         if isinstance(value, set):

@@ -27,7 +27,7 @@ _MAX_NAMES = 4096
 
 
 class PairedProgram:
-    """Compare, then release: both engines from the beginning. Python's answer stands where they differ."""
+    """Both engines from the start, compared before the outcome is returned. Python's outcome wins."""
 
     _trusts = False
 
@@ -49,7 +49,7 @@ class PairedProgram:
         observe: Observer | None = None,
         is_traced: bool = True,
     ) -> Execution:
-        """Who wants marks gets those of Python, which is then alone: nothing is compared."""
+        """Start an execution. A traced one runs on Python alone, and nothing is compared."""
         if is_traced:
             return self._pair.python.start(inputs, now, limits, observe)
         return self._lockstep(inputs, now, limits)
@@ -67,7 +67,7 @@ class PairedProgram:
 
 
 class GuardedProgram(PairedProgram):
-    """The direct engine alone, where the watch trusts what it does; from where it does not, as `PairedProgram`."""
+    """The direct engine alone where the watch trusts it, and a `PairedProgram` otherwise."""
 
     _trusts = True
 

@@ -1,5 +1,4 @@
-"""The direct engine on the records of an execution that has ended: it is fed what the leader was answered, and performs
-nothing."""
+"""A shadow run: the direct engine on the records of an ended execution. It performs nothing."""
 
 from __future__ import annotations
 
@@ -30,12 +29,14 @@ def follow_transcript(
     is_plain: bool = False,
     is_sensitive: bool = False,
 ) -> Report | None:
-    """What following came to. `limits` are those of the leader; where they are not known, running out of fuel on one
-    engine alone is no difference. `deadline` is how many seconds the follower may compute: a caller may wait for it.
-    `is_plain`: the node asks for nothing.
+    """Return the report of a shadow run.
 
-    A leader that was stopped (denied, cancelled, out of time) can be compared up to there. Where it was followed so far
-    without a difference, that is neither evidence nor lost: None. Where there was nothing to compare, it is `Lost`."""
+    `limits` are those of the leader; if they are unknown, running out of fuel on one engine alone is no difference.
+    `deadline` bounds the follower's computing in seconds. `is_plain` is True for a node without requests.
+
+    A stopped leader (denied, cancelled, out of time) is compared up to that point: None where there was no difference,
+    and `Lost` where there was nothing to compare.
+    """
     side = DirectSide(
         direct,
         key,
@@ -51,9 +52,9 @@ def follow_transcript(
     )
     try:
         if is_plain:
-            side.call()  # as callers are served: to start and to advance it takes longer, and times are compared
+            side.call()  # measured as in production: stepwise execution takes longer
         return following.report()
-    except Exception as error:  # noqa: BLE001  # what cannot be compared is not known, and nobody waits for it
+    except Exception as error:  # noqa: BLE001  # a failed comparison has no verdict, and must not end the thread
         _log.error("comparing broke: %s", type(error).__name__)
         return Lost(f"comparing broke: {type(error).__name__}")
 
@@ -78,7 +79,7 @@ class Following:
         self._knows_limits = knows_limits
         self._is_stopped = is_stopped
         self.outcome: Outcome | None = None
-        """What it came to; None where it did not get to an end."""
+        """Outcome of the follower; None where it did not end."""
         self._trail = Trail()
 
     def report(self) -> Report | None:
@@ -86,11 +87,11 @@ class Following:
         for number, exchange in enumerate(self._transcript.exchanges):
             step = self._side.advance(answer)
             if isinstance(step, Broke):
-                return self._broken(step)
+                return self._report_failure(step)
             if isinstance(step, Done):
-                return self._starved(step) or self._ended_early(step, number)
+                return self._check_fuel(step) or self._report_missing_requests(step, number)
             asked, (request,) = exchange.request, step.requests
-            found = self._judged(self._comparator.requests(asked, request), None)
+            found = self._report_verdict(self._comparator.requests(asked, request), None)
             if found is not None:
                 return found
             if asked.effect_class != "read":
@@ -99,23 +100,23 @@ class Following:
             answer = exchange
         step = self._side.advance(answer)
         if isinstance(step, Broke):
-            return self._broken(step)
+            return self._report_failure(step)
         leader = self._transcript.outcome
         self.outcome = step.outcome if isinstance(step, Done) else None
         if self._is_stopped(leader):
-            return None if self._transcript.exchanges else Lost(f"the leader was stopped: {_why(leader)}")
-        if starved := self._starved(step):
+            return None if self._transcript.exchanges else Lost(f"the leader was stopped: {_stop_reason(leader)}")
+        if starved := self._check_fuel(step):
             return starved
         if isinstance(step, Blocked):
-            return self._judged(self._comparator.requests(None, step.requests[0]), None)
-        found = self._judged(self._comparator.outcomes(leader, step.outcome), step.outcome)
+            return self._report_verdict(self._comparator.requests(None, step.requests[0]), None)
+        found = self._report_verdict(self._comparator.outcomes(leader, step.outcome), step.outcome)
         if found is not None:
             return found
         note = self._trail.note(self._side.points, step.outcome)
         return Agreement(note, self._side.fingerprint, None, self._side.took_ns)
 
-    def _starved(self, step: Blocked | Done) -> Lost | None:
-        """Where one of them alone ran out of fuel, and nobody knows whether the other had as much."""
+    def _check_fuel(self, step: Blocked | Done) -> Lost | None:
+        """Return `Lost` where one engine alone ran out of fuel, and the leader's limit is unknown."""
         mine = isinstance(step, Done) and isinstance(step.outcome, LimitHit)
         is_alone = mine != isinstance(self._transcript.outcome, LimitHit)
         return (
@@ -124,37 +125,37 @@ class Following:
             else None
         )
 
-    def _ended_early(self, step: Done, number: int) -> Report | None:
-        """Recorded, and not asked for. It is about effects where any of what is left changed something."""
+    def _report_missing_requests(self, step: Done, number: int) -> Report | None:
+        """Report recorded requests that were not made. Any that is not a read makes it a difference of effects."""
         left = [each.request for each in self._transcript.exchanges[number:]]
         changing = [each for each in left if each.effect_class != "read"]
         verdict = self._comparator.requests(left[0], None)
         if isinstance(verdict, Difference) and changing:
             verdict = replace(verdict, is_effect=True)
-        return self._judged(verdict, step.outcome)
+        return self._report_verdict(verdict, step.outcome)
 
-    def _judged(self, verdict: Verdict, outcome: Outcome | None) -> Report | None:
+    def _report_verdict(self, verdict: Verdict, outcome: Outcome | None) -> Report | None:
         match verdict:
             case Same():
                 return None
             case Incomparable(why):
                 return Lost(why)
             case Difference():
-                return self._differs(verdict, outcome)
+                return self._disagreement(verdict, outcome)
 
-    def _differs(self, difference: Difference, outcome: Outcome | None) -> Disagreement:
+    def _disagreement(self, difference: Difference, outcome: Outcome | None) -> Disagreement:
         note = None if outcome is None else self._trail.note(self._side.points, outcome)
         fingerprint = None if outcome is None else self._side.fingerprint
         return Disagreement(difference, note, fingerprint, self._transcript, outcome, self._execution)
 
-    def _broken(self, broke: Broke) -> Report:
+    def _report_failure(self, broke: Broke) -> Report:
         return Fault(broke.what, self._transcript, self._execution) if broke.is_fault else Lost(broke.what)
 
 
 def was_stopped(outcome: Outcome) -> bool:
-    """True where it is not the node that ended the execution. Fuel is counted alike, and is compared."""
+    """Return True where the execution was not ended by the node. Fuel is deterministic, and is compared."""
     return isinstance(outcome, Denied) or (isinstance(outcome, LimitHit) and outcome.limit != "fuel")
 
 
-def _why(outcome: Outcome) -> str:
+def _stop_reason(outcome: Outcome) -> str:
     return outcome.limit if isinstance(outcome, LimitHit) else outcome.kind

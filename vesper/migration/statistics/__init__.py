@@ -1,1 +1,1 @@
-"""Statistics of a migration: pure functions over counts."""
+"""Statistics of a migration, as pure functions over counts."""

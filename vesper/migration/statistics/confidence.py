@@ -1,4 +1,4 @@
-"""Whether what was seen carries a mode: the Wilson bound and the e-process must both say so."""
+"""Sufficiency of evidence for a mode: the Wilson bound and the e-process must both reach its threshold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from vesper.migration.statistics.evalue import EProcess
 
 
 def supports(threshold: Fraction, clean: int, divergences: int, attempt: int) -> bool:
-    """Whether distinct clean runs and occurrences of divergences show the agreement, at the k-th attempt."""
+    """Return True where the runs show the agreement `threshold`, at the k-th attempt.
+
+    `clean` counts distinct inputs, `divergences` counts occurrences.
+    """
     runs = clean + divergences
     if not wilson.is_at_least(runs, divergences, threshold):
         return False
@@ -19,7 +22,10 @@ def supports(threshold: Fraction, clean: int, divergences: int, attempt: int) ->
 
 @lru_cache(maxsize=65_536)
 def clean_runs_needed(threshold: Fraction, divergences: int, attempt: int) -> int:
-    """The smallest number of distinct clean runs that is enough. Both statistics grow with clean runs, without end."""
+    """Return the smallest number of distinct clean runs that suffices.
+
+    The search ends because both statistics grow without bound with clean runs.
+    """
     low, high = 0, 256
     while not supports(threshold, high, divergences, attempt):
         low, high = high, high * 2

@@ -1,14 +1,13 @@
-"""The e-process against "the true rate of divergences is at least 1 - threshold": evidence that holds while you watch.
+"""The e-process against the hypothesis that the rate of divergences is at least 1 - threshold.
 
-E(n, d) = Σ wⱼ rⱼ^d ((1 - rⱼ q₀) / (1 - q₀))^(n - d), with q₀ = 1 - threshold. Each term is the likelihood of the rate
-rⱼ q₀ against q₀; their mixture starts at 1 and, where the true rate is q₀ or higher, is not expected to grow. So the
-chance that it ever reaches 1/α is at most α, however often somebody looks. r = 0 is what a clean node lives on; the
-others let a node with a rate well below q₀ pass too.
+E(n, d) = Σ wⱼ rⱼ^d ((1 - rⱼ q₀) / (1 - q₀))^(n - d), with q₀ = 1 - threshold. Each term is the likelihood ratio of the
+rate rⱼ q₀ against q₀. Their mixture starts at 1 and, where the true rate is q₀ or higher, its expectation does not
+grow. So the chance that it ever reaches 1/α is at most α, however often it is evaluated. The ratio r = 0 gives most of
+the evidence of a node without divergences; the others let a node with a rate well below q₀ pass too.
 
-The logarithms are whole numbers in units of 10⁻³⁰, rounded down: sums of them are exact, so counting run by run and
-counting at once give the same number, and a node never has more than it earned. Whether E is enough is first asked in
-floating point with a margin that no machine's library comes near, and inside the margin in decimals of 50 digits, which
-are the same everywhere.
+The logarithms are integers in units of 10⁻³⁰, rounded down. Their sums are exact, so counting run by run and counting
+at once give the same number, and the evidence is never overstated. `reaches` decides in floating point with a margin
+far above the error of any libm, and inside the margin in decimals of 50 digits, which are the same on every machine.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 ALPHA = Fraction(1, 10_000)
-"""The chance of a false promotion in an epoch, over all its attempts."""
+"""Chance of a false promotion in an epoch, over all its attempts."""
 RATIOS = tuple(Fraction(each) for each in ("0", "0.02", "0.05", "0.1", "0.2", "0.35", "0.5", "0.65", "0.8"))
 WEIGHTS = tuple(Fraction(each) for each in ("0.5", "0.1", "0.08", "0.08", "0.08", "0.06", "0.05", "0.03", "0.02"))
 
@@ -33,11 +32,11 @@ _MARGIN = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What one run adds to the logarithm of each term."""
+    """Summands of one run for the logarithm of each term."""
 
     agreement: tuple[int, ...]
     divergence: tuple[int | None, ...]
-    """None for the ratio 0: its term is gone with the first divergence."""
+    """None for the ratio 0: the first divergence makes its term zero."""
 
 
 @lru_cache(maxsize=64)
@@ -52,18 +51,18 @@ def steps(threshold: Fraction) -> Steps:
 
 
 def _log(value: Fraction) -> int:
-    """The natural logarithm in units of 10⁻³⁰, rounded down."""
+    """Return the natural logarithm in units of 10⁻³⁰, rounded down."""
     exact = _EXACT.divide(Decimal(value.numerator), Decimal(value.denominator))
     return int(_EXACT.multiply(_EXACT.ln(exact), _UNIT).to_integral_value(rounding=ROUND_FLOOR))
 
 
 @dataclass(frozen=True, slots=True)
 class EProcess:
-    """The process for one threshold, as far as it has come."""
+    """The e-process for one threshold after some runs."""
 
     threshold: Fraction
     logs: tuple[int | None, ...] = (0,) * len(RATIOS)
-    """The logarithm of each term without its weight; None where the term is zero."""
+    """Logarithm of each term without its weight; None where the term is zero."""
 
     @staticmethod
     def from_counts(threshold: Fraction, runs: int, divergences: int) -> EProcess:
@@ -91,7 +90,7 @@ class EProcess:
         )
 
     def log(self) -> float:
-        """The natural logarithm of E, for people to read."""
+        """Return the natural logarithm of E in floating point, for display."""
         terms = [
             log / 10**_DIGITS + math.log(weight)
             for log, weight in zip(self.logs, WEIGHTS, strict=True)
@@ -101,7 +100,7 @@ class EProcess:
         return most + math.log(math.fsum(math.exp(term - most) for term in terms))
 
     def reaches(self, attempt: int) -> bool:
-        """Whether E is at least 1/α of this attempt."""
+        """Return True where E is at least 1/α of this attempt."""
         distance = self.log() - log_needed(attempt)
         if abs(distance) > _MARGIN * max(1.0, abs(self.log())):
             return distance > 0
@@ -121,7 +120,10 @@ class EProcess:
 
 @lru_cache(maxsize=4096)
 def needed(attempt: int) -> Decimal:
-    """1/α for the k-th attempt of an epoch. α·6/(π²k²) adds up to α over all attempts there will ever be."""
+    """Return 1/α for the k-th attempt of an epoch.
+
+    The shares α·6/(π²k²) of all attempts sum to α.
+    """
     if attempt < 1:
         raise ValueError(f"attempts are counted from 1, and {attempt} is none")
     squares = _EXACT.multiply(_EXACT.multiply(_PI, _PI), Decimal(attempt * attempt * ALPHA.denominator))

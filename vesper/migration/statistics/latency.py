@@ -1,10 +1,9 @@
-"""A guard against a direct engine that is slower than Python.
+"""A detector for a direct engine that is slower than Python.
 
-Times are gathered in rounds of 500 of each engine. A round is bad where the direct engine's median or 95th percentile
-is slower than Python's by more than a tenth, and by more than 50 µs, beyond what chance explains: the lower end of the
-interval for the direct quantile is compared with the upper end of Python's. The intervals are of ranks (z = 3.29), so
-they hold for whatever distribution the times have, and a few very long ones move nothing. Two bad rounds in a row give
-the alarm.
+Times are collected in rounds of 500 per engine. A round is bad where the direct engine's median or 95th percentile
+exceeds Python's by more than a tenth and by more than 50 µs, beyond chance: the lower end of the interval of the direct
+quantile is compared with the upper end of Python's. The intervals are of ranks (z = 3.29), so they hold for every
+distribution, and a few outliers do not move them. Two bad rounds in a row raise the alarm.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from fractions import Fraction
 
 from vesper.migration.statistics.wilson import Z
 
-ROUND = 500
-"""As many as it takes for the interval of the 95th percentile to lie within the round."""
+ROUND_SIZE = 500
+"""Times per engine and round; the smallest size with an interval for the 95th percentile."""
 BAD_ROUNDS = 2
-SLOWER = Fraction(11, 10)
+SLOWER_RATIO = Fraction(11, 10)
 SLOWER_BY_NS = 50_000
-"""Of a node that is asked for now and then, what is measured is how long its code takes to come into the caches: one of
-2 µs takes 40 µs at 150 requests a second, and whoever follows, and compares, finds more of it cold than who leads."""
+"""Minimum excess in nanoseconds. For a node that is called rarely, cold caches dominate: a node of 2 µs takes 40 µs at
+150 requests a second, and the follower runs on colder caches than the leader."""
 QUANTILES = (Fraction(1, 2), Fraction(19, 20))
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LatencyState:
     python: tuple[int, ...] = ()
     direct: tuple[int, ...] = ()
     bad_rounds: int = 0
@@ -35,7 +34,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Between which of the sorted times (counted from 0) a quantile lies."""
+    """Indexes into the sorted times between which a quantile lies."""
 
     low: int
     high: int
@@ -56,49 +55,58 @@ def is_slower(python: tuple[int, ...], direct: tuple[int, ...]) -> bool:
     fast, slow = sorted(python), sorted(direct)
     for each in QUANTILES:
         direct_ns, python_ns = slow[ranks(each, len(slow)).low], fast[ranks(each, len(fast)).high]
-        if direct_ns > SLOWER * python_ns and direct_ns > python_ns + SLOWER_BY_NS:
+        if direct_ns > SLOWER_RATIO * python_ns and direct_ns > python_ns + SLOWER_BY_NS:
             return True
     return False
 
 
-def timed(state: State, python_ns: int | None, direct_ns: int | None) -> State:
-    """The state after a run that took so long on the engines that ran it. A full round waits for the other engine's."""
+def add_time(state: LatencyState, python_ns: int | None, direct_ns: int | None) -> LatencyState:
+    """Return the state with the times of one run added.
+
+    An engine without a time contributes None. A full round of one engine waits for that of the other. Raises
+    `ValueError` for a negative time.
+    """
     if min(python_ns or 0, direct_ns or 0) < 0:
         raise ValueError("no run takes less than no time")
-    python, direct = _one_more(state.python, python_ns), _one_more(state.direct, direct_ns)
-    if len(python) < ROUND or len(direct) < ROUND:
-        return State(python, direct, state.bad_rounds)
-    return State(bad_rounds=state.bad_rounds + 1 if is_slower(python, direct) else 0)
+    python, direct = _append_time(state.python, python_ns), _append_time(state.direct, direct_ns)
+    if len(python) < ROUND_SIZE or len(direct) < ROUND_SIZE:
+        return LatencyState(python, direct, state.bad_rounds)
+    return LatencyState(bad_rounds=state.bad_rounds + 1 if is_slower(python, direct) else 0)
 
 
-def gathered(state: State, times: Sequence[tuple[int | None, int | None]]) -> tuple[State, int]:
-    """The state after the first of these runs, and how many of them that are: all before the one with which a round is
-    full. `timed` would come to the same, and copy the round for each."""
+def add_times(state: LatencyState, times: Sequence[tuple[int | None, int | None]]) -> tuple[LatencyState, int]:
+    """Return the state after the leading runs, and their number: all before the one that completes a round.
+
+    The result equals that of `add_time` on each run, without copying the round each time.
+    """
     python, direct, count = list(state.python), list(state.direct), 0
     for python_ns, direct_ns in times:
         if min(python_ns or 0, direct_ns or 0) < 0:
             raise ValueError("no run takes less than no time")
-        is_one_more = (python_ns is not None and len(python) < ROUND, direct_ns is not None and len(direct) < ROUND)
-        if len(python) + is_one_more[0] >= ROUND and len(direct) + is_one_more[1] >= ROUND:
+        is_one_more = (
+            python_ns is not None and len(python) < ROUND_SIZE,
+            direct_ns is not None and len(direct) < ROUND_SIZE,
+        )
+        if len(python) + is_one_more[0] >= ROUND_SIZE and len(direct) + is_one_more[1] >= ROUND_SIZE:
             break
         if python_ns is not None and is_one_more[0]:
             python.append(python_ns)
         if direct_ns is not None and is_one_more[1]:
             direct.append(direct_ns)
         count += 1
-    return State(tuple(python), tuple(direct), state.bad_rounds), count
+    return LatencyState(tuple(python), tuple(direct), state.bad_rounds), count
 
 
-def described(state: State, python_ns: int | None, direct_ns: int | None) -> str:
-    """The round that is full with this run, in words."""
+def describe_round(state: LatencyState, python_ns: int | None, direct_ns: int | None) -> str:
+    """Return a text about the round that this run completes, for the history."""
     python, direct = (
         [f"{_quantile(times, each) / 1000:,.0f} µs" for each in QUANTILES]
-        for times in (_one_more(state.python, python_ns), _one_more(state.direct, direct_ns))
+        for times in (_append_time(state.python, python_ns), _append_time(state.direct, direct_ns))
     )
     return f"median {direct[0]} beside {python[0]} of Python, 95th percentile {direct[1]} beside {python[1]}"
 
 
-def is_alarm(state: State) -> bool:
+def is_alarm(state: LatencyState) -> bool:
     return state.bad_rounds >= BAD_ROUNDS
 
 
@@ -106,5 +114,5 @@ def _quantile(times: tuple[int, ...], quantile: Fraction) -> int:
     return sorted(times)[math.floor(quantile * len(times))]
 
 
-def _one_more(times: tuple[int, ...], time_us: int | None) -> tuple[int, ...]:
-    return times if time_us is None or len(times) >= ROUND else (*times, time_us)
+def _append_time(times: tuple[int, ...], time_us: int | None) -> tuple[int, ...]:
+    return times if time_us is None or len(times) >= ROUND_SIZE else (*times, time_us)

@@ -1,9 +1,8 @@
 """The Wilson lower bound of a share of agreements, z = 3.29.
 
-A decision is made in whole numbers and is the same on every machine. The bound L of s agreements in n runs is where
-(s/n - L)² = z² L (1 - L) / n on the lower side, so L >= t means s/n >= t and (s/n - t)² n >= z² t (1 - t); with
-t = a/b and z² = u/v both sides are whole numbers. Floating point would put the boundary one run early or late
-depending on how the formula is written.
+Decisions use integers and are the same on every machine. The bound L of s agreements in n runs is where (s/n - L)² = z²
+L (1 - L) / n on the lower side, so L >= t means s/n >= t and (s/n - t)² n >= z² t (1 - t); with t = a/b and z² = u/v
+both sides are integers. In floating point the boundary would depend on how the formula is written.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _SCALE = 10**30
 
 
 def is_at_least(runs: int, divergences: int, threshold: Fraction) -> bool:
-    """Whether the lower bound reaches the threshold. Exact."""
+    """Return True where the lower bound reaches the threshold. The comparison is exact."""
     agreements = _agreements(runs, divergences)
     a, b = threshold.numerator, threshold.denominator
     if not 0 < a < b:
@@ -29,18 +28,18 @@ def is_at_least(runs: int, divergences: int, threshold: Fraction) -> bool:
 
 
 def lower_bound(runs: int, divergences: int) -> float:
-    """The bound for people to read, rounded from thirty exact digits; decisions use `is_at_least`."""
+    """Return the bound rounded from thirty exact digits, for display; decisions use `is_at_least`."""
     agreements = _agreements(runs, divergences)
     if runs == 0:
         return 0.0
-    # L = (2s + z² - z sqrt(z² + 4 s d / n)) / (2 (n + z²)); the root is taken of whole numbers, rounded up.
+    # L = (2s + z² - z sqrt(z² + 4 s d / n)) / (2 (n + z²)), with an integer root that is rounded up.
     inside = _Z_SQUARED * (_Z_SQUARED + Fraction(4 * agreements * divergences, runs))
     root = Fraction(_root_up(inside), _SCALE)
     return max(0.0, float((2 * agreements + _Z_SQUARED - root) / (2 * (runs + _Z_SQUARED))))
 
 
 def _root_up(square: Fraction) -> int:
-    """The root of a fraction in units of the scale, not too small."""
+    """Return the square root in units of the scale, rounded up."""
     scaled = -(-square.numerator * _SCALE * _SCALE // square.denominator)
     root = math.isqrt(scaled)
     return root if root * root == scaled else root + 1

@@ -1,1 +1,1 @@
-"""Where modes, evidence and divergences are kept, and what a batch of what was seen does to them."""
+"""Stores of modes, evidence and divergences, and the transaction that applies a batch to them."""

@@ -1,5 +1,8 @@
-"""The state of a node as JSON, for stores, and back. Reading is strict: a document that says something else than this
-version writes is refused, because whoever guessed would decide on evidence that nobody has."""
+"""JSON encoding of a node's state, for stores.
+
+Reading is strict: a document that this version would not have written is refused, because a guess would be a decision
+without evidence.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,23 @@ from typing import Any
 
 from vesper.migration.control import cusum
 from vesper.migration.control.modes import Mode, Reason
-from vesper.migration.control.state import Latch, PathState, Pin, Settings, State
+from vesper.migration.control.state import Latch, NodeState, PathState, Pin, Settings
 from vesper.migration.statistics import latency
 
 FORMAT = 1
 
 
 class BadState(ValueError):
-    """The document is no state of a node, or one of another version of Vesper; the message says what is wrong."""
+    """A document that is no state of a node, or one of another Vesper version; the message contains the problem."""
 
 
-def state_text(state: State) -> str:
-    """Canonical: equal states have equal texts."""
+def state_text(state: NodeState) -> str:
+    """Return the canonical text: equal states have equal texts."""
     return json.dumps(_document(state), sort_keys=True, separators=(",", ":"))
 
 
-def state_from_text(text: str | bytes, settings: Settings) -> State:
-    """The state that a text says. The settings are those of who reads: they are no part of what was seen."""
+def state_from_text(text: str | bytes, settings: Settings) -> NodeState:
+    """Return the state of a text. `settings` are those of the reader, and no part of the text. Raises `BadState`."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -45,7 +48,7 @@ def state_from_text(text: str | bytes, settings: Settings) -> State:
     return state
 
 
-def _document(state: State) -> dict[str, Any]:
+def _document(state: NodeState) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "node": state.node,
@@ -70,54 +73,59 @@ def _document(state: State) -> dict[str, Any]:
     }
 
 
-def _state(found: Mapping[str, Any], settings: Settings) -> State:
+def _state(found: Mapping[str, Any], settings: Settings) -> NodeState:
     python, direct, bad_rounds = found["latency"]
     pin = found["pin"]
-    return State(
-        _text(found["node"]),
-        _text(found["epoch"]),
+    return NodeState(
+        _check_text(found["node"]),
+        _check_text(found["epoch"]),
         settings,
         Mode(found["mode"]),
-        _attempt(found["attempt"]),
-        _count(found["clean"]),
-        _count(found["divergences"]),
-        _count(found["compared"]),
-        _count(found["unknown"]),
-        _flag(found["is_complete"]),
-        {_text(name): _path(*each) for name, each in found["paths"].items()},
-        {_text(name): _text(path) for name, path in found["open"].items()},
-        tuple(map(_text, found["lost"])),
-        tuple(Latch(Reason(reason), _text(who), _text(why), _count(at)) for reason, who, why, at in found["latches"]),
-        None if pin is None else Pin(Mode(pin[0]), _count(pin[1]), _text(pin[2]), _text(pin[3])),
-        cusum.State(_count(int(_text(found["rate"])))),
-        latency.State(tuple(map(_count, python)), tuple(map(_count, direct)), _count(bad_rounds)),
-        {_text(name): _text(where) for name, where in found["noise"].items()},
+        _check_attempt(found["attempt"]),
+        _check_count(found["clean"]),
+        _check_count(found["divergences"]),
+        _check_count(found["compared"]),
+        _check_count(found["unknown"]),
+        _check_flag(found["is_complete"]),
+        {_check_text(name): _path(*each) for name, each in found["paths"].items()},
+        {_check_text(name): _check_text(path) for name, path in found["open"].items()},
+        tuple(map(_check_text, found["lost"])),
+        tuple(
+            Latch(Reason(reason), _check_text(who), _check_text(why), _check_count(at))
+            for reason, who, why, at in found["latches"]
+        ),
+        None if pin is None else Pin(Mode(pin[0]), _check_count(pin[1]), _check_text(pin[2]), _check_text(pin[3])),
+        cusum.RateState(_check_count(int(_check_text(found["rate"])))),
+        latency.LatencyState(
+            tuple(map(_check_count, python)), tuple(map(_check_count, direct)), _check_count(bad_rounds)
+        ),
+        {_check_text(name): _check_text(where) for name, where in found["noise"].items()},
     )
 
 
 def _path(clean: object, generated: object, attempt: object, opened: object) -> PathState:
-    return PathState(_count(clean), _count(generated), _attempt(attempt), _count(opened))
+    return PathState(_check_count(clean), _check_count(generated), _check_attempt(attempt), _check_count(opened))
 
 
-def _attempt(value: object) -> int:
-    if not _count(value):
+def _check_attempt(value: object) -> int:
+    if not _check_count(value):
         raise ValueError("attempts are counted from 1")
-    return _count(value)
+    return _check_count(value)
 
 
-def _count(value: object) -> int:
+def _check_count(value: object) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is no count")
     return value
 
 
-def _text(value: object) -> str:
+def _check_text(value: object) -> str:
     if type(value) is not str:
         raise ValueError(f"{value!r} is no text")
     return value
 
 
-def _flag(value: object) -> bool:
+def _check_flag(value: object) -> bool:
     if type(value) is not bool:
         raise ValueError(f"{value!r} is neither true nor false")
     return value

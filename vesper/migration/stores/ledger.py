@@ -1,12 +1,12 @@
-"""What a batch does to the state of a node, written once for every store.
+"""Application of batches to the state of a node, the same for every store.
 
-In a transaction: fingerprints become counts of what is new, the controller is stepped with every event, and each of its
-decisions becomes a line of the history, but for those that say nothing new (`controller.has_line`). Sets are named by
-what they are for:
+In one transaction, fingerprints become counts of new ones, the controller is stepped with every event, and each
+decision becomes a line of the history, except for repetitions (`controller.has_line`). Names of the sets of
+fingerprints:
 
-    n3          inputs that agreed, of the node's third attempt (path and fingerprint in one)
+    n3          inputs that agreed, of the node's third attempt (path and fingerprint mixed)
     p7f…:2      inputs that agreed on a path, of its second attempt
-    g7f…:2      generated ones
+    g7f…:2      generated inputs that agreed on a path
     d           inputs that ever diverged
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
-from vesper.migration.control.controller import gathered, has_line, step
+from vesper.migration.control.controller import add_times, has_line, step
 from vesper.migration.control.state import (
     Agreed,
     Changed,
@@ -33,10 +33,10 @@ from vesper.migration.control.state import (
     Event,
     Forget,
     Generated,
+    NodeState,
     PathDemoted,
     PathState,
     Settings,
-    State,
     Tick,
     Timed,
 )
@@ -45,36 +45,38 @@ from vesper.migration.stores import codec, traffic
 from vesper.migration.stores.store import WHOLE, Batch, Happened, Line, NodeKey, SeenOnPath, Store, Transaction
 
 _NEW = PathState()
-_MOST_PREFIXES = 1000
-"""Of one path. A request behind another one is always compared, which is never wrong."""
+_MAX_PREFIXES = 1000
+"""Maximum number of prefixes of one path. A request with any further prefix is compared, which is always safe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    state: State
+    state: NodeState
     decisions: tuple[Decision, ...]
     is_repeat: bool = False
-    """The batch had been applied before: nothing was done."""
+    """True where the batch had been applied before, and nothing changed."""
 
 
-def load(store: Store, key: NodeKey, settings: Settings) -> State:
-    """The state of a node; a fresh one where the store does not know it."""
+def load(store: Store, key: NodeKey, settings: Settings) -> NodeState:
+    """Return the state of a node; a fresh one where the store does not know it."""
     text = store.read(key)
-    return State(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
+    return NodeState(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
 
 
 def apply(store: Store, key: NodeKey, batch: Batch, settings: Settings, now_us: int, is_in_use: bool = True) -> Applied:
-    """Applies what a process saw, once. `is_in_use` where that process runs the node, and is not gone."""
-    return store.transact(key, lambda transaction: _applied(transaction, key, batch, settings, now_us, is_in_use))
+    """Apply the batch of a process, at most once. `is_in_use` is True where that process still runs the node."""
+    return store.transact(key, lambda transaction: _apply_batch(transaction, key, batch, settings, now_us, is_in_use))
 
 
-def tell(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: int) -> Applied:
-    """Applies what a person says, or what is found of a process that is gone. It has no number: who says it twice
-    means it twice."""
+def apply_event(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: int) -> Applied:
+    """Apply an order of a person, or a finding about an ended process.
+
+    It has no number, so that a repetition is applied again.
+    """
 
     def work(transaction: Transaction) -> Applied:
         ledger = _Ledger(transaction, key, settings, now_us)
-        ledger.happen(Happened(event))
+        ledger.apply_event(Happened(event))
         traffic.keep(transaction, ledger.state, {}, now_us, is_in_use=False)
         return ledger.finish()
 
@@ -84,9 +86,11 @@ def tell(store: Store, key: NodeKey, event: Event, settings: Settings, now_us: i
 def forget(
     store: Store, key: NodeKey, event: Forget, settings: Settings, now_us: int, written_us: int
 ) -> Applied | None:
-    """Takes the evidence of an old definition out of the store: fingerprints, paths, samples, kept executions.
-    Its history stays and says so, and so do its divergences; when it was last written is still known. None where
-    somebody else did it, or wrote it since then: nothing was done."""
+    """Delete the evidence of an old definition: fingerprints, paths, samples, kept executions.
+
+    The history stays and records the deletion; so do divergences and the time of the last write. Returns None, without
+    a change, where another process deleted it or wrote to it since `written_us`.
+    """
 
     def work(transaction: Transaction) -> Applied | None:
         ledger = _Ledger(transaction, key, settings, now_us)
@@ -95,7 +99,7 @@ def forget(
             return None
         if transaction.document(traffic.SAMPLES) is None and not ledger.state.compared:
             return None
-        ledger.happen(Happened(event))
+        ledger.apply_event(Happened(event))
         transaction.clear()
         transaction.put_document(traffic.TRAFFIC, written)
         return ledger.finish()
@@ -103,7 +107,7 @@ def forget(
     return store.transact(key, work)
 
 
-def _applied(
+def _apply_batch(
     transaction: Transaction, key: NodeKey, batch: Batch, settings: Settings, now_us: int, is_in_use: bool
 ) -> Applied:
     ledger = _Ledger(transaction, key, settings, now_us)
@@ -113,23 +117,23 @@ def _applied(
     for path, text in batch.paths.items():
         if len(ledger.state.paths) < MAX_PATHS or transaction.path(path) is not None:
             _note_path(transaction, path, text)
-    ledger.happen_all(batch.happened)
+    ledger.apply_events(batch.happened)
     if batch.attempt is None or batch.attempt >= ledger.state.attempt:
         for path, seen in batch.agreed.items():
             ledger.agree(path, seen)
         for path, fingerprints in batch.generated.items():
             ledger.generate(path, fingerprints)
-    ledger.happen(Happened(Tick()))  # a node rises by one mode at an event, and pins end
+    ledger.apply_event(Happened(Tick()))  # applies a pending promotion, and ends an expired pin
     traffic.keep(transaction, ledger.state, batch.served, now_us, is_in_use)
     return ledger.finish()
 
 
 def _note_path(transaction: Transaction, path: str, text: str) -> None:
-    """Keeps what a path is, with every prefix that any process saw of it."""
+    """Store the note of a path, merged with the prefixes that other processes reported."""
     known = transaction.path(path)
     if known is not None:
         seen, more = PathNote.from_text(known), PathNote.from_text(text)
-        prefixes = tuple(dict.fromkeys((*seen.prefixes, *more.prefixes)))[:_MOST_PREFIXES]
+        prefixes = tuple(dict.fromkeys((*seen.prefixes, *more.prefixes)))[:_MAX_PREFIXES]
         if prefixes == seen.prefixes:
             return
         text = replace(seen, prefixes=prefixes).to_text()
@@ -145,12 +149,12 @@ class _Ledger:
         self._now_us = now_us
         text = transaction.state()
         self._before = text
-        self.state = State(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
-        self._begun = self.state.paths
-        """What a batch brings was gathered before this was read."""
+        self.state = NodeState(key.node, key.epoch, settings) if text is None else codec.state_from_text(text, settings)
+        self._paths_before = self.state.paths
+        """Paths at the start of the transaction. The batch was gathered before."""
         self._decisions: list[Decision] = []
-        self._said: list[Decision] = []
-        """Those that become lines of the history."""
+        self._recorded: list[Decision] = []
+        """Decisions that become lines of the history."""
 
     def agree(self, path: str, seen: SeenOnPath) -> None:
         wanted = seen.fingerprints - self._transaction.known("d", seen.fingerprints)
@@ -158,37 +162,37 @@ class _Ledger:
         node_scope, path_scope = self._node_scope(), self._path_scope("p", path)
         for_node = set(mixed) - self._transaction.known(node_scope, mixed)
         for_path: set[int] = set()
-        if not self._is_afresh(path, seen.attempt):
+        if not self._has_restarted(path, seen.attempt):
             for_path = set(wanted) - self._transaction.known(path_scope, wanted)
-        for_node = self._within(node_scope, for_node)
-        for_path = self._within(path_scope, for_path)
+        for_node = self._limit_to_room(node_scope, for_node)
+        for_path = self._limit_to_room(path_scope, for_path)
         compared = max(seen.compared, len(for_node), len(for_path))
         attempt, path_attempt = self.state.attempt, self._path(path).attempt
         is_counted = self.state.mode.level > 0
         self._step(Agreed(path, len(for_node), compared, len(for_path)))
-        # What made the node begin afresh (it cannot) would have begun new sets as well. Of a path that is not kept
-        # (there are too many) nothing was counted, and its inputs are not kept either.
+        # A restart of the evidence here would also have started new sets. A path beyond the maximum is not counted,
+        # and its inputs are not stored.
         is_kept = path in self.state.paths
         if is_counted and is_kept and (attempt, path_attempt) == (self.state.attempt, self._path(path).attempt):
             self._transaction.add(node_scope, for_node)
             self._transaction.add(path_scope, for_path)
 
     def generate(self, path: str, fingerprints: frozenset[int]) -> None:
-        """Generated inputs that traffic did not bring, nor anybody before."""
-        if self._is_afresh(path, None):
+        """Count generated inputs that neither traffic nor an earlier generation brought."""
+        if self._has_restarted(path, None):
             return
         scope = self._path_scope("g", path)
         new = set(fingerprints) - self._transaction.known("d", fingerprints)
         new -= self._transaction.known(self._path_scope("p", path), new)
         new -= self._transaction.known(scope, new)
-        new = self._within(scope, new)
+        new = self._limit_to_room(scope, new)
         if new and self.state.mode.level > 0:
             self._step(Generated(path, len(new)))
             if path in self.state.paths:
                 self._transaction.add(scope, new)
 
-    def happen_all(self, happened: Sequence[Happened]) -> None:
-        """In order. Times of runs are most of it, and are taken together as far as they decide nothing."""
+    def apply_events(self, happened: Sequence[Happened]) -> None:
+        """Apply events in order. Times of runs are the bulk, and are applied together while they decide nothing."""
         place = 0
         while place < len(happened):
             times: list[Timed] = []
@@ -196,30 +200,30 @@ class _Ledger:
                 if not isinstance(each.event, Timed):
                     break
                 times.append(each.event)
-            self.state, count = gathered(self.state, times)
+            self.state, count = add_times(self.state, times)
             place += count
             if place < len(happened):
-                self.happen(happened[place])
+                self.apply_event(happened[place])
                 place += 1
 
-    def happen(self, happened: Happened) -> None:
+    def apply_event(self, happened: Happened) -> None:
         event = happened.event
         if happened.divergence is not None:
-            self._keep(happened.divergence)
+            self._put_divergence(happened.divergence)
         if isinstance(event, Diverged):
-            event = self._taken_back(event, happened.input)
+            event = self._take_back(event, happened.input)
         elif isinstance(event, Close) and self._close(event):
             return
         self._step(event)
 
     def finish(self) -> Applied:
-        """Writes what became of the node, where anything did."""
+        """Write the state where it changed, and the lines of the history."""
         text = codec.state_text(self.state)
         if text != self._before:
             self._transaction.put_state(text)
         count, last = self._transaction.head()
-        for decision in self._said:
-            line = _chained(count, last, self._key, decision, self._now_us)
+        for decision in self._recorded:
+            line = _chain(count, last, self._key, decision, self._now_us)
             self._transaction.append(line)
             count, last = line.number, line.hash
         return Applied(self.state, tuple(self._decisions))
@@ -228,7 +232,7 @@ class _Ledger:
         before = self.state
         self.state, decisions = step(before, event, self._now_us)
         self._decisions += decisions
-        self._said += [each for each in decisions if has_line(before, each)]
+        self._recorded += [each for each in decisions if has_line(before, each)]
         if self.state.attempt != before.attempt:
             self._transaction.drop("n")
             self._transaction.drop("p")
@@ -238,14 +242,14 @@ class _Ledger:
                 self._transaction.drop(f"p{decision.path}:")
                 self._transaction.drop(f"g{decision.path}:")
 
-    def _keep(self, seen: Divergence) -> None:
+    def _put_divergence(self, seen: Divergence) -> None:
         text = self._transaction.divergence(seen.fingerprint)
         if text is not None:
-            seen = Divergence.from_text(text).and_again(seen)
+            seen = Divergence.from_text(text).merge(seen)
         self._transaction.put_divergence(seen.fingerprint, seen.to_text())
 
-    def _taken_back(self, event: Diverged, input_: int | None) -> Diverged:
-        """An input that diverged is no agreement any more, and never will be."""
+    def _take_back(self, event: Diverged, input_: int | None) -> Diverged:
+        """Remove a diverged input from the agreements for good, and mark the event accordingly."""
         if input_ is None:
             return event
         mixed = mix(event.path, input_)
@@ -253,12 +257,14 @@ class _Ledger:
         was_clean = bool(self._transaction.known(scope, [mixed]))
         if was_clean:
             self._transaction.remove(scope, mixed)
-        self._transaction.add("d", self._within("d", {input_}))
+        self._transaction.add("d", self._limit_to_room("d", {input_}))
         return replace(event, was_clean=was_clean)
 
     def _close(self, event: Close) -> bool:
-        """Closes what is kept of a divergence; True where that is all there is to do: a fault of the engine latches the
-        node, and is not among what is open."""
+        """Close the stored divergence. Returns True where nothing else is left to do.
+
+        A fault latches the node and is not among the open divergences.
+        """
         text = self._transaction.divergence(event.fingerprint)
         if text is None:
             return False
@@ -270,20 +276,22 @@ class _Ledger:
         if is_fault and event.fingerprint not in self.state.open:
             closed_fault = Closed(event.fingerprint, known.path, event.who, event.why)
             self._decisions.append(closed_fault)
-            self._said.append(closed_fault)
+            self._recorded.append(closed_fault)
             return True
         return False
 
-    def _within(self, scope: str, fingerprints: set[int]) -> set[int]:
-        """As many as the set still takes: a full one counts no more."""
+    def _limit_to_room(self, scope: str, fingerprints: set[int]) -> set[int]:
+        """Return as many fingerprints as the set has room for."""
         room = max(0, MAX_FINGERPRINTS - self._transaction.size(scope)) if fingerprints else 0
         return fingerprints if len(fingerprints) <= room else set(sorted(fingerprints)[:room])
 
-    def _is_afresh(self, path: str, attempt: int | None) -> bool:
-        """Whether the path has lost its evidence since these were gathered: in this very batch, or before the process
-        knew of it. What agreed beside a divergence does not outweigh it: a path that is wrong for one input in ten
-        agrees on the other nine, in every batch."""
-        begun = self._begun.get(path, _NEW).attempt
+    def _has_restarted(self, path: str, attempt: int | None) -> bool:
+        """Return True where the path restarted its evidence after these inputs were gathered.
+
+        This may have happened in the same batch, or before the process knew. Agreements beside a divergence do not
+        outweigh it: a path that is wrong for one input in ten agrees on the other nine, in every batch.
+        """
+        begun = self._paths_before.get(path, _NEW).attempt
         return (begun if attempt is None else min(begun, attempt)) < self._path(path).attempt
 
     def _path(self, path: str) -> PathState:
@@ -297,7 +305,7 @@ class _Ledger:
 
 
 def mix(path: str, fingerprint: int) -> int:
-    """A fingerprint with its path in it: two paths that read the same are two pieces of evidence."""
+    """Return a fingerprint that includes the path: equal inputs on two paths are two pieces of evidence."""
     text = f"{path}:{fingerprint:x}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"vesper.path.mix1").digest(), "big")
 
@@ -306,8 +314,8 @@ def mix(path: str, fingerprint: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Killed:
-    """Somebody stopped the direct engine for every node that shares the store."""
+class KillSwitch:
+    """The kill switch of all nodes that share the store."""
 
     who: str
     why: str
@@ -315,26 +323,26 @@ class Killed:
 
 
 def kill_all(store: Store, who: str, why: str, now_us: int) -> None:
-    """Every node runs on Python alone, from the moment at which each process next looks; nothing else changes."""
-    _put_killed(store, Killed(who, why, now_us), {"kind": "killed_all", "who": who, "why": why}, now_us)
+    """Turn the kill switch on: every node runs on Python alone once its process polls. Modes stay."""
+    _put_kill_switch(store, KillSwitch(who, why, now_us), {"kind": "killed_all", "who": who, "why": why}, now_us)
 
 
 def resume_all(store: Store, who: str, why: str, now_us: int) -> None:
-    """Every node is again in the mode that it had."""
-    _put_killed(store, None, {"kind": "resumed_all", "who": who, "why": why}, now_us)
+    """Turn the kill switch off: every node returns to its mode."""
+    _put_kill_switch(store, None, {"kind": "resumed_all", "who": who, "why": why}, now_us)
 
 
-def killed(store: Store) -> Killed | None:
+def read_kill_switch(store: Store) -> KillSwitch | None:
     text = store.read(WHOLE)
     try:
         found = None if text is None else json.loads(text)["killed"]
-        return None if found is None else Killed(**found)
+        return None if found is None else KillSwitch(**found)
     except (ValueError, KeyError, TypeError) as error:
         raise codec.BadState(f"the switch for all nodes: {error}") from None
 
 
-def _put_killed(store: Store, switch: Killed | None, record: dict[str, Any], now_us: int) -> None:
-    """The switch, and a line in the history of the whole store that says who turned it."""
+def _put_kill_switch(store: Store, switch: KillSwitch | None, record: dict[str, Any], now_us: int) -> None:
+    """Write the switch, and a line with its author into the history of the whole store."""
     text = json.dumps({"killed": None if switch is None else asdict(switch)}, sort_keys=True)
 
     def work(transaction: Transaction) -> None:
@@ -347,17 +355,17 @@ def _put_killed(store: Store, switch: Killed | None, record: dict[str, Any], now
 # -- history --------------------------------------------------------------------------------------
 
 
-def _chained(count: int, previous: str, key: NodeKey, decision: Decision, now_us: int) -> Line:
+def _chain(count: int, previous: str, key: NodeKey, decision: Decision, now_us: int) -> Line:
     return _line(count, previous, key, record_of(decision), now_us)
 
 
 def record_of(decision: Decision) -> dict[str, Any]:
-    """A decision as the history has it."""
+    """Return a decision as the history stores it."""
     return {"kind": _kind(decision), **_record(decision)}
 
 
 def _line(count: int, previous: str, key: NodeKey, record: dict[str, Any], now_us: int) -> Line:
-    """The line after so many, of which the last has this hash."""
+    """Return the line that follows `count` lines, the last of which has the hash `previous`."""
     record = {"node": key.node, "epoch": key.epoch, "at_us": now_us, **record}
     text = json.dumps(record, sort_keys=True, separators=(",", ":"))
     return Line(count + 1, text, line_hash(count + 1, previous, text))
@@ -368,7 +376,7 @@ def line_hash(number: int, previous: str, text: str) -> str:
 
 
 def verify_history(lines: Iterable[Line]) -> str | None:
-    """What is wrong with a history; None where every line follows from the one before."""
+    """Return the first defect of a history; None where every line follows from the one before."""
     previous = ""
     for number, line in enumerate(lines, start=1):
         if line.number != number:

@@ -1,6 +1,6 @@
-"""What there is to say of the nodes of a store: their modes, what they lack, who answers the traffic.
+"""Read-only summaries of a store: modes, missing conditions, traffic.
 
-It reads and changes nothing. What is true of one node at a time is read at once; two nodes may be of two moments.
+Each node is read consistently; two nodes may be read at different times.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
-from vesper.migration.control.controller import is_proven, missing
+from vesper.migration.control.controller import is_proven, missing_conditions
 from vesper.migration.control.modes import LADDER, PATH_THRESHOLD, THRESHOLDS, Engine, Mode
-from vesper.migration.control.state import PathState, Settings, State
+from vesper.migration.control.state import NodeState, PathState, Settings
 from vesper.migration.statistics import wilson
 from vesper.migration.statistics.confidence import clean_runs_needed
 from vesper.migration.statistics.evalue import EProcess, log_needed
 from vesper.migration.stores import codec
-from vesper.migration.stores.ledger import Killed, killed
+from vesper.migration.stores.ledger import KillSwitch, read_kill_switch
 from vesper.migration.stores.store import NodeKey, Store, keys_of
 from vesper.migration.stores.traffic import TRAFFIC, Traffic, traffic_of
 
@@ -30,14 +30,14 @@ class NodeOverview:
     """A node in an epoch."""
 
     key: NodeKey
-    state: State | None
-    """None where it cannot be read; then `problem` says why."""
+    state: NodeState | None
+    """State; None where it cannot be read, and then `problem` contains the reason."""
     traffic: Traffic
     problem: str | None = None
 
     @property
     def written_us(self) -> int:
-        """When anybody last told the store of it; 0 where that is not known."""
+        """The time of the last write by a process that runs the node, in microseconds; 0 where it is unknown."""
         return self.traffic.written_us or 0
 
 
@@ -45,11 +45,11 @@ class NodeOverview:
 class Overview:
     store: str
     warnings: Sequence[str]
-    killed: Killed | None
+    killed: KillSwitch | None
     nodes: Sequence[NodeOverview]
-    """Of each node the epoch that was written last, or all of them."""
+    """Per node, the epoch that was written last, or all epochs."""
     others: Sequence[NodeOverview] = ()
-    """Epochs that are left out, because the node has a newer one."""
+    """Epochs left out because the node has a newer one."""
 
     @property
     def written_us(self) -> int | None:
@@ -57,12 +57,12 @@ class Overview:
 
 
 def read_overview(store: Store, settings: Settings, all_epochs: bool = False, node: str | None = None) -> Overview:
-    """Every node, or one; of each, the epoch that was written last, unless all are asked for."""
+    """Return all nodes, or one. Each has its last written epoch, or all epochs with `all_epochs`."""
     nodes = [read_node(store, key, settings) for key in keys_of(store) if node in (None, key.node)]
     shown = nodes if all_epochs else newest(nodes)
     keys = {each.key for each in shown}
     others = [each for each in nodes if each.key not in keys]
-    return Overview(store.name, tuple(store.warnings()), killed(store), tuple(shown), tuple(others))
+    return Overview(store.name, tuple(store.warnings()), read_kill_switch(store), tuple(shown), tuple(others))
 
 
 def read_node(store: Store, key: NodeKey, settings: Settings) -> NodeOverview:
@@ -77,7 +77,7 @@ def read_node(store: Store, key: NodeKey, settings: Settings) -> NodeOverview:
 
 
 def newest(nodes: Iterable[NodeOverview]) -> list[NodeOverview]:
-    """Of each node the epoch that was written last, in the order of names."""
+    """Return the last written epoch of each node, ordered by name."""
     found: dict[str, NodeOverview] = {}
     for each in nodes:
         known = found.get(each.key.node)
@@ -89,14 +89,14 @@ def newest(nodes: Iterable[NodeOverview]) -> list[NodeOverview]:
 # -- what is missing ------------------------------------------------------------------------------
 
 
-def running_mode(state: State, highest: Mode | None) -> Mode:
-    """The mode in which processes have a node: that of the store, and no higher than the configuration allows."""
+def running_mode(state: NodeState, highest: Mode | None) -> Mode:
+    """Return the mode in effect: that of the store, capped by the configuration."""
     return state.mode if highest is None else min(state.mode, highest, key=lambda each: each.level)
 
 
-def lacking(state: State, highest: Mode | None = None) -> list[str]:
-    """What stands between a node and its next mode, in words. `highest` is what the configuration allows."""
-    words = [str(each) for each in missing(state)]
+def lacking(state: NodeState, highest: Mode | None = None) -> list[str]:
+    """Return the missing conditions for the next mode as texts. `highest` is the mode that the configuration allows."""
+    words = [str(each) for each in missing_conditions(state)]
     if highest is not None and state.mode.level >= highest.level and state.mode is not LADDER[-1]:
         words.insert(0, f"a configuration that allows more than {highest.value}")
     return words
@@ -114,11 +114,11 @@ class Statistics:
     log_needed: float
     is_e_enough: bool
     clean_needed: int
-    """With as many divergences as there are now."""
+    """Clean runs needed with the present number of divergences."""
 
 
-def statistics(state: State) -> Statistics | None:
-    """For the next mode that has a threshold; None in the highest."""
+def statistics(state: NodeState) -> Statistics | None:
+    """Return the statistics for the next mode with a threshold; None in the highest mode."""
     mode = next((mode for mode in LADDER[state.mode.level + 1 :] if mode in THRESHOLDS), None)
     if mode is None:
         return None
@@ -143,30 +143,30 @@ def statistics(state: State) -> Statistics | None:
 @dataclass(frozen=True, slots=True)
 class PathOverview:
     letter: str
-    """By order of size: A has the most evidence."""
+    """Label by size: A has the most evidence."""
     name: str
     seen: PathState
     is_proven: bool
     lacks: int
-    """Distinct runs that agree; 0 where it has enough of them."""
+    """Number of distinct agreeing runs that are missing; 0 where the path has enough."""
     note: PathNote | None
 
 
-def read_paths(store: Store, state: State) -> list[PathOverview]:
-    """The paths with evidence of their own, those with the most first."""
+def read_paths(store: Store, state: NodeState) -> list[PathOverview]:
+    """Return the paths with evidence, those with the most first."""
     notes = store.paths(NodeKey(state.node, state.epoch))
     ordered = sorted(state.paths.items(), key=lambda each: (-each[1].clean - each[1].generated, each[0]))
     return [_path(state, letters(at), name, seen, notes.get(name)) for at, (name, seen) in enumerate(ordered)]
 
 
-def _path(state: State, letter: str, name: str, seen: PathState, text: str | None) -> PathOverview:
+def _path(state: NodeState, letter: str, name: str, seen: PathState, text: str | None) -> PathOverview:
     needed = 0 if state.is_complete else clean_runs_needed(PATH_THRESHOLD, 0, seen.attempt)
     lacks = max(0, needed - seen.clean - seen.generated)
-    return PathOverview(letter, name, seen, is_proven(state, name), lacks, _note(text))
+    return PathOverview(letter, name, seen, is_proven(state, name), lacks, _read_note(text))
 
 
-def _note(text: str | None) -> PathNote | None:
-    """What the store keeps of a path; None where it keeps nothing that this version reads."""
+def _read_note(text: str | None) -> PathNote | None:
+    """Return the note of a path; None where it is missing or unreadable."""
     try:
         return None if text is None else PathNote.from_text(text)
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -174,7 +174,7 @@ def _note(text: str | None) -> PathNote | None:
 
 
 def letters(at: int) -> str:
-    """A, B, … Z, AA, AB, …"""
+    """Return the label with index `at`: A, B, … Z, AA, AB, …"""
     text = ""
     at += 1
     while at:
@@ -183,13 +183,13 @@ def letters(at: int) -> str:
     return text
 
 
-def open_divergences(store: Store, state: State) -> list[Divergence]:
-    """What is kept of those that nobody closed, as far as this version reads it; the newest first."""
-    kept = [_divergence(text) for text in store.divergences(NodeKey(state.node, state.epoch))]
+def open_divergences(store: Store, state: NodeState) -> list[Divergence]:
+    """Return the readable open divergences, the newest first."""
+    kept = [_read_divergence(text) for text in store.divergences(NodeKey(state.node, state.epoch))]
     return [each for each in kept if each is not None and each.fingerprint in state.open]
 
 
-def _divergence(text: str) -> Divergence | None:
+def _read_divergence(text: str) -> Divergence | None:
     try:
         return Divergence.from_text(text)
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -201,19 +201,18 @@ def _divergence(text: str) -> Divergence | None:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All nodes together."""
+    """Totals over all nodes."""
 
     nodes: Counter[Mode]
     requests: Counter[Mode] = field(default_factory=Counter)
-    """Of the last day, by the mode in which they came."""
+    """Requests of the last day, by mode."""
     engines: Counter[Engine] = field(default_factory=Counter)
-    """Of the last day, by the engine that answered."""
+    """Requests of the last day, by the engine whose outcome was returned."""
     unreadable: int = 0
 
 
 def fleet(overview: Overview, highest: Mapping[str, Mode | None], now_us: int) -> Fleet:
-    """Nodes by the mode in which the epoch that is shown runs; requests of every epoch, for all of them were
-    answered."""
+    """Return the nodes by mode in effect, and the requests of all their epochs."""
     modes: Counter[Mode] = Counter()
     requests: Counter[Mode] = Counter()
     engines: Counter[Engine] = Counter()

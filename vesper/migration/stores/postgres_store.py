@@ -1,8 +1,7 @@
-"""Migration state in PostgreSQL, for services of several machines.
+"""Migration state in PostgreSQL, for services on several machines.
 
-The row of a node is locked for as long as a transaction on it lasts; transactions on other nodes go on beside it. A
-server that does not answer is waited for two seconds, whatever is wrong with it: it may be stopped, or the network may
-swallow what it says, and then no time limit of its own ends the waiting.
+A transaction locks the row of its node; transactions on other nodes run concurrently. Every wait for the server ends
+after two seconds, also where the network drops packets and no timeout of the server applies.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 2.0
 _STALLED_SECONDS = 10
-"""A process that stops in the middle of a transaction keeps a node from the others for so long."""
+"""Seconds after which the server ends a transaction whose process has stalled."""
 
 
 class PostgresMigrationStore(SqlMigrationStore):
@@ -53,7 +52,7 @@ class _Server(PostgresServer):
             self._dsn, autocommit=True, connect_timeout=self.connect_seconds, tcp_user_timeout=int(WAIT_SECONDS * 1000)
         )
         try:
-            connection.execute("SET default_transaction_isolation = 'read committed'")  # a lock is what parts them
+            connection.execute("SET default_transaction_isolation = 'read committed'")  # rows are isolated by locks
             connection.execute(f"SET idle_in_transaction_session_timeout = '{_STALLED_SECONDS}s'".encode())
         except BaseException:
             connection.close()
@@ -84,7 +83,7 @@ class _Server(PostgresServer):
             make_tables(transaction, self.name, POSTGRES)
 
     def _check_encoding(self, connection: Connection) -> None:
-        """SQL_ASCII gives bytes where a text was written, and the others do not take every text."""
+        """Refuse encodings other than UTF8: SQL_ASCII returns bytes, and the others cannot store every text."""
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise StoreError(
@@ -96,7 +95,10 @@ class _Server(PostgresServer):
 
 @lru_cache(maxsize=1)
 def _bounded_connection() -> type[Connection]:
-    """A connection that gives up. psycopg is imported when a store is used, so its class is made then."""
+    """Return a connection class that gives up after `WAIT_SECONDS`.
+
+    It is built on first use, so that psycopg is imported only where a store is used.
+    """
     import psycopg
 
     class Bounded(psycopg.Connection[tuple[Any, ...]]):
@@ -115,7 +117,7 @@ class _NoAnswer(Exception):
 
 
 def _until(deadline: float, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """The same steps. The driver comes by several times a second, also where nothing has come."""
+    """Run the driver's steps until the deadline. The driver resumes it several times a second, also without data."""
     try:
         wanted = next(steps)
         while True:

@@ -1,15 +1,14 @@
 """Migration state in Redis.
 
-A transaction reads as it goes and keeps what it writes to itself. At its end all of it is sent as one `MULTI … EXEC`,
-under a `WATCH` of the node's `turn`, which every transaction on the node raises: where another one was faster, Redis
-does nothing, and the work is done again. Where the answer to `EXEC` does not come, nobody knows whether it was done;
-the same batch, sent again, then finds its number.
+A transaction reads immediately and buffers its writes. At its end one `MULTI … EXEC` sends them, under a `WATCH` of the
+node's `turn`, which every transaction on the node increments: if another one committed first, Redis changes nothing,
+and the work is repeated. If the reply to `EXEC` is lost, the result is unknown; the same batch, sent again, then finds
+its number.
 
-Who was too slow once reserves the node for a moment, and those who come later wait: of many processes at one node none
-is too slow for ever. That is a courtesy; what is right is seen to by `WATCH`.
+A transaction that lost once reserves the node for a moment, and later ones wait, so that none starves. The reservation
+is only for fairness; `WATCH` alone ensures correctness.
 
-All keys have one hash tag. Redis Cluster is not supported; on a cluster of one they would be in one place. A set takes
-60 to 90 bytes of memory for each fingerprint.
+All keys have one hash tag. Redis Cluster is not supported. A set takes 60 to 90 bytes of memory per fingerprint.
 """
 
 from __future__ import annotations
@@ -27,48 +26,48 @@ from typing import Any, TypeVar
 from vesper.migration.stores.redis_values import (
     PREFIX,
     Keys,
-    damaged,
-    decoded,
+    damage_error,
+    decode_text,
     key_of,
     line_of,
     number_and_time,
+    parse_count,
     turn_and_text,
     warnings_of,
-    whole,
 )
 from vesper.migration.stores.store import Line, NodeKey, StoreAway, StoreError, Transaction
 from vesper.migration.stores.store_rules import (
-    FORGOTTEN_US,
+    PROCESS_RETENTION_US,
     SECRET_BYTES,
-    checked_fingerprint,
-    checked_secret,
+    check_fingerprint,
+    check_secret,
     next_line,
 )
 
 T = TypeVar("T")
 FORMAT = 1
 WAIT_SECONDS = 2.0
-"""How long Redis may take to answer, and how long a transaction tries again because others were faster."""
-CHUNK = 10_000
+"""Timeout in seconds of a reply, and of the repetitions of a transaction that lost to others."""
+CHUNK_SIZE = 10_000
 _PAUSE_SECONDS = 0.005
 _RESERVED_MS = 500
-_MANY = 1 << 20
-"""More divergences than a transaction can write."""
+_DIVERGENCES_PER_TURN = 1 << 20
+"""More than the number of divergences that a transaction can write."""
 _FORMAT_KEY, _VERSIONS_KEY, _SECRET_KEY = f"{PREFIX}format", f"{PREFIX}versions", f"{PREFIX}secret"
 
 
-class _Here:
-    """What belongs to one process."""
+class _ProcessClient:
+    """The client of one process."""
 
     __slots__ = ("client", "pid")
 
     def __init__(self, client: Any) -> None:
         self.pid = os.getpid()
         self.client = client
-        """Of any type: by the driver's own every answer may be text, and here all are bytes."""
+        """Untyped: by the driver's types a reply may be text, and here all replies are bytes."""
 
 
-_INHERITED: list[_Here] = []
+_INHERITED: list[_ProcessClient] = []
 
 
 class RedisMigrationStore:
@@ -83,14 +82,14 @@ class RedisMigrationStore:
             raise StoreError(
                 "migration state in Redis needs a package that is missing: pip install 'vesper[redis]'"
             ) from None
-        # Nothing is sent again by the driver: an EXEC that was perhaps done must be seen by us.
+        # The driver must not retry: an EXEC with an unknown result has to reach our own code.
         times = {"socket_timeout": WAIT_SECONDS, "socket_connect_timeout": WAIT_SECONDS}
         self._make: Callable[[], Any] = lambda: Redis.from_url(url, retry=Retry(NoBackoff(), 0), **times)
         try:
-            self._here = _Here(self._make())
-            pool = self._here.client.connection_pool
-            pool.connection_class(**pool.connection_kwargs)  # finds options of the address that there are not
-        except (TypeError, ValueError):  # without its message: that may repeat the address, and so a password
+            self._process_client = _ProcessClient(self._make())
+            pool = self._process_client.client.connection_pool
+            pool.connection_class(**pool.connection_kwargs)  # rejects unknown options in the address
+        except (TypeError, ValueError):  # without the driver's message, which may contain the password
             raise StoreError(
                 "this is no address of Redis: `redis://HOST:PORT/NUMBER`, `rediss://…` or `unix://…`, with options "
                 "that there are, is expected"
@@ -107,15 +106,18 @@ class RedisMigrationStore:
 
     @property
     def _client(self) -> Any:
-        """The client of this process. A fork copies locks that other threads hold: the child makes its own client."""
-        here = self._here
+        """The client of this process.
+
+        A child makes its own after a fork, which copies locks that other threads hold.
+        """
+        here = self._process_client
         if here.pid != os.getpid():
             _INHERITED.append(here)  # the sockets are the parent's
-            here = self._here = _Here(self._make())
+            here = self._process_client = _ProcessClient(self._make())
         return here.client
 
     def warnings(self) -> Sequence[str]:
-        with self._asking():
+        with self._translating_errors():
             return [f"{self._name}: {text}" for text in warnings_of(self._client)]
 
     def transact(self, key: NodeKey, work: Callable[[Transaction], T]) -> T:
@@ -124,7 +126,7 @@ class RedisMigrationStore:
         keys = Keys(key)
         deadline = time.monotonic() + WAIT_SECONDS
         has_reserved = False
-        with self._asking(), self._client.pipeline() as pipeline:
+        with self._translating_errors(), self._client.pipeline() as pipeline:
             while True:
                 change = _Change(pipeline, self._name, keys)
                 if has_reserved or not change.is_reserved:
@@ -133,7 +135,7 @@ class RedisMigrationStore:
                         change.commit(has_reserved)
                     except WatchError as error:
                         if error.__context__ is not None:
-                            raise  # the connection broke: whether it was done is not known
+                            raise  # the connection broke: the result is unknown
                         has_reserved = has_reserved or self._reserve(keys)
                     else:
                         return done
@@ -145,65 +147,68 @@ class RedisMigrationStore:
                 time.sleep(random.uniform(0, _PAUSE_SECONDS))
 
     def _reserve(self, keys: Keys) -> bool:
-        """Whether nobody else has. It ends by itself where the process does not come to its end."""
+        """Reserve the node unless it is reserved. The reservation expires by itself."""
         return bool(self._client.set(keys.reserved, 1, nx=True, px=_RESERVED_MS))
 
     def versions(self) -> Mapping[NodeKey, int]:
-        with self._asking():
+        with self._translating_errors():
             found = self._client.hgetall(_VERSIONS_KEY)
-        return {key_of(decoded(name, self._name)): whole(each, self._name) for name, each in found.items()}
+        return {key_of(decode_text(name, self._name)): parse_count(each, self._name) for name, each in found.items()}
 
     def read(self, key: NodeKey) -> str | None:
-        with self._asking():
+        with self._translating_errors():
             found = self._client.get(Keys(key).state)
-        return None if found is None else decoded(found, self._name)
+        return None if found is None else decode_text(found, self._name)
 
     def history(self, key: NodeKey) -> Sequence[Line]:
-        with self._asking():
+        with self._translating_errors():
             return [line_of(each, self._name) for each in self._client.lrange(Keys(key).history, 0, -1)]
 
     def divergences(self, key: NodeKey) -> Sequence[str]:
-        with self._asking():
+        with self._translating_errors():
             found = [turn_and_text(each, self._name) for each in self._client.hvals(Keys(key).divergences)]
         return [text for _, text in sorted(found, reverse=True)]
 
     def paths(self, key: NodeKey) -> Mapping[str, str]:
-        with self._asking():
+        with self._translating_errors():
             found = self._client.hgetall(Keys(key).paths)
-        return {decoded(path, self._name): decoded(found[path], self._name) for path in sorted(found)}
+        return {decode_text(path, self._name): decode_text(found[path], self._name) for path in sorted(found)}
 
     def document(self, key: NodeKey, name: str) -> str | None:
-        with self._asking():
+        with self._translating_errors():
             found = self._client.hget(Keys(key).documents, name)
-            return None if found is None else decoded(found, self._name)
+            return None if found is None else decode_text(found, self._name)
 
     def secret(self) -> bytes:
-        with self._asking():
+        with self._translating_errors():
             self._client.set(_SECRET_KEY, secrets.token_bytes(SECRET_BYTES), nx=True)
-            return checked_secret(self._client.get(_SECRET_KEY), self._name)
+            return check_secret(self._client.get(_SECRET_KEY), self._name)
 
     def close(self) -> None:
         self._client.close()
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
-        """What the driver reports, in the words of somebody who has to do something about it. Its texts may hold an
-        address with a password: of those only the kind is shown, of answers of Redis the text."""
+    def _translating_errors(self) -> Iterator[None]:
+        """Translate errors of the driver into `StoreError` and `StoreAway`.
+
+        Messages of the driver may contain an address with a password, so that only their kind is shown; replies of
+        Redis are shown.
+        """
         from redis import exceptions
 
         try:
             yield
         except (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.WatchError) as error:
-            # The driver calls it a WatchError where the connection broke while a key was watched.
+            # The driver raises WatchError also where the connection broke while a key was watched.
             kind = type(error.__context__ or error).__name__
             raise StoreAway(f"{self._name}: Redis cannot be reached or does not answer ({kind})") from error
         except exceptions.RedisError as error:
-            raise self._answered(error) from error
+            raise self._error_of_reply(error) from error
 
-    def _answered(self, error: Exception) -> StoreError:
+    def _error_of_reply(self, error: Exception) -> StoreError:
         from redis import exceptions
 
-        # In front of this the driver repeats the command, and with it what was to be written.
+        # The driver prepends the command, which contains the data.
         said = " ".join(str(error).rpartition("caused error: ")[2].split())[:300]
         if isinstance(error, exceptions.ReadOnlyError):
             return StoreAway(f"{self._name}: this Redis only reads now: it is a replica; nothing was done ({said})")
@@ -212,14 +217,14 @@ class RedisMigrationStore:
         if "MISCONF" in said:
             return StoreAway(f"{self._name}: Redis cannot write to its disk; nothing was done ({said})")
         if "WRONGTYPE" in said:
-            return damaged(said, self._name)
+            return damage_error(said, self._name)
         if "unknown command" in said:
             return StoreError(f"{self._name}: Redis 6.2 or newer is needed ({said})")
         return StoreError(f"{self._name}: the migration state cannot be used ({said})")
 
 
 class _Set:
-    """A set as the transaction sees it: what Redis has, and what was written since."""
+    """A set as the transaction sees it: its size in Redis, and the buffered changes."""
 
     __slots__ = ("added", "is_dropped", "removed", "size")
 
@@ -245,8 +250,8 @@ class _Change:
         self.is_reserved = reserved is not None
         self._has_format = found is not None
         _check_format(found, name)
-        self._turn = 0 if turn is None else whole(turn, name)
-        self._state: str | None = None if state is None else decoded(state, name)
+        self._turn = 0 if turn is None else parse_count(turn, name)
+        self._state: str | None = None if state is None else decode_text(state, name)
         self._put_state: list[str] = []
         self._put_applied: dict[str, int] = {}
         self._put_divergences: dict[str, str] = {}
@@ -302,7 +307,7 @@ class _Change:
         return self._set(scope).size
 
     def drop(self, prefix: str) -> None:
-        names = {decoded(each, self._name) for each in self._redis.smembers(self._keys.scopes)}
+        names = {decode_text(each, self._name) for each in self._redis.smembers(self._keys.scopes)}
         for scope in names.union(self._sets):
             if scope.startswith(prefix):
                 self._sets[scope] = _Set(0)
@@ -326,14 +331,14 @@ class _Change:
         return None if found is None else turn_and_text(found, self._name)[1]
 
     def put_divergence(self, fingerprint: str, text: str) -> None:
-        self._put_divergences.pop(fingerprint, None)  # the newest comes last
+        self._put_divergences.pop(fingerprint, None)  # keeps the newest last
         self._put_divergences[fingerprint] = text
 
     def path(self, path: str) -> str | None:
         if path in self._put_paths:
             return self._put_paths[path]
         found = None if self._is_cleared else self._redis.hget(self._keys.paths, path)
-        return None if found is None else decoded(found, self._name)
+        return None if found is None else decode_text(found, self._name)
 
     def put_path(self, path: str, text: str) -> None:
         self._put_paths[path] = text
@@ -342,7 +347,7 @@ class _Change:
         if name in self._put_documents:
             return self._put_documents[name]
         found = None if self._is_cleared else self._redis.hget(self._keys.documents, name)
-        return None if found is None else decoded(found, self._name)
+        return None if found is None else decode_text(found, self._name)
 
     def put_document(self, name: str, text: str) -> None:
         self._put_documents[name] = text
@@ -353,13 +358,15 @@ class _Change:
         self._put_paths.clear()
 
     def commit(self, has_reserved: bool) -> None:
-        """Sends all that was written. Raises `WatchError` where another transaction came first: nothing was done, or
-        what was only read is of two times."""
+        """Send all buffered writes. Raises `WatchError` where another transaction committed first.
+
+        Then nothing was written, or, without writes, the reads are not from one moment.
+        """
         commands = [*self._commands()]
         if not commands:
             turn = self._redis.get(self._keys.turn)
             self._redis.reset()
-            if self._turn != (0 if turn is None else whole(turn, self._name)):
+            if self._turn != (0 if turn is None else parse_count(turn, self._name)):
                 raise self._watch_error("another transaction was done meanwhile")
             return
         self._redis.multi()
@@ -378,13 +385,13 @@ class _Change:
             yield "SET", keys.state, self._put_state[-1]
             yield "HINCRBY", _VERSIONS_KEY, keys.field, len(self._put_state)
         if self._put_applied:
-            yield from self._processes()
+            yield from self._batch_commands()
         for scope, changed in self._sets.items():
             yield from _set_commands(keys, scope, changed)
         if self._lines:
             yield "RPUSH", keys.history, *(json.dumps([each.number, each.text, each.hash]) for each in self._lines)
         for number, (fingerprint, text) in enumerate(self._put_divergences.items()):
-            yield "HSET", keys.divergences, fingerprint, f"{self._turn * _MANY + number}\n{text}"
+            yield "HSET", keys.divergences, fingerprint, f"{self._turn * _DIVERGENCES_PER_TURN + number}\n{text}"
         if self._is_cleared:
             yield "UNLINK", keys.paths, keys.documents
         for path, text in self._put_paths.items():
@@ -392,14 +399,17 @@ class _Change:
         for name, text in self._put_documents.items():
             yield "HSET", keys.documents, name, text
 
-    def _processes(self) -> Iterator[tuple[Any, ...]]:
-        """Whenever a process is new, those that are long gone go. By the clock of Redis, which all share."""
+    def _batch_commands(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the commands that store batch numbers, and that delete those of long-ended processes.
+
+        Times are from the clock of Redis, which all processes share.
+        """
         seconds, rest = self._redis.time()
         now_us = seconds * 10**6 + rest
         for process, number in self._put_applied.items():
             if not self._redis.hexists(self._keys.processes, process):
                 found = self._redis.hgetall(self._keys.processes)
-                limit = now_us - FORGOTTEN_US
+                limit = now_us - PROCESS_RETENTION_US
                 old = [name for name, each in found.items() if number_and_time(each, self._name)[1] < limit]
                 if old:
                     yield "HDEL", self._keys.processes, *old
@@ -426,12 +436,12 @@ def _set_commands(keys: Keys, scope: str, changed: _Set) -> Iterator[tuple[Any, 
 
 def _chunks(fingerprints: Iterable[int]) -> Iterator[list[int]]:
     left = iter(fingerprints)
-    while chunk := list(islice(left, CHUNK)):
+    while chunk := list(islice(left, CHUNK_SIZE)):
         yield chunk
 
 
 def _member(fingerprint: int) -> bytes:
-    return checked_fingerprint(fingerprint).to_bytes(8, "big")
+    return check_fingerprint(fingerprint).to_bytes(8, "big")
 
 
 def _check_format(found: bytes | None, name: str) -> None:

@@ -1,6 +1,6 @@
-"""What stands in Redis for the store of migration state: names of keys, and what is read from them.
+"""Keys and values of the migration store in Redis.
 
-Whoever can write to Redis can write anything there: what is of another form is an error.
+Other programs may write to the same Redis: a value of another form is an error.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from urllib.parse import quote, unquote
 from vesper.migration.stores.store import Line, NodeKey, StoreError
 
 PREFIX = "{vesper:migration}:"
-"""One hash tag for all keys. Redis Cluster is not supported; where it is one, all of them are in one place."""
+"""Prefix with one hash tag for all keys. Redis Cluster is not supported."""
 
 
 class Keys:
-    """The names of what belongs to a node."""
+    """Names of the keys of one node."""
 
     __slots__ = (
         "divergences", "documents", "field", "history", "paths", "processes", "reserved", "scopes", "sets", "state",
@@ -44,47 +44,50 @@ def key_of(field: str) -> NodeKey:
     return NodeKey(unquote(node), unquote(epoch))
 
 
-def damaged(what: str, name: str) -> StoreError:
+def damage_error(what: str, name: str) -> StoreError:
     return StoreError(
         f"{name}: the migration state is damaged: somebody else writes keys that begin with `{PREFIX}` ({what})"
     )
 
 
-def decoded(found: bytes, name: str) -> str:
+def decode_text(found: bytes, name: str) -> str:
     try:
         return found.decode()
     except UnicodeDecodeError:
-        raise damaged("what is no text", name) from None
+        raise damage_error("what is no text", name) from None
 
 
-def whole(found: bytes, name: str) -> int:
+def parse_count(found: bytes, name: str) -> int:
     if not found.isdigit():
-        raise damaged("a number that is none", name)
+        raise damage_error("a number that is none", name)
     return int(found)
 
 
 def turn_and_text(found: bytes, name: str) -> tuple[int, str]:
     turn, _, text = found.partition(b"\n")
-    return whole(turn, name), decoded(text, name)
+    return parse_count(turn, name), decode_text(text, name)
 
 
 def number_and_time(found: bytes, name: str) -> tuple[int, int]:
     number, _, at_us = found.partition(b" ")
-    return whole(number, name), whole(at_us, name)
+    return parse_count(number, name), parse_count(at_us, name)
 
 
 def line_of(found: bytes, name: str) -> Line:
     try:
         number, text, hash_ = json.loads(found)
     except (ValueError, TypeError):
-        raise damaged("a line of the history", name) from None
+        raise damage_error("a line of the history", name) from None
     if (type(number), type(text), type(hash_)) != (int, str, str):
-        raise damaged("a line of the history", name)
+        raise damage_error("a line of the history", name)
     return Line(number, text, hash_)
 
 
 def warnings_of(client: Any) -> Iterator[str]:
-    """What this Redis may lose. A server that does not say how it is configured (many hosted ones) says so."""
+    """Yield the ways in which this Redis may lose data.
+
+    A server that hides its configuration, as many hosted ones do, yields a warning about that.
+    """
     from redis.exceptions import ResponseError
 
     try:

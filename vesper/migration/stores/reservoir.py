@@ -1,8 +1,8 @@
-"""A few executions of each path, written down and kept in the store: what a later definition of the node is tried on.
+"""Executions of each path, kept in the store to be repeated under a later definition of the node.
 
-Of each path up to 256 are kept, and of the node up to 2,000; with many paths, fewer of each. Which ones is decided by
-their fingerprints, the smallest stay: a keyed hash, so that it is a fair sample of what is distinct, the same in every
-process, and after a while almost nothing is written any more. Of a sensitive node nothing is kept.
+Up to 256 are kept per path, and up to 2,000 per node; with many paths, fewer of each. Those with the smallest
+fingerprints stay: a keyed hash, so that they are a fair sample of distinct inputs, the same in every process, and
+writes soon become rare. Nothing is kept of a sensitive node.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from vesper.migration.compare.transcript import Transcript
 from vesper.migration.stores.store import NodeKey, Store, Transaction
 
 _log = logging.getLogger("vesper.migration")
-MOST_ON_PATH = 256
-MOST = 2_000
+MAX_PER_PATH = 256
+MAX_PER_NODE = 2_000
 MAX_TEXT = 8 << 10
-"""Characters of one that is kept: larger ones are left out."""
-_MOST_WAITING = 500
+"""Maximum characters of a kept execution; larger ones are left out."""
+_MAX_WAITING = 500
 _INDEX = "transcripts"
 _FORMAT = 1
 
 Kept = dict[int, str]
-"""Transcripts as texts, by the fingerprints of what was read."""
+"""Transcripts as texts, by fingerprint."""
 
 
 class Reservoir:
-    """What one process offers of one node. Offering costs a look at a number, for most."""
+    """Executions that one process offers for one node. Most offers cost one comparison of integers."""
 
     def __init__(self, key: NodeKey, is_sensitive: bool, redact: Callable[[str], str] | None = None) -> None:
-        """`redact` takes secrets out of a text that the other side of an effect may have sent back."""
+        """`redact` removes secrets from a text that may contain a response."""
         self._key = key
         self._is_sensitive = is_sensitive
         self._redact = redact
         self._begin()
         self._wanted: dict[str, int] = {}
-        """Of paths that are full: below which a fingerprint would be kept."""
+        """Per full path, the fingerprint below which another would be kept."""
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
@@ -48,18 +48,18 @@ class Reservoir:
         self._count = 0
 
     def after_fork(self) -> None:
-        """What waits is kept by the parent; its lock may be held by a thread that is not there any more."""
+        """Discard the queue: the parent stores it. The lock is replaced, as another thread may have held it."""
         self._begin()
 
     def offer(self, path: str, fingerprint: int, transcript: Transcript) -> bool:
-        """Whether it waits to be kept. It was compared, and both engines agreed."""
-        if self._is_sensitive or fingerprint >= self._wanted.get(path, 1 << 64) or self._count >= _MOST_WAITING:
+        """Queue an execution on which both engines agreed. Returns False where it would not be kept."""
+        if self._is_sensitive or fingerprint >= self._wanted.get(path, 1 << 64) or self._count >= _MAX_WAITING:
             return False
         try:
             text = transcript.to_text()
             text.encode()
         except (JournalError, UnicodeEncodeError):
-            return False  # an input that is no value: the next definition has nothing to learn of it
+            return False  # an input that is no value, which a later definition cannot read either
         if len(text) > MAX_TEXT:
             return False
         text = text if self._redact is None else self._redact(text)
@@ -72,8 +72,7 @@ class Reservoir:
         return True
 
     def flush(self, store: Store, now_us: int) -> int:
-        """Keeps what waits, as far as it belongs to those that are kept; how many waited. Raises `StoreError`: then
-        they wait on."""
+        """Store the queued executions, and return their number. Raises `StoreError`, and then they stay queued."""
         with self._lock:
             offered, count = {path: dict(each) for path, each in self._waiting.items()}, self._count
         if not offered:
@@ -92,39 +91,42 @@ class Reservoir:
 
 
 def keep(transaction: Transaction, offered: Mapping[str, Kept], now_us: int) -> dict[str, int]:
-    """Merges what is offered with what is kept. Of each path: the fingerprint below which another would be kept."""
-    index = _index(transaction.document(_INDEX))
+    """Merge the offered executions with the kept ones.
+
+    Returns, per full path, the fingerprint below which another would be kept.
+    """
+    index = _read_index(transaction.document(_INDEX))
     counts = dict(index.counts)
     changed: dict[str, Kept] = {}
     for path, new in offered.items():
-        if path not in counts and len(counts) >= MOST:
+        if path not in counts and len(counts) >= MAX_PER_NODE:
             continue
-        merged = _smallest({**_kept(transaction.document(_name(path))), **new}, MOST_ON_PATH)
+        merged = _smallest({**_read_kept(transaction.document(_name(path))), **new}, MAX_PER_PATH)
         changed[path], counts[path] = merged, len(merged)
     quota = _quota(counts)
     for path, count in counts.items():
         if count > quota:
-            found = changed.get(path) or _kept(transaction.document(_name(path)))
+            found = changed.get(path) or _read_kept(transaction.document(_name(path)))
             changed[path] = _smallest(found, quota)
             counts[path] = len(changed[path])
     for path, kept in changed.items():
         transaction.put_document(_name(path), _text({f"{each:016x}": text for each, text in kept.items()}))
     if changed:
         transaction.put_document(_INDEX, _text({"format": _FORMAT, "at_us": now_us, "counts": counts}))
-    is_full = sum(counts.values()) >= MOST
-    limits = {path: max(changed[path]) for path in changed if is_full or len(changed[path]) >= MOST_ON_PATH}
+    is_full = sum(counts.values()) >= MAX_PER_NODE
+    limits = {path: max(changed[path]) for path in changed if is_full or len(changed[path]) >= MAX_PER_PATH}
     return limits | {path: 0 for path in offered if path not in counts}
 
 
 def transcripts(store: Store, key: NodeKey) -> dict[str, Kept]:
-    """All that are kept of a node in an epoch, by path."""
-    counts = _index(store.document(key, _INDEX)).counts
-    return {path: _kept(store.document(key, _name(path))) for path in sorted(counts)}
+    """Return all kept executions of a node in an epoch, by path."""
+    counts = _read_index(store.document(key, _INDEX)).counts
+    return {path: _read_kept(store.document(key, _name(path))) for path in sorted(counts)}
 
 
 def last_kept_us(store: Store, key: NodeKey) -> int:
-    """When something was last kept; 0 for never."""
-    return _index(store.document(key, _INDEX)).at_us
+    """Return the time of the last kept execution in microseconds; 0 where there is none."""
+    return _read_index(store.document(key, _INDEX)).at_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,7 @@ class _Index:
     counts: Mapping[str, int]
 
 
-def _index(text: str | None) -> _Index:
+def _read_index(text: str | None) -> _Index:
     if text is None:
         return _Index(0, {})
     try:
@@ -147,7 +149,7 @@ def _index(text: str | None) -> _Index:
     return _Index(0, {})
 
 
-def _kept(text: str | None) -> Kept:
+def _read_kept(text: str | None) -> Kept:
     try:
         return {} if text is None else {int(each, 16): str(kept) for each, kept in json.loads(text).items()}
     except (ValueError, AttributeError) as error:
@@ -155,14 +157,14 @@ def _kept(text: str | None) -> Kept:
         return {}
 
 
-def _smallest(kept: Kept, most: int) -> Kept:
-    return {each: kept[each] for each in sorted(kept)[:most]}
+def _smallest(kept: Kept, max_count: int) -> Kept:
+    return {each: kept[each] for each in sorted(kept)[:max_count]}
 
 
 def _quota(counts: Mapping[str, int]) -> int:
-    """How many of each path there may be, so that all together are not too many."""
-    quota = MOST_ON_PATH
-    while quota > 1 and sum(min(count, quota) for count in counts.values()) > MOST:
+    """Return the number of executions per path with which all together stay within the maximum."""
+    quota = MAX_PER_PATH
+    while quota > 1 and sum(min(count, quota) for count in counts.values()) > MAX_PER_NODE:
         quota -= 1
     return quota
 

@@ -1,7 +1,7 @@
-"""What it would take to go back: how much of a processor Python needs for what the direct engine answers now.
+"""Capacity that Python needs to take over the traffic of the direct engine.
 
-A node that falls gives its traffic back to Python at once. Whoever has taken away the machines that Python needed finds
-out then, unless somebody says it before.
+A demoted node's traffic returns to Python immediately. A service whose machines were reduced since then would be short
+of processors, so `vesper status` shows the need in advance.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from vesper.migration.control.modes import Engine
-from vesper.migration.control.state import State
+from vesper.migration.control.state import NodeState
 from vesper.migration.stores.traffic import HOUR_US, Traffic
 
-FEWEST = 20
-"""Times that a mean is taken of. A round of times begins with none: for a moment nothing is known."""
+MIN_TIMES = 20
+"""Minimum number of times for a mean. A round starts empty, so that the mean is unknown for a moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """In the hour of the last day in which the direct engine answered the most."""
+    """The busiest hour of the direct engine within the last day."""
 
     requests: int
-    """That it answered in that hour."""
+    """Requests with a direct outcome in that hour."""
     python_ns: float | None
-    """A run on Python, on average (the longest twentieth aside); None where too few were timed lately."""
+    """Mean duration of a run on Python without the slowest twentieth; None where too few are known."""
     direct_ns: float | None
 
     @property
     def processors(self) -> float | None:
-        """How many of them Python would have taken for these requests; None where nobody knows how long it takes."""
+        """The number of processors that Python would need for these requests; None where its duration is unknown."""
         return None if self.python_ns is None else self.requests * self.python_ns / (HOUR_US * 1000)
 
 
-def rollback_of(state: State, traffic: Traffic, now_us: int, hours: int) -> Rollback | None:
-    """None where the direct engine answered nothing within so many hours."""
+def rollback_of(state: NodeState, traffic: Traffic, now_us: int, hours: int) -> Rollback | None:
+    """Return the busiest hour; None where the direct engine returned no outcome within `hours`."""
     last = now_us // HOUR_US
     most = max(
         (_by_direct(counts) for hour, counts in traffic.hours.items() if last - hours < hour <= last),
@@ -50,5 +50,5 @@ def _by_direct(counts: Mapping[str, int]) -> int:
 
 
 def _mean(times: tuple[int, ...]) -> float | None:
-    """Without the longest twentieth: in these the process mostly waited for its turn, which takes no processor."""
-    return fmean(sorted(times)[: len(times) * 19 // 20]) if len(times) >= FEWEST else None
+    """Return the mean without the slowest twentieth, in which the process mostly waited for a processor."""
+    return fmean(sorted(times)[: len(times) * 19 // 20]) if len(times) >= MIN_TIMES else None

@@ -1,4 +1,4 @@
-"""The confidence of a node over time, from its history and its samples: what a plot shows."""
+"""The confidence of a node over time, from its history and samples, for plots."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A stretch of time in one mode."""
+    """An interval in one mode."""
 
     mode: Mode
     start_us: int
@@ -44,10 +44,10 @@ class Series:
     points: Sequence[Point]
     bands: Sequence[Band]
     divergences: Sequence[Divergent]
-    """Every time that one took evidence from its path."""
+    """Divergences that took evidence from their path."""
     until_us: int
     kept: Sequence[Divergence] = ()
-    """What the store has of each, closed or not."""
+    """All stored divergences, open and closed."""
 
     @property
     def open(self) -> list[Divergence]:
@@ -59,7 +59,10 @@ class Series:
 
 
 def read_series(store: Store, key: NodeKey, now_us: int) -> Series | None:
-    """None where nothing was ever written of the node. The last point is of now: samples are a minute apart."""
+    """Return the series of a node; None where the store has nothing of it.
+
+    The last point is computed from the present state, because samples are a minute apart.
+    """
     samples = samples_of(store.document(key, SAMPLES), key.node)
     found = series(key, store.history(key), samples, now_us)
     if found is None:
@@ -91,8 +94,8 @@ def series(key: NodeKey, history: Sequence[Line], samples: Sequence[Sample], now
     for each in changes:
         points.append(Point(each["at_us"], each["seen_lower_bound"]))
         if each["attempt"] != each["seen_attempt"]:
-            points.append(Point(each["at_us"], 0.0))  # it begins afresh
-    # A sample of the same moment as a change is of what was after it; sorting keeps this order.
+            points.append(Point(each["at_us"], 0.0))  # the evidence restarts
+    # A sample at the time of a change shows the state after it; the sort is stable.
     points += [Point(each.at_us, each.lower_bound) for each in samples]
     points.sort(key=lambda point: point.at_us)
     found = [Divergent(each["at_us"], each["fingerprint"]) for each in records if each["kind"] == "path_demoted"]
@@ -100,7 +103,7 @@ def series(key: NodeKey, history: Sequence[Line], samples: Sequence[Sample], now
 
 
 def _bands(changes: Sequence[dict[str, Any]], start_us: int, end_us: int) -> list[Band]:
-    """The modes one after another. Before the first change the node was where that began."""
+    """Return the intervals of the modes. The first starts in the mode before the first change."""
     bands: list[Band] = []
     mode = Mode(changes[0]["before"]) if changes else DEFAULT
     since = start_us

@@ -1,4 +1,4 @@
-"""Migration state in SQL: what the stores in SQLite and in PostgreSQL do alike. SQL is written once, with `?`."""
+"""The part that the SQLite and PostgreSQL stores share. Statements use `?` for parameters."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from vesper.journal.store import Ending
 from vesper.migration.stores.sql_tables import Dialect, check_format
 from vesper.migration.stores.store import Line, NodeKey, StoreError, Transaction
 from vesper.migration.stores.store_rules import (
-    FORGOTTEN_US,
+    PROCESS_RETENTION_US,
     SECRET_BYTES,
-    checked_fingerprint,
-    checked_secret,
+    check_fingerprint,
+    check_secret,
     next_line,
 )
 from vesper.storage.transaction import Transaction as SqlTransaction
 
 T = TypeVar("T")
-CHUNK = 10_000
-"""So many fingerprints go to the database at once."""
-_SWEPT = 5_000
-"""So many members of sets that were dropped are deleted in a transaction."""
+CHUNK_SIZE = 10_000
+"""Fingerprints per statement."""
+_MAX_SWEPT = 5_000
+"""Members of dropped sets that one transaction deletes."""
 _HALF, _SPACE = 2**63, 2**64
 
 _NODE = (
@@ -54,14 +54,14 @@ _PUT_DOCUMENT = (
 _OF_NODE = "(SELECT id FROM vesper_control_nodes WHERE node = ? AND epoch = ?)"
 
 
-class Place(Protocol):
-    """Where the tables stand. It reports what is wrong as a `StoreError` or `StoreAway`."""
+class Database(Protocol):
+    """The database that holds the tables. It raises `StoreError` and `StoreAway`."""
 
     @property
     def name(self) -> str: ...
     def writing(self) -> AbstractContextManager[SqlTransaction]: ...
     def looking(self) -> AbstractContextManager[SqlTransaction]:
-        """For one statement."""
+        """Open a transaction for one read statement."""
         ...
 
     def warnings(self) -> Sequence[str]: ...
@@ -69,31 +69,31 @@ class Place(Protocol):
 
 
 class SqlMigrationStore:
-    """See `store.Store`."""
+    """The store in a SQL database: see `store.Store`."""
 
-    def __init__(self, place: Place, dialect: Dialect, array: Callable[[list[int]], object]) -> None:
-        self._place = place
+    def __init__(self, place: Database, dialect: Dialect, array: Callable[[list[int]], object]) -> None:
+        self._database = place
         self._dialect = dialect
         self._array = array
-        """How the driver takes many whole numbers in one parameter."""
+        """Conversion of integers into one parameter of the driver."""
 
     @property
     def name(self) -> str:
-        return self._place.name
+        return self._database.name
 
     def warnings(self) -> Sequence[str]:
-        return self._place.warnings()
+        return self._database.warnings()
 
     def transact(self, key: NodeKey, work: Callable[[Transaction], T]) -> T:
-        with Ending(self._place.writing()) as writing, writing as transaction:
-            node, state = self._locked(transaction, key)
+        with Ending(self._database.writing()) as writing, writing as transaction:
+            node, state = self._lock_node(transaction, key)
             change = _Change(transaction, self, node, state)
             done = work(change)
             change.sweep()
             return done
 
-    def _locked(self, transaction: SqlTransaction, key: NodeKey) -> tuple[int, str | None]:
-        """The row of a node, which nobody else can have until the transaction ends."""
+    def _lock_node(self, transaction: SqlTransaction, key: NodeKey) -> tuple[int, str | None]:
+        """Lock the row of a node until the transaction ends; return its id and state."""
         select, values = _NODE + transaction.locking, (key.node, key.epoch)
         found = transaction.rows(select, values)
         if not found:
@@ -138,17 +138,17 @@ class SqlMigrationStore:
         select = "SELECT secret FROM vesper_control_secret WHERE one = 1"
         found = self._rows(select)
         if not found:
-            with Ending(self._place.writing()) as writing, writing as transaction:
+            with Ending(self._database.writing()) as writing, writing as transaction:
                 insert = "INSERT INTO vesper_control_secret (one, secret) VALUES (1, ?) ON CONFLICT (one) DO NOTHING"
                 transaction.run(insert, (secrets.token_bytes(SECRET_BYTES),))
-            found = self._rows(select)  # of two that were first, both read the one that stayed
-        return checked_secret(found[0][0], self.name)
+            found = self._rows(select)  # of two concurrent inserts, both processes read the one that won
+        return check_secret(found[0][0], self.name)
 
     def close(self) -> None:
-        self._place.close()
+        self._database.close()
 
     def _rows(self, sql: str, key: NodeKey | None = None, *more: str) -> list[tuple[object, ...]]:
-        with self._place.looking() as transaction:
+        with self._database.looking() as transaction:
             return list(transaction.rows(sql, () if key is None else (key.node, key.epoch, *more)))
 
     # -- what a `_Change` asks --------------------------------------------------------------------
@@ -158,22 +158,24 @@ class SqlMigrationStore:
         return self._dialect.numbers
 
     def chunks(self, fingerprints: Iterable[int]) -> Iterator[object]:
-        """As parameters. SQL's integers are signed."""
+        """Yield the fingerprints in chunks, each as one parameter. SQL integers are signed."""
         left = iter(fingerprints)
-        while chunk := sorted(map(_signed, islice(left, CHUNK))):  # neighbours are written together
+        while chunk := sorted(
+            map(_to_signed, islice(left, CHUNK_SIZE))
+        ):  # sorted: neighbouring rows are written together
             yield self._array(chunk)
 
     def integer(self, cell: object) -> int:
         if type(cell) is not int:
-            raise self._wrong(cell, "a whole number")
+            raise self._cell_error(cell, "a whole number")
         return cell
 
     def text(self, cell: object) -> str:
         if type(cell) is not str:
-            raise self._wrong(cell, "a text")
+            raise self._cell_error(cell, "a text")
         return cell
 
-    def _wrong(self, cell: object, expected: str) -> StoreError:
+    def _cell_error(self, cell: object, expected: str) -> StoreError:
         return StoreError(
             f"{self.name}: a cell of the migration state holds {repr(cell)[:40]} where {expected} belongs: somebody "
             "changed the tables"
@@ -189,7 +191,7 @@ class _Change:
         self._node = node
         self._state = state
         self._sets: dict[str, tuple[int, int] | None] = {}
-        """The id and the size of sets that were looked for."""
+        """Ids and sizes of sets that were read; None for a set that does not exist."""
         self._head: tuple[int, str] | None = None
         self._is_changed = False
 
@@ -201,14 +203,14 @@ class _Change:
         self._state = text
 
     def applied(self, process: str) -> int:
-        found = self._one("SELECT number FROM vesper_control_batches WHERE node = ? AND process = ?", process)
+        found = self._first_row("SELECT number FROM vesper_control_batches WHERE node = ? AND process = ?", process)
         return 0 if found is None else self._store.integer(found[0])
 
     def put_applied(self, process: str, number: int) -> None:
         now_us = self._sql.now_us()
         if self.applied(process) == 0:
-            # Whenever a process is new, those that are long gone go.
-            old = now_us - FORGOTTEN_US
+            # A new process also deletes the rows of long-ended ones.
+            old = now_us - PROCESS_RETENTION_US
             self._run("DELETE FROM vesper_control_batches WHERE node = ? AND at_us < ?", self._node, old)
         self._run(_PUT_APPLIED, self._node, process, number, now_us)
 
@@ -240,7 +242,7 @@ class _Change:
         if found is not None:
             owner, size = found
             delete = "DELETE FROM vesper_control_members WHERE owner = ? AND fingerprint = ?"
-            self._resize(scope, owner, size - self._run(delete, owner, _signed(fingerprint)))
+            self._resize(scope, owner, size - self._run(delete, owner, _to_signed(fingerprint)))
 
     def size(self, scope: str) -> int:
         found = self._set(scope)
@@ -254,7 +256,7 @@ class _Change:
     def head(self) -> tuple[int, str]:
         if self._head is None:
             select = "SELECT number, hash FROM vesper_control_history WHERE node = ? ORDER BY number DESC LIMIT 1"
-            found = self._one(select)
+            found = self._first_row(select)
             self._head = (0, "") if found is None else (self._store.integer(found[0]), self._store.text(found[1]))
         return self._head
 
@@ -265,20 +267,20 @@ class _Change:
 
     def divergence(self, fingerprint: str) -> str | None:
         select = "SELECT divergence FROM vesper_control_divergences WHERE node = ? AND fingerprint = ?"
-        return self._text_of(self._one(select, fingerprint))
+        return self._text_of(self._first_row(select, fingerprint))
 
     def put_divergence(self, fingerprint: str, text: str) -> None:
         self._run(_PUT_DIVERGENCE, self._node, fingerprint, self._node, text)
 
     def path(self, path: str) -> str | None:
-        return self._text_of(self._one("SELECT note FROM vesper_control_paths WHERE node = ? AND path = ?", path))
+        return self._text_of(self._first_row("SELECT note FROM vesper_control_paths WHERE node = ? AND path = ?", path))
 
     def put_path(self, path: str, text: str) -> None:
         self._run(_PUT_PATH, self._node, path, text)
 
     def document(self, name: str) -> str | None:
         select = "SELECT document FROM vesper_control_documents WHERE node = ? AND name = ?"
-        return self._text_of(self._one(select, name))
+        return self._text_of(self._first_row(select, name))
 
     def put_document(self, name: str, text: str) -> None:
         self._run(_PUT_DOCUMENT, self._node, name, text)
@@ -288,13 +290,13 @@ class _Change:
         self._run("DELETE FROM vesper_control_paths WHERE node = ?", self._node)
 
     def sweep(self) -> None:
-        """Deletes some of what was dropped, where anything is written anyway."""
+        """Delete some members of dropped sets, if the transaction writes anything."""
         if not self._is_changed:
             return
         dropped = self._sql.rows(
             "SELECT id FROM vesper_control_sets WHERE node = ? AND scope IS NULL LIMIT 50", (self._node,)
         )
-        room = _SWEPT
+        room = _MAX_SWEPT
         for (owner,) in dropped:
             room -= self._run(
                 "DELETE FROM vesper_control_members WHERE owner = ? AND fingerprint IN "
@@ -307,7 +309,7 @@ class _Change:
 
     def _set(self, scope: str) -> tuple[int, int] | None:
         if scope not in self._sets:
-            found = self._one("SELECT id, size FROM vesper_control_sets WHERE node = ? AND scope = ?", scope)
+            found = self._first_row("SELECT id, size FROM vesper_control_sets WHERE node = ? AND scope = ?", scope)
             self._sets[scope] = (
                 None if found is None else (self._store.integer(found[0]), self._store.integer(found[1]))
             )
@@ -324,8 +326,8 @@ class _Change:
         self._run("UPDATE vesper_control_sets SET size = ? WHERE id = ?", size, owner)
         self._sets[scope] = (owner, size)
 
-    def _one(self, sql: str, *values: object) -> tuple[object, ...] | None:
-        """The first row, of this node."""
+    def _first_row(self, sql: str, *values: object) -> tuple[object, ...] | None:
+        """Return the first row of this node."""
         found = self._sql.rows(sql, (self._node, *values))
         return found[0] if found else None
 
@@ -337,6 +339,6 @@ class _Change:
         return self._sql.run(sql, values)
 
 
-def _signed(fingerprint: int) -> int:
-    checked_fingerprint(fingerprint)
+def _to_signed(fingerprint: int) -> int:
+    check_fingerprint(fingerprint)
     return fingerprint - _SPACE if fingerprint >= _HALF else fingerprint

@@ -1,10 +1,10 @@
-"""The tables of migration state, the same in SQLite and PostgreSQL, and the numbered steps that make them.
+"""The tables of migration state in SQLite and PostgreSQL, and their numbered migrations.
 
-A step that was released is never changed: a later one changes what it made. They may stand beside the journal's.
+A released migration never changes; a later one alters its tables. They may share a database with the journal.
 
-A set of fingerprints is a row of `vesper_control_sets` and its members. One that was dropped loses its name at once,
-and its members a few thousand at a time, with the transactions that follow: a demotion must not wait until a million
-rows are deleted.
+A set of fingerprints is a row of `vesper_control_sets` and its members. A dropped set loses its name at once, and its
+members a few thousand at a time in later transactions, so that a demotion does not wait until a million rows are
+deleted.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ _FORMAT_TABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a kind of SQL says what the others say otherwise."""
+    """The differences between SQL dialects."""
 
     words: dict[str, str]
     numbers: str
-    """A table `given` with the column `value`, of many whole numbers in one parameter."""
+    """Table expression `given` with the column `value`, from one parameter with many integers."""
 
 
 SQLITE = Dialect(SQLITE_WORDS, "json_each(?) AS given")
@@ -97,7 +97,7 @@ POSTGRES = Dialect(POSTGRES_WORDS, "unnest(?::bigint[]) AS given (value)")
 
 
 def make_tables(transaction: Transaction, name: str, dialect: Dialect) -> None:
-    """Brings the tables up to date; refuses those of a newer Vesper."""
+    """Bring the tables up to date. Raises `StoreError` for tables of a newer Vesper."""
     transaction.run(_FORMAT_TABLE.format_map(dialect.words))
     version: int = transaction.rows("SELECT COALESCE(MAX(version), 0) FROM vesper_control_format")[0][0]
     check_format(version, name)

@@ -15,13 +15,13 @@ from vesper.storage.sqlite_file import SqliteFile, SqliteTransaction, roll_back
 from vesper.storage.transaction import Transaction
 
 BUSY_SECONDS = 2.0
-"""How long another process, or other threads of this one, may hold the file before it counts as away."""
+"""Seconds for which another process or thread may hold the file before `StoreAway` is raised."""
 _PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-"""What may be over later: nothing of the transaction was written."""
+"""Error codes that may pass; nothing of the transaction was written."""
 
 
 class SqliteMigrationStore(SqlMigrationStore):
-    """The store in the file that `sqlite:` and `rest` name."""
+    """The store in the file that `rest`, the part after `sqlite:`, names."""
 
     def __init__(self, rest: str) -> None:
         path = SqliteFile.path_of_dsn(rest)

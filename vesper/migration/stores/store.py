@@ -1,11 +1,11 @@
-"""What a store of migration state gives, and what goes into it.
+"""The interface of stores of migration state, and the batches written to them.
 
-A store keeps, for each node in an epoch: its state, the fingerprints that counted as evidence, its divergences, its
-paths, and a chained history. `transact` is the only way to change any of it: all of a transaction or nothing, one at a
-time for a node. What is done in it is written once for every store (`ledger`).
+A store holds, for each node in an epoch: its state, the fingerprints that counted as evidence, its divergences, its
+paths, and a chained history. `transact` is the only way to change any of it: atomic, and one at a time per node. The
+content of transactions is the same for every store (`ledger`).
 
-A process tells the store what it saw in numbered batches. A batch is applied once, however often it is sent: who does
-not know whether a commit came through sends it again.
+A process sends its findings in numbered batches. A batch is applied once, however often it is sent, so that a process
+that does not know the result of a commit sends it again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,17 @@ T = TypeVar("T")
 
 
 class StoreError(VesperError):
-    """The store cannot be used: away, locked, corrupt, or of another version. The message says which and what to do."""
+    """The store cannot be used: away, locked, corrupt, or of another version.
+
+    The message contains the cause and the remedy.
+    """
 
 
 class StoreAway(StoreError):
-    """The store does not answer now; it may later. Nothing of the transaction was done, or a repeat of the same batch
-    changes nothing."""
+    """The store does not respond at present.
+
+    The transaction was not applied, or a repetition of the same batch changes nothing.
+    """
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,49 +43,49 @@ class NodeKey:
 
 @dataclass(frozen=True, slots=True)
 class SeenOnPath:
-    """Comparisons of traffic on one path that came out equal."""
+    """Agreements of traffic on one path."""
 
     fingerprints: frozenset[int]
     compared: int
     attempt: int | None = None
-    """The attempt of the path that they were gathered in, as far as the process knew when it began to; the one before
-    the batch, unless said. Where the path has begun afresh since then, they count for the node alone."""
+    """Attempt of the path in which they were gathered, as known to the process; by default the one before the batch. If
+    the path restarted since then, they count for the node alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """Something that is not an agreement, in the order in which it came."""
+    """An event other than an agreement, in order of occurrence."""
 
     event: Event
     divergence: Divergence | None = None
-    """Of a `Diverged`, an `EngineFaulted` or a `Noisy`: what is kept of it."""
+    """Divergence to store with a `Diverged`, an `EngineFaulted` or a `Noisy`."""
     input: int | None = None
-    """Of a `Diverged`: the fingerprint of what was read, which counts as agreement no more."""
+    """Fingerprint of a `Diverged`, which no longer counts as agreement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one process saw of a node since it last told the store."""
+    """The findings of one process about a node since its last batch."""
 
     process: str
     number: int
-    """From 1, one more each time; a batch that is sent again keeps its number."""
+    """Number from 1, ascending; a batch that is sent again keeps its number."""
     happened: Sequence[Happened] = ()
-    """Applied first: a divergence is known before anything rises on the agreements beside it."""
+    """Events, applied first: a divergence takes effect before the agreements beside it."""
     agreed: Mapping[str, SeenOnPath] = field(default_factory=dict)
     generated: Mapping[str, frozenset[int]] = field(default_factory=dict)
     paths: Mapping[str, str] = field(default_factory=dict)
-    """Paths that this process saw for the first time: what each is, as `paths.PathNote.to_text`."""
+    """Notes of paths that are new to this process, as `paths.PathNote.to_text`."""
     attempt: int | None = None
-    """The attempt of the node that the agreements were gathered in. Those of one before it count no more: what was seen
-    before a node fell does not bring it back."""
+    """Attempt of the node in which the agreements were gathered. Agreements of an earlier one do not count, so that
+    evidence from before a demotion does not promote the node."""
     served: Mapping[str, int] = field(default_factory=dict)
-    """Requests that were answered, by mode and engine that answered (`traffic.served_key`)."""
+    """Number of requests by mode and engine of the outcome (`traffic.served_key`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the history of a node: a decision, chained to the one before."""
+    """A line of a node's history: one decision, chained to the line before."""
 
     number: int
     text: str
@@ -89,114 +94,120 @@ class Line:
 
 
 class Transaction(Protocol):
-    """What is done to one node in one transaction. Reads see what was written before in the same one."""
+    """The operations of one transaction on one node. Reads see earlier writes of the same transaction."""
 
     def state(self) -> str | None:
-        """As `codec.state_text` wrote it; None where the node is not known in this epoch."""
+        """Return the text from `codec.state_text`; None where the store does not know the node in this epoch."""
         ...
 
     def put_state(self, text: str) -> None:
-        """Also raises the version of the node by one, which is what other processes look at."""
+        """Write the state, and increment the version of the node, which other processes poll."""
         ...
 
     def applied(self, process: str) -> int:
-        """The number of the last batch of a process; 0 where there is none."""
+        """Return the number of the last batch of a process; 0 where there is none."""
         ...
 
     def put_applied(self, process: str, number: int) -> None: ...
 
     def known(self, scope: str, fingerprints: Iterable[int]) -> set[int]:
-        """Which of these fingerprints are in the set of this name."""
+        """Return those of the fingerprints that are in the named set."""
         ...
 
     def add(self, scope: str, fingerprints: Iterable[int]) -> None: ...
     def remove(self, scope: str, fingerprint: int) -> None: ...
     def size(self, scope: str) -> int: ...
     def drop(self, prefix: str) -> None:
-        """Deletes every set whose name starts so."""
+        """Delete every set whose name has this prefix."""
         ...
 
     def head(self) -> tuple[int, str]:
-        """How many lines the history of the node has, and the hash of the last; `(0, "")` for none."""
+        """Return the number of lines in the history and the hash of the last; `(0, "")` for none."""
         ...
 
     def append(self, line: Line) -> None: ...
     def divergence(self, fingerprint: str) -> str | None:
-        """As `Divergence.to_text` wrote it."""
+        """Return the text from `Divergence.to_text`; None where there is none."""
         ...
 
     def put_divergence(self, fingerprint: str, text: str) -> None: ...
     def path(self, path: str) -> str | None: ...
     def put_path(self, path: str, text: str) -> None: ...
     def document(self, name: str) -> str | None:
-        """What is kept of the node under this name besides (`traffic`); no part of the state."""
+        """Return a named document beside the state, such as `traffic`; None where there is none."""
         ...
 
     def put_document(self, name: str, text: str) -> None:
-        """Does not raise the version of the node."""
+        """Write a named document, without incrementing the version of the node."""
         ...
 
     def clear(self) -> None:
-        """Deletes every document, and what every path is."""
+        """Delete all documents and notes of paths."""
         ...
 
 
 class Store(Protocol):
-    """Any number of threads and processes may use it; after a fork the child opens it anew."""
+    """A store of migration state, for any number of threads and processes. A child reopens it after a fork."""
 
     @property
     def name(self) -> str:
-        """For messages; holds no password."""
+        """The name for messages, without a password."""
         ...
 
     def transact(self, key: NodeKey, work: Callable[[Transaction], T]) -> T:
-        """Runs `work` in a transaction, again where another process was in the way: it must do nothing else. Raises
-        `StoreAway` or `StoreError`; then nothing was done, or it is not known (`StoreAway`)."""
+        """Run `work` in a transaction, and repeat it after a conflict; it must have no other effect.
+
+        Raises `StoreError` where nothing was applied, and `StoreAway` where nothing was applied or the result is
+        unknown.
+        """
         ...
 
     def versions(self) -> Mapping[NodeKey, int]:
-        """The version of every node: cheap, asked for several times a second. One key with the empty node and epoch is
-        the whole store, and holds the kill switch for all nodes."""
+        """Return the version of every node: a cheap call for polling.
+
+        The key `WHOLE` stands for the whole store, and holds the kill switch.
+        """
         ...
 
     def read(self, key: NodeKey) -> str | None:
-        """The state of a node, without a transaction."""
+        """Return the state of a node, without a transaction."""
         ...
 
     def history(self, key: NodeKey) -> Sequence[Line]: ...
     def divergences(self, key: NodeKey) -> Sequence[str]:
-        """All that are kept, newest first."""
+        """Return all stored divergences, the newest first."""
         ...
 
     def paths(self, key: NodeKey) -> Mapping[str, str]: ...
     def document(self, key: NodeKey, name: str) -> str | None:
-        """As `Transaction.put_document` left it."""
+        """Return a document as `Transaction.put_document` wrote it."""
         ...
 
     def secret(self) -> bytes:
-        """16 random bytes that all who share the store share: the key of fingerprints and of routing. Made once."""
+        """Return 16 random bytes, created once: the key of fingerprints and of routing for all processes."""
         ...
 
     def warnings(self) -> Sequence[str]:
-        """What may go wrong with the store as it is set up, for the log and for `vesper status`; it is asked for that.
-        Empty where nothing may."""
+        """Return the risks of the store's configuration, for the log and `vesper status`. Queries the server."""
         ...
 
     def close(self) -> None: ...
 
 
 WHOLE = NodeKey("", "")
-"""Of this key the state is `{"killed": …}`: see `ledger`."""
+"""Key whose state is `{"killed": …}`: see `ledger`."""
 
 
 def keys_of(store: Store) -> list[NodeKey]:
-    """Every node that the store knows."""
+    """Return the keys of all nodes in the store."""
     return sorted(key for key in store.versions() if key != WHOLE)
 
 
 def open_store(dsn: str) -> Store:
-    """The store that `sqlite:PATH`, `postgresql://…`, `redis://…` or `unix://…` (Redis) names. Nothing is opened before
-    it is used. A DSN that names none is a `StoreError`."""
+    """Return the store that `sqlite:PATH`, `postgresql://…`, `redis://…` or `unix://…` (Redis) names.
+
+    It connects on first use. Raises `StoreError` for any other DSN.
+    """
     scheme, colon, rest = dsn.partition(":")
     if scheme == "sqlite" and colon:
         from vesper.migration.stores.sqlite_store import SqliteMigrationStore

@@ -1,24 +1,24 @@
-"""What every store holds to, whatever it is made of."""
+"""Checks that all stores share."""
 
 from __future__ import annotations
 
 from vesper.migration.stores.store import Line, StoreError
 
 SECRET_BYTES = 16
-FORGOTTEN_US = 7 * 24 * 3600 * 10**6
-"""A process that has told nothing for so long is forgotten: the number of its last batch is deleted. Names of processes
-are random, and a batch is sent again within seconds or never."""
+PROCESS_RETENTION_US = 7 * 24 * 3600 * 10**6
+"""Microseconds without a batch after which the number of a process is deleted. Process names are random, and a batch is
+sent again within seconds or never."""
 _SPACE = 2**64
 
 
-def checked_fingerprint(fingerprint: int) -> int:
+def check_fingerprint(fingerprint: int) -> int:
     if not 0 <= fingerprint < _SPACE:
         raise ValueError("a fingerprint is a whole number of 64 bits")
     return fingerprint
 
 
-def checked_secret(found: object, name: str) -> bytes:
-    """The secret of a store. Another length is not made up for: it is the key of all that was counted."""
+def check_secret(found: object, name: str) -> bytes:
+    """Return the secret of a store. Raises `StoreError` for another length: the secret keys all evidence."""
     secret = bytes(found) if isinstance(found, bytes | bytearray | memoryview) else b""
     if len(secret) != SECRET_BYTES:
         raise StoreError(f"{name}: the secret of the store is damaged: somebody changed it. Take the last backup")
@@ -26,7 +26,7 @@ def checked_secret(found: object, name: str) -> bytes:
 
 
 def next_line(head: tuple[int, str], line: Line, name: str) -> tuple[int, str]:
-    """The head of a history with one more line; only the next one can be."""
+    """Return the head of a history after `line`. Raises `StoreError` unless it is the next one."""
     count = head[0]
     if line.number != count + 1:
         raise StoreError(f"{name}: the history has {count} lines, and line {line.number} is not the next one")

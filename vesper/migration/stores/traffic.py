@@ -1,9 +1,8 @@
-"""Who answered how many requests, and how the evidence grew: what `vesper status` and plots show of the past.
+"""Counted requests and samples of the evidence, for `vesper status` and plots.
 
-Two documents beside the state of a node, changed in the same transaction. *traffic* counts requests by hour, mode and
-engine that answered, and says when a process last told of the node. *samples* are the counts of the evidence, one a
-minute at most. Neither is evidence: nothing is decided on them, so one that cannot be read is begun anew and the log
-says so.
+Two documents beside the state of a node, written in the same transaction. *traffic* counts requests by hour, mode and
+engine of the outcome, and holds the time of the last write. *samples* are the counts of the evidence, at most one a
+minute. No decision depends on them, so an unreadable one is restarted with a warning in the log.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from vesper.migration.control.modes import LADDER, Engine, Mode
-from vesper.migration.control.state import State
+from vesper.migration.control.state import NodeState
 from vesper.migration.statistics import wilson
 
 if TYPE_CHECKING:
@@ -26,36 +25,36 @@ TRAFFIC = "traffic"
 SAMPLES = "samples"
 HOUR_US = 3600 * 10**6
 MAX_HOURS = 48
-"""Hours that are kept of a node: the document is written with every batch, so it is small."""
+"""Hours kept per node. The document is written with every batch, so it must be small."""
 SAMPLE_US = 60 * 10**6
 MAX_SAMPLES = 2000
 _FORMAT = 1
 _LOG = logging.getLogger("vesper.migration")
-_MOMENTS = ("written_us", "sampled_us")
+_TIME_FIELDS = ("written_us", "sampled_us")
 _SERVED = frozenset(f"{mode.value}/{engine.value}" for mode in Mode for engine in Engine)
 
 
 def served_key(mode: Mode, engine: Engine) -> str:
-    """Under which a request counts that this engine answered in this mode."""
+    """Return the key under which requests with this mode and engine are counted."""
     return f"{mode.value}/{engine.value}"
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Requests of a node."""
+    """Counted requests of a node."""
 
     hours: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
-    """By hours since 1970; each by `mode/engine`."""
+    """Counts by hour since 1970, each by `mode/engine`."""
     written_us: int | None = None
-    """When a process that runs the node last told the store of it."""
+    """Time of the last write by a process that runs the node, in microseconds."""
     sampled_us: int | None = None
 
-    def and_served(self, served: Mapping[str, int], now_us: int) -> Traffic:
-        """With more requests in the hour of now. Of more hours than are kept, the newest stay."""
+    def add_served(self, served: Mapping[str, int], now_us: int) -> Traffic:
+        """Return the traffic with more requests in the present hour. The newest `MAX_HOURS` hours stay."""
         counts = {name: count for name, count in served.items() if count}
         for name, count in counts.items():
-            _served(name)
-            _count(count)
+            _check_served(name)
+            _check_count(count)
         if not counts:
             return self
         hour = now_us // HOUR_US
@@ -65,7 +64,7 @@ class Traffic:
         return replace(self, hours={each: hours[each] for each in sorted(hours)[-MAX_HOURS:]})
 
     def since(self, now_us: int, hours: int) -> Counter[str]:
-        """Requests of the last so many hours, by `mode/engine`; this hour is the last of them."""
+        """Return the requests of the last `hours` hours by `mode/engine`, the present hour included."""
         last = now_us // HOUR_US
         found: Counter[str] = Counter()
         for hour, counts in self.hours.items():
@@ -81,15 +80,16 @@ class Traffic:
     def from_text(text: str) -> Traffic:
         found = _read(text)
         hours = {
-            int(hour): {_served(name): _count(n) for name, n in each.items()} for hour, each in found["hours"].items()
+            int(hour): {_check_served(name): _check_count(n) for name, n in each.items()}
+            for hour, each in found["hours"].items()
         }
-        written_us, sampled_us = (None if found[name] is None else _count(found[name]) for name in _MOMENTS)
+        written_us, sampled_us = (None if found[name] is None else _check_count(found[name]) for name in _TIME_FIELDS)
         return Traffic(hours, written_us, sampled_us)
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The evidence of a node at a moment."""
+    """The evidence of a node at one time."""
 
     at_us: int
     clean: int
@@ -111,12 +111,14 @@ def samples_from_text(text: str) -> tuple[Sample, ...]:
 
 def _samples(found: list[Any]) -> Iterator[Sample]:
     for at_us, clean, divergences, level in found:
-        yield Sample(_count(at_us), _count(clean), _count(divergences), LADDER[_count(level)])
+        yield Sample(_check_count(at_us), _check_count(clean), _check_count(divergences), LADDER[_check_count(level)])
 
 
-def thinned(samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
-    """At most as many as are kept. Every other one goes, but never the first and the last: what is long ago is shown
-    more and more coarsely, and what was lately is not."""
+def thin(samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
+    """Return at most `MAX_SAMPLES` samples.
+
+    Every other one is removed, except for the first and the last: old samples become coarser with each pass.
+    """
     if len(samples) <= MAX_SAMPLES:
         return samples
     kept = samples[:-1:2]
@@ -124,16 +126,18 @@ def thinned(samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
 
 
 def keep(
-    transaction: Transaction, state: State, served: Mapping[str, int], now_us: int, is_in_use: bool = True
+    transaction: Transaction, state: NodeState, served: Mapping[str, int], now_us: int, is_in_use: bool = True
 ) -> None:
-    """Notes the requests of a batch, and the evidence where the last sample is a minute old. What nobody says who runs
-    the node (`is_in_use`) leaves alone when it was last written: the epoch that was written last is the one that runs,
-    and what is said of another one must not put it in its place."""
-    traffic = traffic_of(transaction.document(TRAFFIC), state.node).and_served(served, now_us)
-    # A clock that was put back must not end the sampling, so the distance counts in both directions.
+    """Count the requests of a batch, and add a sample if the last one is a minute old.
+
+    A write from outside of running processes (`is_in_use` is False) leaves `written_us` alone: the epoch written last
+    counts as the one in use, and an order for another epoch must not change that.
+    """
+    traffic = traffic_of(transaction.document(TRAFFIC), state.node).add_served(served, now_us)
+    # The absolute distance, so that a clock that was set back does not stop the sampling.
     if traffic.sampled_us is None or abs(now_us - traffic.sampled_us) >= SAMPLE_US:
         samples = samples_of(transaction.document(SAMPLES), state.node)
-        samples = thinned((*samples, Sample(now_us, state.clean, state.divergences, state.mode)))
+        samples = thin((*samples, Sample(now_us, state.clean, state.divergences, state.mode)))
         transaction.put_document(SAMPLES, samples_text(samples))
         traffic = replace(traffic, sampled_us=now_us)
     if is_in_use or traffic.written_us is None:
@@ -142,10 +146,10 @@ def keep(
 
 
 def traffic_of(text: str | None, node: str) -> Traffic:
-    """What a store has; nothing where there is nothing that can be read."""
+    """Return the stored traffic; an empty one where there is none or it cannot be read."""
     try:
         return Traffic() if text is None else Traffic.from_text(text)
-    except _WRONG as error:
+    except _READ_ERRORS as error:
         _LOG.warning("the counted requests of %s cannot be read, and are begun anew: %s", node, _why(error))
         return Traffic()
 
@@ -153,25 +157,25 @@ def traffic_of(text: str | None, node: str) -> Traffic:
 def samples_of(text: str | None, node: str) -> tuple[Sample, ...]:
     try:
         return () if text is None else samples_from_text(text)
-    except _WRONG as error:
+    except _READ_ERRORS as error:
         _LOG.warning("the samples of the evidence of %s cannot be read, and are begun anew: %s", node, _why(error))
         return ()
 
 
-_WRONG = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+_READ_ERRORS = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
 
 
 def _why(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _served(name: str) -> str:
+def _check_served(name: str) -> str:
     if name not in _SERVED:
         raise ValueError(f"{name!r} is no mode and engine, as in `canary_direct/python`")
     return name
 
 
-def _count(value: object) -> int:
+def _check_count(value: object) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is no count")
     return value

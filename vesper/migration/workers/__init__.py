@@ -1,1 +1,1 @@
-"""What runs in processes of its own: an engine that may not take callers with it, work that may not slow them."""
+"""Child processes: workers isolate the direct engine, the helper repeats comparisons in the background."""

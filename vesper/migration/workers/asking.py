@@ -1,4 +1,4 @@
-"""Messages to a worker, and the decoding of its answers."""
+"""Messages to a worker, and the decoding of its replies."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from vesper.engines.engine import Completion, Limits
 from vesper.engines.outcome import EngineFault, Outcome
 from vesper.migration.shadow.guarded_direct import NotAsked
 from vesper.migration.workers import wire_values as packed
-from vesper.migration.workers.child import MAX_MESSAGE
+from vesper.migration.workers.child import MAX_MESSAGE_BYTES
 
 
 class Unavailable(NotAsked):
-    """The direct engine did not run; Python leads. It is no fault of the engine."""
+    """The direct engine did not run, and Python leads. Not an engine fault."""
 
 
 class Busy(Unavailable):
-    """Every worker has an execution, or none is up yet."""
+    """Every worker has an execution, or none has started yet."""
 
 
 class Misuse(Exception):
-    """The program was called with wrong arguments. `error` is what the direct engine raises for that."""
+    """A program called with wrong arguments. `error` is the exception that the direct engine raises for that."""
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ MISUSE: dict[str, type[Exception]] = {
     "NowMissing": ValueError,
     "NotInputs": TypeError,
 }
-"""Exceptions of a program that is called with wrong arguments, by name. They are no fault of the engine."""
+"""Exceptions for wrong arguments, by name. They are no engine faults."""
 
 
 def encode_run(
@@ -80,9 +80,9 @@ def _encode(question: Mapping[str, object]) -> bytes:
     try:
         message = packed.message(question)
     except packed.Unsendable as error:
-        raise Unavailable(f"the direct engine's process cannot be given this: {error}") from None
-    if len(message) > MAX_MESSAGE:
-        raise Unavailable(f"the direct engine's process is given at most {MAX_MESSAGE:,} bytes, not {len(message):,}")
+        raise Unavailable(f"no worker can receive this: {error}") from None
+    if len(message) > MAX_MESSAGE_BYTES:
+        raise Unavailable(f"a message to a worker has at most {MAX_MESSAGE_BYTES:,} bytes, not {len(message):,}")
     return message
 
 

@@ -1,9 +1,9 @@
-"""A process of our own that answers one question at a time over pipes, and never outlives the one that started it.
+"""A child process that replies to one message at a time over pipes, and never outlives its parent.
 
-Both sides write typed JSON with its length in front, never a pickle: decoding executes nothing. A frame that is too
-long, cannot be decoded or has another number than its question ends the child.
-The child has a *life pipe* as well, on which nothing is ever written: the kernel ends the child when the other end
-closes, however its starter died and whatever the child was doing (`live_as_long_as`).
+Both sides write length-prefixed typed JSON, never a pickle: decoding executes nothing. A frame that is too long, cannot
+be decoded or has the wrong number ends the child. The child also has a *life pipe*, to which nothing is ever written:
+the kernel ends the child when the parent's end closes, however the parent died and whatever the child was doing
+(`end_with_parent`).
 """
 
 from __future__ import annotations
@@ -30,23 +30,22 @@ from vesper.journal.typed_json import decode
 from vesper.storage.after_fork import Order, register
 
 OUT_OF_MEMORY = 86
-"""The status of a child that met its limit on memory in Python; in Rust it aborts."""
-MAX_MESSAGE = 128 << 20
-"""Bytes of a question."""
-MAX_ANSWER = 64 << 20
-"""Bytes of an answer. The longest text of the language has fewer, however it is escaped."""
+"""Exit status of a child that hit its memory limit in Python; in Rust it aborts."""
+MAX_MESSAGE_BYTES = 128 << 20
+"""Maximum bytes of a message to the child."""
+MAX_REPLY_BYTES = 64 << 20
+"""Maximum bytes of a reply. The longest text of the language is shorter, however it is escaped."""
 HEADER = struct.Struct(">IQ")
-"""The length of a message, and the number of the question."""
-_PART = 1 << 20
-_READ = 1 << 16
-"""As much as a pipe holds."""
-_LOOK = 1000.0
-"""Milliseconds between two looks at whether a child still runs, while nothing comes from it."""
-_TOLD = 2000
-_SAID = "; it said: "
-_PATIENCE = 8
-"""A child that neither answers nor computes is waited for so many times as long as one that computes: a machine may be
-busy with others, or stopped."""
+"""Length of a message, and its number."""
+_SEND_BYTES = 1 << 20
+_READ_BYTES = 1 << 16
+"""Bytes per read: the capacity of a pipe."""
+_POLL_MS = 1000.0
+"""Milliseconds between two checks that a silent child still runs."""
+_MAX_STDERR_BYTES = 2000
+_STDERR_MARK = "; it said: "
+_IDLE_FACTOR = 8
+"""Factor on the deadline for a child that neither replies nor computes: the machine may be busy or suspended."""
 _FIRST_DELAY_SECONDS = 0.1
 _MAX_DELAY_SECONDS = 30.0
 _DEATHS_WINDOW_SECONDS = 600.0
@@ -54,20 +53,20 @@ _CHILDREN: WeakSet[Child] = WeakSet()
 
 
 class ChildDied(Exception):
-    """The child is gone; the message says how it went, and what it said at last."""
+    """The child has ended; the message contains its exit status and the end of its standard error."""
 
     @property
     def how(self) -> str:
-        """For logs: without what it said, which may hold values of inputs."""
-        return str(self).partition(_SAID)[0]
+        """The cause without the standard error, which may contain inputs. For logs."""
+        return str(self).partition(_STDERR_MARK)[0]
 
 
 class ChildLate(ChildDied):
-    """It did not answer in time, and was killed."""
+    """The child missed its deadline and was killed."""
 
 
 class Child:
-    """One process. One thread at a time may ask it."""
+    """One child process. Only one thread at a time may call `ask`."""
 
     def __init__(self, module: str, *arguments: str) -> None:
         with ExitStack() as unless_it_runs, ExitStack() as of_the_child:
@@ -76,7 +75,8 @@ class Child:
                 life, self._life = os.pipe()
                 of_the_child.callback(os.close, life)
                 unless_it_runs.callback(os.close, self._life)
-                # No pipe: one that the child closes kills a process that has SIGPIPE as the system has it.
+                # A socket, not a pipe: writing to a pipe that the child closed raises SIGPIPE, which may end the
+                # process.
                 self._to, questions = socket.socketpair()
                 unless_it_runs.enter_context(self._to)
                 of_the_child.enter_context(questions)
@@ -86,7 +86,7 @@ class Child:
                     stdout=subprocess.PIPE,
                     stderr=self._errors,
                     pass_fds=(life,),
-                    # What is typed at a terminal is not meant for it; and what it starts is ended with it.
+                    # Keeps terminal signals away from the child, and makes its group killable.
                     start_new_session=True,
                     bufsize=0,
                     env=_environment(),
@@ -99,12 +99,12 @@ class Child:
         self._to.setblocking(False)
         os.set_blocking(self._from, False)
         self._ending = threading.RLock()
-        """A finaliser may end a child while the same thread does."""
+        """Reentrant: a finaliser may end a child while the same thread does."""
         self._read_so_far = bytearray()
-        """What came and was not asked for yet. To read the length of an answer and then the answer would let go of
-        Python's lock twice, and each time whoever waits for it goes first."""
+        """Bytes that arrived and are not consumed. Reading the length and then the reply would release the GIL twice,
+        and each time another thread would run first."""
         self._number = 0
-        """Of the last question."""
+        """Number of the last message."""
         self._owner = os.getpid()
         self._is_closed = False
         _CHILDREN.add(self)
@@ -122,35 +122,38 @@ class Child:
         return not self._is_closed and self._owner == os.getpid()
 
     def ask(self, question: bytes, seconds: float) -> Any:
-        """The answer. Raises `ChildDied`, and `ChildLate` after so many seconds of computing."""
+        """Send a message and return the reply.
+
+        Raises `ChildDied`, and `ChildLate` after `seconds` of processor time.
+        """
         self.send(question)
         return self.receive(seconds)
 
     def send(self, question: bytes) -> None:
         if not self._is_ours:
             raise ChildDied("this process did not start it: it was forked from the one that did")
-        if len(question) > MAX_MESSAGE:
-            raise ValueError(f"a message has at most {MAX_MESSAGE:,} bytes, not {len(question):,}")
+        if len(question) > MAX_MESSAGE_BYTES:
+            raise ValueError(f"a message has at most {MAX_MESSAGE_BYTES:,} bytes, not {len(question):,}")
         self._number += 1
         rest = memoryview(HEADER.pack(len(question), self._number) + question)
         clock: _Clock | None = None
         while rest:
             try:
-                rest = rest[self._to.send(rest[:_PART], socket.MSG_NOSIGNAL) :]
+                rest = rest[self._to.send(rest[:_SEND_BYTES], socket.MSG_NOSIGNAL) :]
             except BlockingIOError:
                 clock = clock or _Clock(self.pid, 5.0)
                 self._wait(self._to.fileno(), select.POLLOUT, clock)
             except OSError:
-                raise self._gone() from None
+                raise self._death() from None
 
     def receive(self, seconds: float) -> Any:
         clock = _Clock(self.pid, seconds)
         self._read(HEADER.size, clock)
         length, number = HEADER.unpack_from(self._read_so_far)
-        if length > MAX_ANSWER:
-            raise self._malformed(f"it has {length:,} bytes, more than {MAX_ANSWER:,}")
+        if length > MAX_REPLY_BYTES:
+            raise self._reject_reply(f"it has {length:,} bytes, more than {MAX_REPLY_BYTES:,}")
         if number != self._number:
-            raise self._malformed("it belongs to another question")
+            raise self._reject_reply("it belongs to another question")
         end = HEADER.size + length
         self._read(end, clock)
         text = bytes(self._read_so_far[HEADER.size : end])
@@ -158,20 +161,22 @@ class Child:
         try:
             return decode(text)
         except JournalError as error:
-            raise self._malformed(str(error)) from None
+            raise self._reject_reply(str(error)) from None
 
-    def _malformed(self, why: str) -> ChildDied:
+    def _reject_reply(self, why: str) -> ChildDied:
         self.close()
         return ChildDied(f"its answer was malformed, and it was killed: {why}")
 
     def kill(self) -> None:
-        """Ends the child, from any thread, and comes back when it is gone. Whoever waits for its answer finds out, and
-        closes it: the pipes are that one's."""
+        """End the child from any thread, and wait for its end.
+
+        The thread that waits for a reply gets `ChildDied` and closes the pipes.
+        """
         if self._is_ours:
             self._end()
 
     def close(self) -> None:
-        """Ends the child; comes back when it is gone."""
+        """End the child, wait for its end and close the pipes."""
         if not self._is_ours:
             return
         self._is_closed = True
@@ -179,13 +184,16 @@ class Child:
         self._close_files()
 
     def forget(self) -> None:
-        """In a process that was forked: the child is the other one's, and must see that one's end when it comes."""
+        """Detach from the child after a fork: it belongs to the parent, whose end it must notice."""
         self._is_closed = True
-        self._process.returncode = 0  # it is nobody's business here
+        self._process.returncode = 0  # the parent reaps it
         self._close_files()
 
     def _has_ended(self) -> bool:
-        """Without waiting for it: until somebody has, its number is that of no other process, and of no other group."""
+        """Return True where the child has ended, without reaping it.
+
+        INVARIANT: until it is reaped, no other process or group can have its id.
+        """
         if self._process.returncode is not None:
             return True
         try:
@@ -194,21 +202,21 @@ class Child:
             return True
 
     def _end(self) -> None:
-        """With all that it started: whatever is left would run on, and keep its pipes open."""
+        """Kill the child with its process group, which would otherwise run on and keep its pipes open."""
         with self._ending:
             if self._process.returncode is not None:
                 return
-            try:  # where the system, or somebody else, has waited for it already, its number may be another's by now
+            try:  # the id may be reused where the child was reaped elsewhere
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 self._process.returncode = 0
                 return
-            for kill in (os.killpg, os.kill):  # it may have left its group
+            for kill in (os.killpg, os.kill):  # the child may have left its group
                 with suppress(ProcessLookupError):
                     kill(self.pid, signal.SIGKILL)
             try:
                 _, status = os.waitpid(self.pid, 0)
-            except ChildProcessError:  # in a process that lets the system wait for its children
+            except ChildProcessError:  # SIGCHLD is ignored, and the kernel reaps children
                 status = 0
             self._process.returncode = os.waitstatus_to_exitcode(status)
 
@@ -219,32 +227,32 @@ class Child:
             each.close()
 
     def _read(self, count: int, clock: _Clock) -> None:
-        """Reads until so many bytes are there, and what else has come by then."""
+        """Read until `count` bytes are buffered; more may be."""
         while len(self._read_so_far) < count:
             self._wait(self._from, select.POLLIN, clock)
             try:
-                part = os.read(self._from, _READ)
+                part = os.read(self._from, _READ_BYTES)
             except BlockingIOError:
                 continue
             if not part:
-                raise self._gone()
+                raise self._death()
             self._read_so_far += part
 
     def _wait(self, file: int, event: int, clock: _Clock) -> None:
         poll = select.poll()
         poll.register(file, event)
         while True:
-            # Also where something comes all the time: an answer may come byte by byte, for weeks.
+            # Checked even while data arrives: a reply may arrive byte by byte.
             if clock.is_over():
                 self.close()
                 raise ChildLate(f"it did not answer within {clock.seconds:g} s of computing, and was killed")
-            if poll.poll(min(max(1.0, clock.left() * 1000), _LOOK)):
+            if poll.poll(min(max(1.0, clock.left() * 1000), _POLL_MS)):
                 return
-            if self._has_ended() and not poll.poll(0):  # what it started may have its pipe
-                raise self._gone()
+            if self._has_ended() and not poll.poll(0):  # a grandchild may hold the pipe
+                raise self._death()
 
-    def _gone(self) -> ChildDied:
-        """It closed its end: it is dead, or about to be."""
+    def _death(self) -> ChildDied:
+        """Return the cause of death of a child that closed its end of the pipe."""
         end = time.monotonic() + 5
         while not self._has_ended():
             if time.monotonic() > end:
@@ -253,33 +261,35 @@ class Child:
             time.sleep(0.002)
         self._end()
         self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, self._errors.tell() - _TOLD))
+        self._errors.seek(max(0, self._errors.tell() - _MAX_STDERR_BYTES))
         said = self._errors.read().decode(errors="replace").strip()
         self.close()
-        return ChildDied(_how(self._process.returncode) + (f"{_SAID}{said}" if said else ""))
+        return ChildDied(_describe_status(self._process.returncode) + (f"{_STDERR_MARK}{said}" if said else ""))
 
 
 class _Clock:
-    """How long a child may still take. What counts is the time that it computes: a machine that is busy with others
-    does not make an engine hang. A child that waits for ever is not waited for."""
+    """The remaining time of a child. Processor time counts, because a busy machine does not mean a hanging engine.
+
+    A child that neither computes nor replies is given up as well.
+    """
 
     def __init__(self, pid: int, seconds: float) -> None:
         self.seconds = seconds
         self._pid = pid
-        self._computed = _computed(pid)
+        self._processor_seconds = _processor_seconds(pid)
         self._began = time.monotonic()
 
     def left(self) -> float:
-        # Nobody has to look before this: a thread computes no faster than time goes by.
-        return self.seconds - max(_computed(self._pid) - self._computed, 0.0)
+        # A thread uses at most as much processor time as real time, so that no earlier check is needed.
+        return self.seconds - max(_processor_seconds(self._pid) - self._processor_seconds, 0.0)
 
     def is_over(self) -> bool:
         waited = time.monotonic() - self._began
-        return waited >= self.seconds * _PATIENCE or (waited >= self.seconds and self.left() <= 0)
+        return waited >= self.seconds * _IDLE_FACTOR or (waited >= self.seconds and self.left() <= 0)
 
 
 class Restarts:
-    """When a child that died is started again: after twice the delay each time, and after too many deaths never."""
+    """The delays before a dead child is started again: doubled each time, and endless after too many deaths."""
 
     def __init__(self, max_deaths: int) -> None:
         self._max_deaths = max_deaths
@@ -296,19 +306,19 @@ class Restarts:
         self.is_given_up = self.is_given_up or len(self._deaths) > self._max_deaths
 
     def delay(self) -> float | None:
-        """Seconds until a child may be started; None where none may."""
+        """Return the seconds until a child may be started; None where none may."""
         return None if self.is_given_up else max(0.0, self._next - time.monotonic())
 
 
-def _computed(pid: int) -> float:
-    """The processor time of a process; that it is gone is found elsewhere."""
+def _processor_seconds(pid: int) -> float:
+    """Return the processor time of a process in seconds; 0 where it has ended."""
     try:
         return time.clock_gettime(~pid << 3 | 2)  # clock_getcpuclockid(3)
     except OSError:
         return 0.0
 
 
-def _how(status: int) -> str:
+def _describe_status(status: int) -> str:
     if status == OUT_OF_MEMORY:
         return "it ran out of the memory that it may use"
     if status < 0:
@@ -322,14 +332,14 @@ def _how(status: int) -> str:
 
 
 def _interpreter() -> str:
-    """Where Python is embedded in another program, `sys.executable` may be that one."""
+    """Return the Python to start: where Python is embedded, `sys.executable` may be another program."""
     if sys.executable and "py" in Path(sys.executable).name:
         return sys.executable
     return str(Path(sys.exec_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
 
 
 def _environment() -> dict[str, str]:
-    """The child imports the Vesper that its starter runs, from wherever that has it."""
+    """Return the environment with which the child imports the same Vesper."""
     root = str(Path(vesper.__file__).parents[1])
     found = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": root + (os.pathsep + found if found else "")}

@@ -1,8 +1,7 @@
-"""The direct engine in the caller's process, with its executions under way counted (`flights`), and what the counts of
-dead processes say.
+"""The direct engine in the caller's process, with its running executions counted (`inflight_counters`).
 
-Only computing counts: an execution that waits for an effect is in the hands of the Host, and a process that is killed
-then was not killed by the engine.
+Only computing counts: an execution that waits for an effect is suspended, and a process that dies then was not ended by
+the engine.
 """
 
 from __future__ import annotations
@@ -19,25 +18,28 @@ from vesper.migration.compare.transcript import Exchange
 from vesper.migration.control.state import Event
 from vesper.migration.shadow.guarded_direct import PathedAnswer, PathedExecution, PathedProgram, is_scripted
 from vesper.migration.stores.store import NodeKey, StoreError
-from vesper.migration.workers.inflight_counters import Flights, LostFlights, Slot, lost
+from vesper.migration.workers.inflight_counters import Flights, LostFlights, Slot, claim_lost
 
 _log = logging.getLogger("vesper.migration")
-_EVERY = 5.0
-"""Seconds between two looks at what dead processes left."""
+_SCAN_INTERVAL_SECONDS = 5.0
+"""Seconds between two scans for the counters of dead processes."""
 
 
 class Counting:
-    """For all routed nodes of a process."""
+    """The counters of all routed nodes of a process."""
 
     def __init__(self, folder: Path, tell: Callable[[NodeKey, Event], None]) -> None:
-        """`tell` is told what happened to a node, also to one that nobody here routes. It may raise `StoreError`."""
+        """`tell` receives an event of a node, also of one that this process does not route.
+
+        It may raise `StoreError`.
+        """
         self._folder = folder
         self._tell_of = tell
         self._flights: Flights | None = None
         self._looked = float("-inf")
 
     def program(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
-        """The same node, counted. Where no file can be made, it is said, and nothing is counted."""
+        """Return the program with its executions counted; without a counter file, log that and count nothing."""
         if self._flights is None:
             try:
                 self._flights = Flights.open(self._folder)
@@ -47,13 +49,15 @@ class Counting:
         return CountedProgram(direct, self._flights.slot(key))
 
     def look(self) -> None:
-        """Tells the store of executions that were under way when a process died; now and then, however often it is
-        asked. Where the store is away they are found again."""
-        if time.monotonic() - self._looked < _EVERY:
+        """Report executions that were running when a process died, at most once per interval.
+
+        If the store is away they are found again.
+        """
+        if time.monotonic() - self._looked < _SCAN_INTERVAL_SECONDS:
             return
         self._looked = time.monotonic()
         try:
-            lost(self._folder, self._tell)
+            claim_lost(self._folder, self._tell)
         except (StoreError, OSError) as error:
             _log.warning("what dead processes had under way cannot be told yet: %s", error)
 
@@ -67,7 +71,7 @@ class Counting:
 
 
 class CountedProgram:
-    """`DirectProgram` as routed nodes use it."""
+    """A `DirectProgram` with its executions counted."""
 
     def __init__(self, program: PathedProgram, slot: Slot) -> None:
         self.program = program

@@ -1,12 +1,11 @@
-"""Where a node has few inputs, all of them are run: then there is nothing left to guess.
+"""Enumeration: nodes with few possible inputs are run on all of them.
 
-A node without effects is enumerable where each of its inputs is an enum, a boolean, a whole number between two bounds
-that its contracts set, an optional or a record of those, and there are at most a million inputs in all. They are
-counted without being made, and have numbers: input *n* is the same on every machine, so that an enumeration goes on
-where it was left.
+A node without effects is enumerable where each of its inputs is an enum, a boolean, an integer between two bounds that
+its contracts set, an optional or a record of those, and there are at most a million inputs in all. They are numbered
+without being built: input *n* is the same on every machine, so that an enumeration resumes where it stopped.
 
-A number that has bounds stands for more inputs than are within them. Those beyond are refused, and one cannot run them
-all: of them the nearest and the farthest on each side are part of the domain.
+Integers beyond the bounds are refused, and are too many to run: the nearest and the farthest on each side are part of
+the domain.
 """
 
 from __future__ import annotations
@@ -40,19 +39,19 @@ from vesper.values.model import MAX_INTEGER, MIN_INTEGER
 from vesper.values.types import BOOLEAN, INTEGER, Enum, OptionalOf, Record, Type
 
 _log = logging.getLogger("vesper.migration")
-PART = 2000
-"""Inputs that are run between two times that the position is written down."""
+PART_SIZE = 2000
+"""Inputs between two writes of the position."""
 _DEPTH = 8
 _FORMAT = 2
-_ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)
-"""For a node that could read when its execution began, and does not."""
+_ARBITRARY_NOW = datetime(2000, 1, 1, tzinfo=UTC)
+"""Start time for a node that could read it, and does not."""
 
 
-_WRONG: tuple[object, ...] = (None, "no such member", 0.5, 1 << 70, [], {})
+_MALFORMED_VALUES: tuple[object, ...] = (None, "no such member", 0.5, 1 << 70, [], {})
 
 
 class NotEnumerable(Exception):
-    """Not all inputs of the node can be run; the message says why."""
+    """A node whose inputs cannot all be run; the message contains the reason."""
 
 
 # -- the domain -----------------------------------------------------------------------------------
@@ -60,7 +59,7 @@ class NotEnumerable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A few values, as they are."""
+    """A few listed values."""
 
     values: tuple[object, ...]
 
@@ -74,7 +73,7 @@ class _Listed:
 
 @dataclass(frozen=True, slots=True)
 class _Within:
-    """The whole numbers from `low` to `high`, and a few beyond."""
+    """The integers from `low` to `high`, and a few beyond."""
 
     low: int
     high: int
@@ -134,24 +133,26 @@ class Domain:
         return self.inputs.at(number)
 
     def refused(self) -> Iterator[dict[str, object]]:
-        """Inputs of the wrong form, of each input a few: what is refused at the door is no part of the domain, and must
-        be refused alike. Where an input may be left out, leaving it out is one of them all the same."""
+        """Yield malformed inputs, which both engines must refuse alike. They are no part of the domain.
+
+        Omitting an input is included, even where that is allowed.
+        """
         usual = self.at(self.size - 1) if self.size else {}
         yield {**usual, "no such input": 1}
         for name in usual:
             yield {other: value for other, value in usual.items() if other != name}
-            for wrong in _WRONG:
+            for wrong in _MALFORMED_VALUES:
                 yield {**usual, name: wrong}
 
 
 def domain_of(compiled: Compiled) -> Domain:
-    """Raises `NotEnumerable`."""
+    """Return the domain of a node. Raises `NotEnumerable`."""
     node = compiled.node
     if not node.is_pure():
         raise NotEnumerable(f"{node.node_id} may ask for effects, and nobody can list all that they may answer")
     if _reads_now(node):
         raise NotEnumerable(f"{node.node_id} may read when its execution began, and there is no end of moments")
-    bounds = _bounds(node)
+    bounds = _contract_bounds(node)
     fields = tuple((each.name, _values(each.type, (each.name,), bounds)) for each in node.inputs)
     domain = Domain(_Fields(fields))
     if domain.size > MAX_ENUMERATED:
@@ -191,7 +192,7 @@ def _whole_numbers(path: _Path, bounds: _Bounds) -> _Within:
     low, high = max(low, MIN_INTEGER), min(high, MAX_INTEGER)
     beyond = {each for each in (MIN_INTEGER, low - 1) if MIN_INTEGER <= each < low}
     beyond |= {each for each in (high + 1, MAX_INTEGER) if high < each <= MAX_INTEGER}
-    if low > high:  # contradictory: every number is beyond
+    if low > high:  # contradictory bounds: every number is refused
         beyond |= {MIN_INTEGER, MAX_INTEGER, 0}
     return _Within(low, high, tuple(sorted(beyond)))
 
@@ -208,24 +209,26 @@ _MIRRORED = {
 }
 
 
-def _bounds(node: Node) -> _Bounds:
-    """What the contracts require of single whole numbers. Not `verify.bounds`, which are hints: here a number beyond
-    the bounds must be one that every execution refuses."""
+def _contract_bounds(node: Node) -> _Bounds:
+    """Return the bounds that the contracts set for single integers.
+
+    Unlike the hints of `verify.bounds`, every execution must refuse a number beyond them.
+    """
     found: dict[_Path, tuple[int | None, int | None]] = {}
     for clause in (*node.constraints, *node.preconditions):
-        for path, verb, value in _required(clause.holds):
+        for path, verb, value in _implied_comparisons(clause.holds):
             low, high = _limits(verb, value)
             known_low, known_high = found.get(path, (None, None))
-            found[path] = (_of_two(max, known_low, low), _of_two(min, known_high, high))
+            found[path] = (_pick_known(max, known_low, low), _pick_known(min, known_high, high))
     return found
 
 
-def _required(condition: Expression) -> Iterator[tuple[_Path, str, Fraction]]:
-    """Every comparison of an input with a number that is true whenever the condition is."""
+def _implied_comparisons(condition: Expression) -> Iterator[tuple[_Path, str, Fraction]]:
+    """Yield the comparisons of an input with a number that the condition implies."""
     match condition:
         case Logical(kind="and", left=left, right=right):
-            yield from _required(left)
-            yield from _required(right)
+            yield from _implied_comparisons(left)
+            yield from _implied_comparisons(right)
         case Call(op=op, args=(left, right)) if op.partition(".")[2] in _MIRRORED:
             verb = op.partition(".")[2]
             if (path := _input(left)) is not None and (value := _number(right)) is not None:
@@ -267,7 +270,7 @@ def _limits(verb: str, value: Fraction) -> tuple[int | None, int | None]:
             return ceil(value), floor(value)
 
 
-def _of_two(pick: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+def _pick_known(pick: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
     if one is None or other is None:
         return one if other is None else other
     return pick(one, other)
@@ -277,9 +280,11 @@ def _of_two(pick: Callable[[int, int], int], one: int | None, other: int | None)
 
 
 def run_part(pair: Pair, domain: Domain, start: int, count: int, key: bytes) -> Report:
-    """Run `count` inputs from `start` on both engines. Returns `PartAgreed`, or the report of the first input on which
-    they do not agree. Python is traced and the direct engine runs as it serves callers: outcomes are compared, and the
-    ways that conditions went."""
+    """Run `count` inputs from `start` on both engines.
+
+    Returns `PartAgreed`, or the report of the first input on which they differ. Python is traced and the direct engine
+    runs untraced, as in production: outcomes and branch results are compared.
+    """
     ran = 0
     inputs: Iterator[dict[str, object]] = map(domain.at, range(start, min(start + count, domain.size)))
     for each in chain(domain.refused() if start == 0 else (), inputs):
@@ -291,13 +296,13 @@ def run_part(pair: Pair, domain: Domain, start: int, count: int, key: bytes) -> 
 
 
 def _has_agreed(domain: Domain, start: int, count: int, report: Report | None) -> bool:
-    """Whether both engines agreed on every input of the part. The absence of a difference is not enough."""
+    """Return True where the report covers every input of the part. The absence of a difference is not enough."""
     refused = sum(1 for _ in domain.refused()) if start == 0 else 0
     return isinstance(report, PartAgreed) and report.count == refused + min(count, domain.size - start)
 
 
 def _run(pair: Pair, inputs: dict[str, object], key: bytes) -> Report | None:
-    now = None if pair.compiled.node.type == "function" else _ANY_MOMENT
+    now = None if pair.compiled.node.type == "function" else _ARBITRARY_NOW
     python = pair.python.start(inputs, now).advance(())
     side = DirectSide(pair.direct, key, inputs, now, None)
     direct = side.call()
@@ -326,8 +331,8 @@ def _disagreement(side: DirectSide, how: Difference, transcript: Transcript, out
 
 
 RunPart: TypeAlias = Callable[[int, int], Report | None]
-"""Runs a number of inputs from a position on: here (`run_part`), or in the helper process. Only `PartAgreed` on all of
-them is agreement."""
+"""Function that runs a number of inputs from a position: `run_part`, or the helper. Only `PartAgreed` on all of them is
+agreement."""
 
 
 def enumerate_all(
@@ -338,30 +343,33 @@ def enumerate_all(
     progress: Callable[[int, int], None] = lambda _done, _all: None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Enumerated | Report | None:
-    """All inputs of a domain, from where it was left. `Enumerated` where every one agreed; the report of the first that
-    did not, which ends it; None where somebody stopped it: it goes on from there the next time."""
+    """Run all inputs of a domain from the saved position.
+
+    Returns `Enumerated` where all agreed, the report of the first that did not, or None where it was stopped; then the
+    position is kept.
+    """
     done = position.read(epoch, domain.size)
     while done < domain.size:
         progress(done, domain.size)
         if is_stopped():
             return None
-        report = run(done, PART)
+        report = run(done, PART_SIZE)
         if isinstance(report, Disagreement | Fault):
-            position.clear()  # whatever is done about it, all of it is run again
+            position.clear()  # a later enumeration must run all inputs again
             return report
         if isinstance(report, Lost):
             return report
-        if not _has_agreed(domain, done, PART, report):
+        if not _has_agreed(domain, done, PART_SIZE, report):
             return Lost("the report does not cover all inputs of the part")
-        done = min(done + PART, domain.size)
+        done = min(done + PART_SIZE, domain.size)
         position.write(epoch, domain.size, done)
     progress(done, domain.size)
-    position.clear()  # who has to show it again, after a divergence, runs all of it again
+    position.clear()  # a later enumeration, after a divergence, starts from zero
     return Enumerated(domain.size)
 
 
 class Position:
-    """How far an enumeration got, in a file. One that cannot be read is none: it begins again."""
+    """The saved position of an enumeration. An unreadable file counts as none."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -392,5 +400,5 @@ class Position:
 
 
 def _check(epoch: str, done: int) -> str:
-    """Against a file that is torn or was edited by mistake; not against somebody who means harm."""
+    """Return a checksum against torn or edited files; it is no protection against an attacker."""
     return hashlib.sha256(f"{epoch} {done}".encode()).hexdigest()[:16]

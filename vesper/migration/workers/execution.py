@@ -10,21 +10,21 @@ from vesper.engines.engine import Blocked, Completion, Done, Marks, Observer, Re
 from vesper.engines.outcome import Outcome
 from vesper.migration.workers import wire_values as packed
 from vesper.migration.workers.asking import Misuse, decode_outcome, encode_advance
-from vesper.migration.workers.worker_lease import Held
+from vesper.migration.workers.worker_lease import WorkerLease
 
 if TYPE_CHECKING:
     from vesper.migration.workers.isolation import IsolatedProgram
 
 
 class _Answer(NamedTuple):
-    """One decoded answer of a worker."""
+    """A decoded reply of a worker."""
 
     step: Request | Outcome
     marks: Marks
     path: bytes | None
     fingerprint: int | None
     recorded_paths: tuple[bytes, ...]
-    """The path at each request that the worker answered from the script."""
+    """Path at each request that the worker completed from the script."""
 
     @staticmethod
     def decode(answer: Mapping[str, Any]) -> _Answer:
@@ -38,23 +38,23 @@ class _Answer(NamedTuple):
 
 
 class IsolatedExecution:
-    """One run in a worker, which is released when the run ends or when this object is collected."""
+    """One execution in a worker, which is released when it ends or when this object is collected."""
 
     def __init__(
         self,
-        held: Held,
+        held: WorkerLease,
         start: bytes,
         program: IsolatedProgram,
         observe: Observer | None,
         script: Sequence[Request] = (),
     ) -> None:
-        """`script`: the recorded requests whose answers the worker was given beforehand."""
+        """`script` holds the recorded requests whose completions the worker already has."""
         self._held = held
         self._script = script
         self._ready: deque[tuple[Request, bytes]] = deque()
-        """Requests of the script that the worker made and answered itself, each with the path at it."""
+        """Requests of the script that the worker made and completed itself, each with the path at it."""
         self._last: _Answer | None = None
-        """The step after those."""
+        """Step after those."""
         self._start: bytes | None = start
         self._program = program
         self._observe = observe
@@ -69,7 +69,7 @@ class IsolatedExecution:
         except Misuse as misuse:
             raise misuse.error from None  # the execution is unchanged
         except BaseException:
-            # The traceback of the exception keeps this object alive, and with it the worker.
+            # The traceback of the exception would keep this object and its worker alive.
             self._held.release()
             raise
 
@@ -96,12 +96,12 @@ class IsolatedExecution:
         return Done(answer.step, tuple(self._marks))
 
     def path(self) -> bytes:
-        """The points passed so far, up to the last answer."""
+        """Return the points passed up to the last reply."""
         return self._path
 
     def fingerprint(self) -> int:
         return self._fingerprint
 
     def close(self) -> None:
-        """Release the worker without ending the run."""
+        """Release the worker without ending the execution."""
         self._held.release()

@@ -1,13 +1,13 @@
-"""The helper process: what must not slow callers is done in one child at the lowest priority.
+"""The helper process: background work that must not slow callers, in one child at the lowest priority.
 
     helper = Helper()
     waiting = helper.rerun(compiled, transcript, key)      # None: not admitted
     report = waiting.result()
 
-It takes executions that were written down and runs them again on both engines, traced (`rerun`), and parts of an
-enumeration. What waits is bounded by number and by bytes; who asks for more is refused at once, and a comparison that
-was refused is no comparison. A task that takes too long, or on which the child dies, is `Lost`, or a `Fault` where the
-direct engine was running. Any thread may use it; a forked process has one of its own.
+It repeats recorded executions on both engines with marks (`rerun`), and runs parts of an enumeration. Its queue is
+bounded in number and bytes; a task beyond is refused at once, and counts as no comparison. A task that takes too long,
+or on which the child dies, is `Lost`, or a `Fault` where the direct engine was running. Threads may share it; a forked
+process gets its own.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from vesper.host.host import definition_of
 from vesper.migration.compare.reports import Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.workers import wire_values as packed
-from vesper.migration.workers.child import MAX_MESSAGE, Child, ChildDied, ChildLate, Restarts
+from vesper.migration.workers.child import MAX_MESSAGE_BYTES, Child, ChildDied, ChildLate, Restarts
 from vesper.migration.workers.wire_values import MAX_PROGRAMS
 from vesper.storage.after_fork import Order, register
 
 _log = logging.getLogger("vesper.migration")
-_MOST_DEATHS = 10
+_MAX_DEATHS = 10
 _LOAD_SECONDS = 60.0
 _ALL: WeakSet[Helper] = WeakSet()
 
 Answer: TypeAlias = Future[Report | None]
-"""None where the records say nothing (`rerun.rerun`). It is never agreement; that of a part of an enumeration is
-`PartAgreed`."""
+"""Report of a task; None where the records decide nothing (`rerun.rerun`), which is never agreement. A part of an
+enumeration yields `PartAgreed`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A node as the helper knows it: its definition is sent once to each child."""
+    """A node in the form for the helper. Its definition is sent once to each child."""
 
     name: str
     load: bytes = field(repr=False)
@@ -70,7 +70,7 @@ class _Task:
     transcript: Transcript | None = None
 
 
-class _CouldNot(Exception):
+class _TaskError(Exception):
     pass
 
 
@@ -78,19 +78,19 @@ class Helper:
     def __init__(
         self,
         *,
-        most_tasks: int = 1000,
-        most_bytes: int = 32 << 20,
+        max_tasks: int = 1000,
+        max_bytes: int = 32 << 20,
         seconds: float = 30.0,
         memory_mib: int = 1024,
-        most_deaths: int = _MOST_DEATHS,
+        max_deaths: int = _MAX_DEATHS,
         module: str = "vesper.migration.workers.helper_main",
     ) -> None:
-        """`seconds` is how long one task may compute."""
-        self._most_tasks = most_tasks
-        self._most_bytes = most_bytes
+        """`seconds` is the processor time of one task."""
+        self._max_tasks = max_tasks
+        self._max_bytes = max_bytes
         self._seconds = seconds
         self._memory_mib = memory_mib
-        self._most_deaths = most_deaths
+        self._max_deaths = max_deaths
         self._module = module
         self._is_closed = False
         self._begin_afresh()
@@ -98,8 +98,8 @@ class Helper:
 
     def _begin_afresh(self) -> None:
         self._lock = threading.RLock()
-        """Ctrl-C must not leave it held: it is entered in C, not by way of `_changed`, and `Condition` takes an RLock
-        back in C."""
+        """INVARIANT: Ctrl-C does not leave it held. It is entered in C, not through `_changed`, and `Condition`
+        reacquires an RLock in C."""
         self._changed = threading.Condition(self._lock)
         self._tasks: deque[_Task] = deque()
         self._bytes = 0
@@ -107,12 +107,12 @@ class Helper:
         self._child: Child | None = None
         self._loaded: set[str] = set()
         self._is_on_direct = False
-        """The child said that it asks the direct engine now."""
-        self._restarts = Restarts(self._most_deaths)
+        """True while the child runs the direct engine, by its own notice."""
+        self._restarts = Restarts(self._max_deaths)
 
     @property
     def waiting(self) -> int:
-        """How many tasks wait."""
+        """The number of queued tasks."""
         return len(self._tasks)
 
     @property
@@ -129,8 +129,11 @@ class Helper:
         is_recorded: bool = True,
         then: Callable[[Answer], None] | None = None,
     ) -> Answer | None:
-        """An execution once more on both engines (`rerun.rerun`); None where it is not admitted. `then` is told of the
-        answer: who adds that himself shares a lock with the thread here, and may be interrupted while he has it."""
+        """Repeat an execution on both engines (`rerun.rerun`); None where it is not admitted.
+
+        `then` is called with the future. A callback added by the caller would share a lock with the thread here, and
+        Ctrl-C could leave that lock held.
+        """
         if self._is_closed or self.is_given_up:
             return None
         try:
@@ -143,12 +146,12 @@ class Helper:
         answer: Answer = Future()
         if then is not None:
             answer.add_done_callback(then)
-        return self._admitted(_Task(known, question, answer, transcript))
+        return self._admit(_Task(known, question, answer, transcript))
 
     def enumerate_part(self, known: Known, start: int, count: int, key: bytes) -> Answer | None:
-        """Inputs of the domain of a node, by their numbers (`enumeration.run_part`)."""
+        """Run inputs of a node's domain by their numbers (`enumeration.run_part`)."""
         question = {"do": "enumerate", "pair": known.name, "start": start, "count": count, "key": key}
-        return self._admitted(_Task(known, packed.message(question), Future()))
+        return self._admit(_Task(known, packed.message(question), Future()))
 
     @property
     def is_closed(self) -> bool:
@@ -156,11 +159,11 @@ class Helper:
 
     @property
     def is_given_up(self) -> bool:
-        """The child died too often: nothing is done any more in this process, and nobody need ask again."""
+        """True where the child died too often. No further task is admitted in this process."""
         return self._restarts.is_given_up
 
     def close(self) -> None:
-        """What waits is lost; comes back when the child is gone."""
+        """End the child and wait for its end. Queued tasks are lost."""
         with self._lock:
             self._is_closed = True
             child, thread = self._child, self._thread
@@ -171,24 +174,26 @@ class Helper:
             thread.join()
 
     def forked(self) -> None:
-        """What waits is the business of the process that we were forked from."""
+        """Discard the queue after a fork: it belongs to the parent."""
         self._begin_afresh()
 
     def reopen(self) -> None:
-        """In a process that was forked while its parent closed it, which is the parent's end alone."""
+        """Reopen the helper in a process that was forked while the parent closed its own."""
         self._is_closed = False
 
-    def _admitted(self, task: _Task) -> Answer | None:
+    def _admit(self, task: _Task) -> Answer | None:
         size = len(task.question)
         with self._lock:
-            is_full = len(self._tasks) >= self._most_tasks or self._bytes + size > min(self._most_bytes, MAX_MESSAGE)
+            is_full = len(self._tasks) >= self._max_tasks or self._bytes + size > min(
+                self._max_bytes, MAX_MESSAGE_BYTES
+            )
             if is_full or self._is_closed or self.is_given_up:
                 return None
             if self._thread is None:
                 thread = threading.Thread(target=self._work, name="vesper-helper", daemon=True)
                 try:
                     thread.start()
-                except RuntimeError:  # the system has no more of them; the next task tries again
+                except RuntimeError:  # no more threads; the next task tries again
                     return None
                 self._thread = thread  # a thread that Ctrl-C left unassigned ends by itself
             self._tasks.append(task)
@@ -204,11 +209,11 @@ class Helper:
                 return
         while (task := self._next()) is not None:
             if task.answer.set_running_or_notify_cancel():
-                task.answer.set_result(self._done(task))
+                task.answer.set_result(self._run_task(task))
         self._end()
 
     def _next(self) -> _Task | None:
-        """The next task, when there is a child for it; None where there is no more to do."""
+        """Wait for a task and a usable child; return None where nothing more will be done."""
         with self._lock:
             while not self._is_closed:
                 wait = self._restarts.delay() if self._child is None else 0.0
@@ -221,21 +226,21 @@ class Helper:
                 self._changed.wait(wait or None)
         return None
 
-    def _done(self, task: _Task) -> Report | None:
+    def _run_task(self, task: _Task) -> Report | None:
         self._is_on_direct = False
         try:
-            child = self._started()
+            child = self._start_child()
             if task.known.name not in self._loaded:
                 if len(self._loaded) >= MAX_PROGRAMS:
                     self._loaded.clear()
                 self._ask(child, task.known.load, _LOAD_SECONDS)
                 self._loaded.add(task.known.name)
             return packed.unpack_report(self._ask(child, task.question, self._seconds)["report"])
-        except _CouldNot as error:
+        except _TaskError as error:
             return Lost(f"the helper process could not do it: {error}")
         except ChildDied as error:
-            return self._died(error, task)
-        except Exception as error:  # noqa: BLE001  # a malformed answer; the future must be resolved all the same
+            return self._report_death(error, task)
+        except Exception as error:  # noqa: BLE001  # a malformed reply; the future must be resolved nevertheless
             self._drop()
             return Lost(f"the helper process sent a malformed answer: {type(error).__name__}")
 
@@ -247,10 +252,10 @@ class Helper:
             self._is_on_direct = True
             answer = child.receive(seconds)
         if "raised" in answer or "unfit" in answer:
-            raise _CouldNot(answer["raised"] if "raised" in answer else answer["unfit"])
+            raise _TaskError(answer["raised"] if "raised" in answer else answer["unfit"])
         return answer
 
-    def _started(self) -> Child:
+    def _start_child(self) -> Child:
         if self._child is None:
             child = Child(self._module, str(self._memory_mib))
             with self._lock:
@@ -259,7 +264,7 @@ class Helper:
                     child.kill()
         return self._child
 
-    def _died(self, error: ChildDied, task: _Task) -> Report:
+    def _report_death(self, error: ChildDied, task: _Task) -> Report:
         self._drop()
         if self._is_closed:
             return Lost("the helper process was closed")

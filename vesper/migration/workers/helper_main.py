@@ -1,8 +1,7 @@
-"""The process for what callers must not wait for: `python -m vesper.migration.workers.helper_main`, at the lowest
-priority.
+"""The helper process: `python -m vesper.migration.workers.helper_main`, at the lowest priority.
 
-`helper` starts it. Before the direct engine is asked it says so: where the process dies after that, it is the engine
-that killed it.
+`helper` starts it. It sends a notice before it runs the direct engine: if the process dies after that, the engine is at
+fault.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from vesper.migration.compare.comparator import Comparator
 from vesper.migration.workers import wire_values as packed
 from vesper.migration.workers.enumeration import domain_of, run_part
 from vesper.migration.workers.rerun import Pair, rerun
-from vesper.migration.workers.serving import bound, live_as_long_as, serve
+from vesper.migration.workers.serving import end_with_parent, limit_resources, serve
 from vesper.migration.workers.wire_values import MAX_PROGRAMS
 
 
 class HelpingWorker:
-    """Answers the questions of one `helper.Helper`."""
+    """The server side of one `helper.Helper`."""
 
     def __init__(self) -> None:
         self._pairs: dict[str, Pair] = {}
@@ -32,12 +31,12 @@ class HelpingWorker:
     def load(self, compiled: Compiled, comparator: Comparator) -> Pair:
         return Pair(compiled, comparator)
 
-    def answer(self, question: Mapping[str, Any], say: Callable[[object], None]) -> object:
+    def answer(self, question: Mapping[str, Any], send: Callable[[object], None]) -> object:
         try:
-            return self._answer(question, lambda: say({"on": "direct"}))
+            return self._answer(question, lambda: send({"on": "direct"}))
         except MemoryError:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever it is, who asked is told
+        except Exception as error:  # noqa: BLE001  # any error is reported to the parent
             return {"raised": f"{type(error).__name__}: {error}"[:2000]}
 
     def _answer(self, question: Mapping[str, Any], before_direct: Callable[[], None]) -> object:
@@ -67,9 +66,9 @@ class HelpingWorker:
 
 
 def main(worker: HelpingWorker, arguments: Sequence[str]) -> None:
-    live_as_long_as(int(arguments[0]))
+    end_with_parent(int(arguments[0]))
     os.nice(19)
-    bound(int(arguments[1]))
+    limit_resources(int(arguments[1]))
     serve(worker.answer)
 
 

@@ -1,9 +1,9 @@
-"""How many executions of the direct engine are under way in each process, where a later one can read it after a crash.
+"""Counters of the direct engine's running executions, readable by other processes after a crash.
 
-A pure node on the hot path writes no journal: a process that the engine takes with it leaves no START without END. So
-each process has a small file that it maps into memory, with two counters for each node: executions that began, and
-executions that ended. Memory that is mapped survives the process, whatever ended it. Whoever finds the file of a dead
-process with more begun than ended knows that the engine may have been what killed it.
+A node without effects writes no journal, so that a process that the engine crashes leaves no START without END. So each
+process maps a small file into memory with two counters per node: executions begun, and executions ended. Mapped memory
+survives the process, whatever ended it. A dead process's file with more begun than ended means that the engine may have
+ended the process.
 
 The file, in the byte order of the machine (`<owner>.flights`; docs/adr/0017):
 
@@ -11,8 +11,8 @@ The file, in the byte order of the machine (`<owner>.flights`; docs/adr/0017):
     8     slots (u32), bytes of the owner's name (u32), the name
     1024  slots of 256 bytes: began (u64), ended (u64), bytes of the name (u16), `node\\0epoch`; two for each node
 
-The owner holds a lock on its file for as long as it lives, which the kernel takes off when it dies. Space is taken when
-the file is made: memory that is mapped from a full disk would end the process that writes to it.
+The owner holds a lock on its file throughout its life, which the kernel releases on its death. Space is allocated when
+the file is made: a write to memory mapped from a full disk would end the process.
 """
 
 from __future__ import annotations
@@ -42,42 +42,44 @@ _NAME = struct.Struct("=H")
 _FIRST: Final = 1024
 _SLOT: Final = 256
 _NAME_AT = 16
-_MOST_NAME = _SLOT - _NAME_AT - _NAME.size
+_MAX_NAME_BYTES = _SLOT - _NAME_AT - _NAME.size
 SLOTS = 2048
-"""Two for each node."""
+"""Number of slots, two per node."""
 SIZE = _FIRST + SLOTS * _SLOT
-_MOST_FILES = 10_000
+_MAX_FILES = 10_000
 _ENDING, _CLAIMED = ".flights", ".claimed"
 _THREAD = "~thread"
-"""Behind the epoch, in the name of a slot: the counters of the thread that follows."""
+"""Suffix of the epoch in the name of a slot: the counters of the shadow thread."""
 _ALL: WeakSet[Flights] = WeakSet()
 
-Place: TypeAlias = tuple[memoryview, int]
-"""Numbers, and which of them is the first of two."""
+CounterPlace: TypeAlias = tuple[memoryview, int]
+"""Counters, and the index of the first of two."""
 
 
 class Slot:
-    """The counters of a node: two for the threads of Python, and two for a thread that runs without its lock. They are
-    counted in Rust, from there too."""
+    """The counters of a node: two for Python threads, and two for a thread that runs without the GIL.
 
-    def __init__(self, own: Place, other: Place) -> None:
+    Rust increments all of them.
+    """
+
+    def __init__(self, own: CounterPlace, other: CounterPlace) -> None:
         self.flights = (Flight(*own), Flight(*other))
         self.enter = self.flights[0].enter
         self.leave = self.flights[0].leave
 
-    def bind(self, own: Place, other: Place) -> None:
-        """Counts elsewhere from now on."""
+    def bind(self, own: CounterPlace, other: CounterPlace) -> None:
+        """Count in another place from now on."""
         for flight, place in zip(self.flights, (own, other), strict=True):
             flight.bind(*place)
 
     @staticmethod
     def apart() -> Slot:
-        """One whose counters nobody else reads."""
-        return Slot(_apart(), _apart())
+        """Return a slot whose counters no other process reads."""
+        return Slot(_private_counters(), _private_counters())
 
 
 class Flights:
-    """The file of this process. After a fork the child has one of its own, and its slots count there."""
+    """The counter file of this process. After a fork the child gets its own, and its slots count there."""
 
     def __init__(self, folder: Path) -> None:
         """Raises `OSError` where the file cannot be made."""
@@ -92,7 +94,7 @@ class Flights:
         return Flights(folder)
 
     def slot(self, key: NodeKey) -> Slot:
-        """The counters of a node; the same ones however often it is asked for."""
+        """Return the counters of a node, always the same object."""
         with self._lock:
             found = self._slots.get(key)
             if found is None:
@@ -100,7 +102,7 @@ class Flights:
             return found
 
     def close(self) -> None:
-        """Removes the file: a process that ends in order has lost nothing. Nobody may count any more."""
+        """Remove the file: an orderly end loses nothing. Counting must have stopped."""
         with self._lock:
             if self._file >= 0:
                 self._path.unlink(missing_ok=True)
@@ -111,7 +113,7 @@ class Flights:
         self._lock = threading.Lock()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         owner = this_owner()
-        # The object that is the second one of a process has a file of its own as well.
+        # The id tells two objects of one process apart.
         self._path = self._folder / f"{owner}@{id(self):x}{_ENDING}"
         making = self._path.with_suffix(".making")
         file = os.open(making, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -121,7 +123,7 @@ class Flights:
             name = owner.encode()
             os.pwrite(file, _HEAD.pack(_MAGIC, SLOTS, len(name)) + name, 0)
             self._map = mmap.mmap(file, SIZE)
-            making.rename(self._path)  # nobody sees it before it is whole and locked
+            making.rename(self._path)  # visible only once it is complete and locked
         except OSError:
             os.close(file)
             making.unlink(missing_ok=True)
@@ -129,25 +131,25 @@ class Flights:
         self._file = file
         self._counters = memoryview(self._map).cast("Q")
 
-    def _places(self, key: NodeKey, number: int) -> tuple[Place, Place]:
+    def _places(self, key: NodeKey, number: int) -> tuple[CounterPlace, CounterPlace]:
         return self._place(key, 2 * number), self._place(NodeKey(key.node, f"{key.epoch}{_THREAD}"), 2 * number + 1)
 
-    def _place(self, key: NodeKey, number: int) -> Place:
+    def _place(self, key: NodeKey, number: int) -> CounterPlace:
         name = f"{key.node}\0{key.epoch}".encode()
-        if number >= SLOTS or len(name) > _MOST_NAME or self._file < 0:
+        if number >= SLOTS or len(name) > _MAX_NAME_BYTES or self._file < 0:
             _log.warning("executions of %s under way are not counted: the file of flights has no place", key.node)
-            return _apart()
+            return _private_counters()
         start = _FIRST + number * _SLOT
         self._map[start + _NAME_AT : start + _NAME_AT + _NAME.size + len(name)] = _NAME.pack(len(name)) + name
         return self._counters, start // 8
 
     def forked(self) -> None:
-        """In the child of a fork: the file that is mapped is the other process's."""
+        """Replace the file after a fork: the mapped one is the parent's."""
         if self._file < 0:
-            return  # closed: nobody counts
+            return  # closed: nothing counts any more
         os.close(self._file)
         for slot in self._slots.values():
-            slot.bind(_apart(), _apart())
+            slot.bind(_private_counters(), _private_counters())
         self._counters.release()
         self._map.close()
         try:
@@ -160,8 +162,8 @@ class Flights:
             slot.bind(*self._places(key, number))
 
 
-def _apart() -> Place:
-    """Counters that nobody else reads."""
+def _private_counters() -> CounterPlace:
+    """Return counters that no other process reads."""
     return memoryview(bytearray(16)).cast("Q"), 0
 
 
@@ -178,26 +180,29 @@ register(order=Order.WORKERS, after_in_child=_after_fork)
 
 @dataclass(frozen=True, slots=True)
 class LostFlights:
-    """Executions of a node that were under way when a process died."""
+    """Executions of a node that were running when a process died."""
 
     key: NodeKey
     owner: str
     count: int
 
     def events(self) -> list[RunLost]:
-        """As the controller counts them. Their names are the same however often they are told, so that they count
-        once; more of them than latch a node say nothing more."""
+        """Return the events for the controller.
+
+        Their names do not change when they are reported again, so that they count once. At most as many are returned as
+        latch a node.
+        """
         return [RunLost(f"flight {number + 1} of {self.owner}") for number in range(min(self.count, LOST_RUNS))]
 
 
-def lost(folder: Path, tell: Callable[[LostFlights], None] | None = None) -> list[LostFlights]:
-    """What processes that are dead had under way; each file is taken by one process alone, told of and deleted.
+def claim_lost(folder: Path, tell: Callable[[LostFlights], None] | None = None) -> list[LostFlights]:
+    """Return and delete the counters of dead processes; one process alone claims each file.
 
-    Where `tell` raises, the file stays with this process, which finds it again the next time it looks; where this one
-    dies as well, another does.
+    If `tell` raises, the claimed file stays, and the next scan of this process finds it again; if this process dies
+    too, another one does.
     """
     found: list[LostFlights] = []
-    for path in _left(folder):
+    for path in _leftover_files(folder):
         claimed = _claim(path)
         if claimed is None:
             continue
@@ -218,15 +223,15 @@ def lost(folder: Path, tell: Callable[[LostFlights], None] | None = None) -> lis
     return found
 
 
-def _left(folder: Path) -> Iterator[Path]:
-    """The files of dead processes, and those that a dead one had claimed, or this one."""
+def _leftover_files(folder: Path) -> Iterator[Path]:
+    """Yield the files of dead processes, and those claimed by a dead process or by this one."""
     try:
         with os.scandir(folder) as entries:
-            names = [entry.name for entry, _ in zip(entries, range(_MOST_FILES), strict=False)]
+            names = [entry.name for entry, _ in zip(entries, range(_MAX_FILES), strict=False)]
     except FileNotFoundError:
         return
     for name in sorted(names):
-        if name.endswith(_ENDING) and _is_left(folder / name, _owner(name)):
+        if name.endswith(_ENDING) and _is_leftover(folder / name, _owner(name)):
             yield folder / name
         elif name.endswith(_CLAIMED):
             claimer = name.removesuffix(_CLAIMED).rpartition("+")[2]
@@ -238,12 +243,12 @@ def _owner(name: str) -> str:
     return name.partition(_ENDING)[0].rpartition("@")[0]
 
 
-def _is_left(path: Path, owner: str) -> bool:
+def _is_leftover(path: Path, owner: str) -> bool:
     if owner == this_owner():
         return False
     if is_dead(owner):
         return True
-    # Of another container or another start of the machine: the lock tells, where the kernel is the same.
+    # From another container or boot: the lock decides, where the kernel is the same.
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -288,7 +293,7 @@ def _flights(data: bytes, owner: str) -> Iterator[LostFlights]:
         if length == 0:
             return
         began, ended = struct.unpack_from("=QQ", data, start)
-        if length > _MOST_NAME or ended > began:
+        if length > _MAX_NAME_BYTES or ended > began:
             raise ValueError("its counters cannot be")
         name = data[start + _NAME_AT + _NAME.size :][:length].decode()
         node, _, epoch = name.partition("\0")
@@ -299,7 +304,7 @@ def _flights(data: bytes, owner: str) -> Iterator[LostFlights]:
 
 
 def _set_aside(path: Path, why: Exception) -> None:
-    """What cannot be read is kept for people, out of the way."""
+    """Move an unreadable file aside, for a person to inspect."""
     aside = path.parent / "aside"
     _log.error("%s cannot be read: %s; it is moved to %s", path, why, aside)
     aside.mkdir(exist_ok=True, mode=0o700)

@@ -1,12 +1,11 @@
-"""Worker-process mode: the direct engine in processes of its own, so that nothing it does can end a caller's.
+"""Worker processes: they isolate the direct engine, so that it cannot end a caller's process.
 
     workers = Workers(size=2, deadline=5.0, memory_mib=512)
     program = IsolatedProgram(compiled, workers)
 
-`IsolatedProgram` stands where a `DirectProgram` stood. An engine that aborts, eats the memory or never comes back is an
-`EngineFault` here, which the router takes as it takes every other. Each process runs one execution at a time; one that
-waits for an effect keeps its process. Where all are taken, the caller is told so at once (`Busy`): nobody waits for the
-direct engine, Python leads.
+`IsolatedProgram` replaces a `DirectProgram`. An abort, an exhausted memory limit or a hang becomes an `EngineFault`,
+which the router handles as any other. Each worker runs one execution at a time, and keeps it while it waits for an
+effect. Without an idle worker the caller gets `Busy` at once, and Python leads: no request waits for a worker.
 """
 
 from __future__ import annotations
@@ -33,39 +32,41 @@ from vesper.migration.workers import wire_values as packed
 from vesper.migration.workers.asking import Busy, Misuse, Unavailable, decode_outcome, encode_run
 from vesper.migration.workers.child import Child, ChildDied, Restarts
 from vesper.migration.workers.execution import IsolatedExecution
-from vesper.migration.workers.worker_lease import Held, LoadError, Worker
+from vesper.migration.workers.worker_lease import LoadError, Worker, WorkerLease
 from vesper.migration.workers.worker_main import MAX_PROGRAMS
 from vesper.storage.after_fork import Order, register
 
 _log = logging.getLogger("vesper.migration")
 _HELLO_SECONDS = 20.0
-_MOST_DEATHS = 10
-_PATIENCE = 1.5
-"""An engine that heeds its limit on time ends by itself; one that does not is killed after half as long again."""
+_MAX_DEATHS = 10
+_DEADLINE_FACTOR = 1.5
+"""Factor on the deadline before a worker is killed. An engine that checks its time limit ends earlier by itself."""
 _ALL: WeakSet[Workers] = WeakSet()
 T = TypeVar("T")
 
 
 class Workers:
-    """A few processes that all isolated programs of this one share. Any thread may use it; after a fork it has none,
-    and starts its own."""
+    """A pool of workers that all isolated programs of this process share.
+
+    Threads may share it; a forked process starts its own workers.
+    """
 
     def __init__(
         self,
         size: int = 2,
         deadline: float = 5.0,
         memory_mib: int = 512,
-        most_deaths: int = _MOST_DEATHS,
+        max_deaths: int = _MAX_DEATHS,
         module: str = "vesper.migration.workers.worker_main",
         is_owned: bool = False,
     ) -> None:
-        """`is_owned`: whoever made them closes them when the process ends, after what still waits for them."""
+        """`is_owned` leaves closing at exit to the owner, after its own pending work."""
         if size < 1 or deadline <= 0 or memory_mib < 16:
             raise ValueError("workers are at least one, with a deadline and with 16 MiB of memory or more")
         self.size = size
-        self.patience = deadline * _PATIENCE
+        self.patience = deadline * _DEADLINE_FACTOR
         self._memory_mib = memory_mib
-        self._most_deaths = most_deaths
+        self._max_deaths = max_deaths
         self._module = module
         self._is_owned = is_owned
         self.is_closed = False
@@ -77,22 +78,24 @@ class Workers:
         self._idle: SimpleQueue[Worker] = SimpleQueue()
         self._all: set[Worker] = set()
         self._starting = 0
-        self._restarts = Restarts(self._most_deaths)
+        self._restarts = Restarts(self._max_deaths)
         self._is_up = threading.Event()
 
     def start(self) -> None:
-        """Starts all of them, in the background."""
+        """Start all workers in the background."""
         for _ in range(self.size):
             self._start_another()
 
     def wait_until_up(self, seconds: float) -> bool:
-        """Whether one of them has come up."""
+        """Wait for the first worker; return False after `seconds`."""
         return self._is_up.wait(seconds)
 
     def is_ready(self) -> bool:
-        """Whether one of them is up; where none is, one is begun to be started. A request that finds none is not
-        followed at all: one that were would be counted as a comparison that came to nothing, and a burst after each
-        start would keep its node from rising."""
+        """Return True where a worker is up; otherwise start one.
+
+        A request that finds none is not followed. Otherwise it would count as a comparison without a verdict, and a
+        burst after each start would block the node's promotion.
+        """
         if self._all:
             return True
         self._start_another()
@@ -107,9 +110,10 @@ class Workers:
             return [each.child.pid for each in self._all]
 
     def take(self, into: list[Worker]) -> None:
-        """Move an idle worker into a list of the caller, without waiting. Raises `Busy`.
+        """Move an idle worker into the caller's list, without waiting. Raises `Busy`.
 
-        The move happens in C, where Ctrl-C cannot come between: the worker would have no owner."""
+        INVARIANT: the move happens in C, so that Ctrl-C cannot leave the worker without an owner.
+        """
         while True:
             try:
                 into.extend(islice(iter(self._idle.get_nowait, None), 1))
@@ -122,23 +126,25 @@ class Workers:
         raise Busy(self._start_another())
 
     def give_back(self, taken: list[Worker]) -> None:
-        """Move the worker back, in C as well. May be called from a finaliser: takes no lock."""
-        with suppress(IndexError):  # another thread has given it back meanwhile
+        """Move the worker back, also in C. Takes no lock, so that a finaliser may call it."""
+        with suppress(IndexError):  # another thread returned one meanwhile
             deque(map(self._idle.put, islice(iter(taken.pop, None), len(taken))), maxlen=0)
-        if self.is_closed:  # whoever closed them may have looked before
+        if self.is_closed:  # `close` may have emptied the queue before
             self._close_idle()
 
     def abandon(self, worker: Worker) -> None:
-        """End a worker whose answer is not awaited any more. No fault of the engine, but it counts as a death: a caller
-        that is interrupted again and again must not start processes without end."""
+        """End a worker whose reply is no longer awaited.
+
+        That is no engine fault, but counts as a death: repeated interrupts must not start processes without end.
+        """
         self._drop(worker, "its answer was not awaited")
 
-    def died(self, worker: Worker, why: str) -> None:
+    def discard_dead(self, worker: Worker, why: str) -> None:
         self._drop(worker, why)
         self._start_another()
 
     def close(self) -> None:
-        """Ends all of them; comes back when they are gone. Whoever waits for one finds that it is."""
+        """End all workers and wait for their end. Threads that wait for one get an error."""
         with self._lock:
             self.is_closed = True
             workers, self._all = self._all, set()
@@ -155,7 +161,7 @@ class Workers:
             worker.child.close()
 
     def forked(self) -> None:
-        """The processes are those of the one that we were forked from."""
+        """Discard the workers after a fork: they belong to the parent."""
         self._begin_afresh()
 
     def _drop(self, worker: Worker, why: str) -> None:
@@ -172,11 +178,11 @@ class Workers:
                 _log.error(
                     "%d processes of the direct engine died within ten minutes: no more are started, and Python runs "
                     "alone until this process starts anew",
-                    self._most_deaths + 1,
+                    self._max_deaths + 1,
                 )
 
     def _start_another(self) -> str:
-        """Begins to start one, where one may be; why nobody has one now."""
+        """Start a worker if one may be started; return why none is idle."""
         with self._lock:
             if self.is_closed:
                 return "the workers were closed"
@@ -188,7 +194,7 @@ class Workers:
             if wait > 0:
                 return f"a process of the direct engine died: the next one is started in {wait:.1f} s"
             try:
-                # In a thread: to start a process takes longer than a caller should wait.
+                # In a thread: starting a process takes longer than a caller should wait.
                 threading.Thread(target=self._bring_up, name="vesper-worker-start", daemon=True).start()
             except RuntimeError as error:
                 return f"no process of the direct engine can be started: {error}"
@@ -202,7 +208,7 @@ class Workers:
             if child.ask(packed.message({"do": "hello"}), _HELLO_SECONDS) != {"hello": True}:
                 raise ChildDied("it does not say what it should")
             worker = Worker(child)
-        except Exception as error:  # noqa: BLE001  # whatever it is, another one may come up
+        except Exception as error:  # noqa: BLE001  # whatever the error, another worker may start
             _log.error("a process of the direct engine does not come up: %s", error)
             if child is not None:
                 child.close()
@@ -238,7 +244,7 @@ def _decode_pathed(answer: Mapping[str, Any]) -> Pathed:
 
 
 class IsolatedProgram:
-    """A node on the direct engine in another process."""
+    """A node on the direct engine in a worker."""
 
     def __init__(self, compiled: Compiled, workers: Workers) -> None:
         self.semantic_hash = compiled.semantic_hash
@@ -259,11 +265,11 @@ class IsolatedProgram:
     def call_pathed(
         self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
     ) -> Pathed:
-        """As `DirectProgram.call_pathed`; a fault has no path."""
+        """Run an execution as `DirectProgram.call_pathed` does; a fault has no path."""
         return self._ask(encode_run("call", self.semantic_hash, inputs, now, limits, key), _decode_pathed)
 
     def points(self) -> tuple[Point, ...]:
-        """Known from the first execution on; before it a worker loads the node. Raises `Busy`."""
+        """Return the points of the node, loading it in a worker if needed. Raises `Busy`."""
         if self._points is None:
             self._ask(None, lambda _: None)
         if self._points is None:
@@ -279,13 +285,13 @@ class IsolatedProgram:
         is_traced: bool = True,
     ) -> IsolatedExecution:
         start = encode_run("start", self.semantic_hash, inputs, now, limits, is_traced=is_traced)
-        return IsolatedExecution(Held(self._workers), start, self, observe)
+        return IsolatedExecution(WorkerLease(self._workers), start, self, observe)
 
     def start_pathed(
         self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
     ) -> IsolatedExecution:
         start = encode_run("start", self.semantic_hash, inputs, now, limits, key)
-        return IsolatedExecution(Held(self._workers), start, self, None)
+        return IsolatedExecution(WorkerLease(self._workers), start, self, None)
 
     def start_scripted(
         self,
@@ -295,17 +301,19 @@ class IsolatedProgram:
         limits: Limits | None,
         exchanges: Sequence[Exchange],
     ) -> IsolatedExecution:
-        """Start an execution that will be advanced with these answers. One message holds them all: each round trip to
-        a worker costs as much as a step."""
+        """Start an execution with the given completions in one message.
+
+        Each round trip to a worker costs as much as a step.
+        """
         try:
             recorded = list(map(packed.pack_recorded, exchanges))
         except packed.Unsendable as error:
             raise Unavailable(str(error)) from None
         start = encode_run("script", self.semantic_hash, inputs, now, limits, key, exchanges=recorded)
-        return IsolatedExecution(Held(self._workers), start, self, None, [each.request for each in exchanges])
+        return IsolatedExecution(WorkerLease(self._workers), start, self, None, [each.request for each in exchanges])
 
     def _ask(self, question: bytes | None, decode: Callable[[Mapping[str, Any]], T]) -> T:
-        held = Held(self._workers)
+        held = WorkerLease(self._workers)
         try:
             return held.ask(question, self, decode)
         except Misuse as misuse:
@@ -314,7 +322,7 @@ class IsolatedProgram:
             held.release()
 
     def load_on(self, worker: Worker, seconds: float) -> None:
-        """Load the node on a worker that does not have it. Raises `LoadError`."""
+        """Load the node in a worker that lacks it. Raises `LoadError`."""
         if self.semantic_hash not in worker.loaded:
             answer = worker.child.ask(self._load, seconds)
             if "raised" in answer:

@@ -1,8 +1,8 @@
-"""Rare paths, filled: both engines run inputs that nobody sent, as evidence for the paths that traffic has taken.
+"""Generated inputs as evidence for rare paths of traffic.
 
-A path that few requests take is compared for as long as it lacks its evidence, and its callers wait for both engines.
-Generated inputs may stand for what it lacks, and for nothing else: what traffic counts is what traffic brought. Paths
-that traffic never took are left alone, however many of them generated inputs find: there is room for so many only.
+A path with little traffic is compared until it has enough evidence, and its callers wait for both engines. Generated
+inputs count for that path only, never for the node. Paths without traffic are left alone, because the number of paths
+with evidence is limited.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ from vesper.verify.inputs.responses import GeneratedResponses
 
 @dataclass(slots=True)
 class Filled:
-    """What came of it."""
+    """The result of `Filler.fill`."""
 
     tried: int = 0
     found: dict[str, set[int]] = field(default_factory=dict)
-    """Fingerprints of inputs on which the engines agreed, by the path that lacked them."""
+    """Fingerprints of inputs on which the engines agreed, by path."""
     trouble: Disagreement | Fault | None = None
-    """The first input on which they did not agree; it ends it."""
+    """First disagreement or fault, which ends the filling."""
 
 
 class Filler:
-    """Draws inputs for the paths of one node without effects."""
+    """A generator of inputs for the paths of one node without effects."""
 
     def __init__(self, pair: Pair, key: bytes, seed: int, examples: Sequence[Mapping[str, object]] = ()) -> None:
-        """`key` is that of fingerprints. `examples` are inputs that took the paths: what is drawn is often a variation
-        of one, and takes the same."""
+        """`key` is the key of fingerprints.
+
+        `examples` are inputs with the wanted paths: most drawn inputs are variations of one.
+        """
         self._pair = pair
         self._key = key
         self._seed = seed
@@ -43,12 +45,15 @@ class Filler:
         self._seen: set[tuple[str, int]] = set()
         self._drawn = 0
 
-    def fill(self, lacking: Mapping[str, int], most: int, is_over: Callable[[], bool] = lambda: False) -> Filled:
-        """Draws until no path lacks any more, there were so many, or it is over. `lacking` is how many distinct runs
-        each path lacks. Nothing is found twice; whether traffic brought it before, the store knows."""
+    def fill(self, lacking: Mapping[str, int], max_tries: int, is_over: Callable[[], bool] = lambda: False) -> Filled:
+        """Draw inputs until no path lacks evidence, `max_tries` were drawn, or `is_over` returns True.
+
+        `lacking` maps each path to the number of distinct runs that it needs. No fingerprint is returned twice; the
+        store removes those that traffic brought.
+        """
         filled = Filled()
         left = {path: count for path, count in lacking.items() if count > 0}
-        while left and filled.tried < most and not is_over():
+        while left and filled.tried < max_tries and not is_over():
             filled.tried += 1
             match self._run():
                 case Agreement(note, fingerprint):
@@ -63,7 +68,7 @@ class Filler:
                     filled.trouble = trouble
                     break
                 case _:
-                    pass  # it came to nothing: a limit that depends on the machine
+                    pass  # no verdict: a limit that depends on the machine
         return filled
 
     def _run(self) -> Report | None:

@@ -1,8 +1,7 @@
-"""An execution that was written down, once more on both engines, traced: what they went through is compared, and not
-only what they came to.
+"""Repetition of a recorded execution on both engines with marks, to compare intermediate values as well.
 
-Nothing is performed: a request is answered from the records, and one that they do not answer ends it. This takes many
-times as long as following (`follower`), so that it is for a process that nobody waits for.
+Nothing is performed: the records complete requests, and a request without a record ends the execution. This takes many
+times as long as a shadow run, so that it belongs into the helper process.
 """
 
 from __future__ import annotations
@@ -30,39 +29,41 @@ from vesper.migration.shadow.shadow_run import was_stopped
 
 if TYPE_CHECKING:
 
-    class BothWays(PathedProgram, Program, Protocol):
-        """What the direct engine gives: `DirectProgram`, or one that stands in for it."""
+    class RerunProgram(PathedProgram, Program, Protocol):
+        """The interface of the direct engine here: `DirectProgram`, or a substitute."""
 
 
 def _compiled_engine() -> DirectEngine:
-    """With machine code from the first run on, unless it is switched off: what is run once more should be what ran."""
+    """Return an engine that compiles before the first run, as production does, unless the JIT is off."""
     found = tiering()
     return DirectEngine(found if found.jit == "off" else replace(found, jit="always"))
 
 
 class Pair:
-    """A node on both engines, and who judges them."""
+    """A node on both engines, with its comparator."""
 
-    def __init__(self, compiled: Compiled, comparator: Comparator, direct: BothWays | None = None) -> None:
+    def __init__(self, compiled: Compiled, comparator: Comparator, direct: RerunProgram | None = None) -> None:
         self.compiled = compiled
         self.comparator = comparator
         self.python: PythonProgram = PythonEngine().load(compiled)
-        self.direct: BothWays = _compiled_engine().load(compiled) if direct is None else direct
+        self.direct: RerunProgram = _compiled_engine().load(compiled) if direct is None else direct
         self.points: tuple[Point, ...] = self.direct.points()
-        from vesper.verify.differential.verifier import steps_by_expression  # loads the parser: only for who explains
+        from vesper.verify.differential.verifier import (
+            steps_by_expression,
+        )  # loads the parser: needed for explanations only
 
         self.steps: Mapping[int, str] = steps_by_expression(compiled.node)
 
 
 @dataclass(frozen=True, slots=True)
-class _Fed:
-    """How far an engine got with the records."""
+class _FedExecution:
+    """The progress of an engine on the records."""
 
     requests: tuple[Request, ...]
-    """The last one was not answered, where it did not get to an end."""
+    """Requests so far; the last one has no completion where the execution did not end."""
     done: Done | None
     is_all_asked: bool
-    """Everything that was recorded was asked for."""
+    """True where every recorded request was made."""
 
 
 def rerun(
@@ -73,49 +74,52 @@ def rerun(
     is_recorded: bool = True,
     before_direct: Callable[[], None] = lambda: None,
 ) -> Report | None:
-    """What came of it; None where the records say nothing: the leader was stopped, or both engines ask for something
-    else than was recorded. `is_recorded` where the records are of this very definition, whose outcome must come again.
-    `before_direct` is called before the direct engine is: if this process dies after it, it is that one's fault."""
-    python = _fed(pair.python.start(transcript.inputs, transcript.now), transcript)
+    """Return the report of the comparison; None where the records decide nothing.
+
+    That is the case where the leader was stopped, or both engines make requests other than the recorded ones.
+    `is_recorded` is True where the records are of this definition, whose outcome must then repeat. `before_direct` is
+    called before the direct engine runs: if the process dies after that, the engine is at fault.
+    """
+    python = _feed(pair.python.start(transcript.inputs, transcript.now), transcript)
     before_direct()
     try:
-        direct = _fed(pair.direct.start(transcript.inputs, transcript.now), transcript)
-    except Exception as error:  # noqa: BLE001  # whatever the engine raises is its fault
+        direct = _feed(pair.direct.start(transcript.inputs, transcript.now), transcript)
+    except Exception as error:  # noqa: BLE001  # any exception of the engine is its fault
         return Fault(f"it raised {type(error).__name__}", transcript)
     if direct.done is not None and isinstance(direct.done.outcome, EngineFault):
         return Fault("it is at fault", transcript)
-    judge = _Judge(pair, transcript, _served(pair, transcript, key))
+    judge = _Judge(pair, transcript, _run_untraced(pair, transcript, key))
     if (found := judge.requests(python, direct)) is not None:
         return found
     if python.done is None or direct.done is None or not python.is_all_asked:
         return None
-    if (found := judge.ends(python.done, direct.done)) is not None:
+    if (found := judge.compare_ends(python.done, direct.done)) is not None:
         return found
     if was_stopped(transcript.outcome):
         return None
     if any(isinstance(each, LimitHit) for each in (transcript.outcome, python.done.outcome)):
-        return None  # the leader may have had more fuel than there is here, or less
+        return None  # the leader may have had another amount of fuel
     if is_recorded:
         verdict = pair.comparator.outcomes(transcript.outcome, python.done.outcome)
-        if (found := judge.judged(verdict, python.done.outcome)) is not None:
+        if (found := judge.judge_verdict(verdict, python.done.outcome)) is not None:
             return found
     return judge.path(python.done)
 
 
 @dataclass(frozen=True, slots=True)
-class _Served:
-    """The same in the form that serves callers."""
+class _UntracedExecution:
+    """The untraced execution of the direct engine, as in production."""
 
     end: Done | Broke | Request
-    """A request is one that was not recorded."""
+    """End of the execution; a `Request` is one that was not recorded."""
     points: bytes
     note: PathNote | None
     fingerprint: int | None
     left: Request | None = None
-    """The first that was recorded, and that it did not ask for."""
+    """First recorded request that was not made."""
 
 
-def _served(pair: Pair, transcript: Transcript, key: bytes) -> _Served:
+def _run_untraced(pair: Pair, transcript: Transcript, key: bytes) -> _UntracedExecution:
     side = DirectSide(pair.direct, key, transcript.inputs, transcript.now, None)
     trail = Trail()
     recorded = {each.request.path: each for each in transcript.exchanges}
@@ -123,20 +127,20 @@ def _served(pair: Pair, transcript: Transcript, key: bytes) -> _Served:
     while isinstance(step, Blocked):
         (request,) = step.requests
         known = recorded.pop(request.path, None)
-        if known is None or not is_asked_again(known.request, request):
-            return _Served(request, side.points, None, None)
+        if known is None or not is_same_request(known.request, request):
+            return _UntracedExecution(request, side.points, None, None)
         if request.effect_class != "read":
             trail.prefix(side.points, request.path)
         trail.settle(known)
         step = side.advance(known)
     if isinstance(step, Broke):
-        return _Served(step, side.points, None, None)
+        return _UntracedExecution(step, side.points, None, None)
     left = next((each.request for each in recorded.values()), None)
-    return _Served(step, side.points, trail.note(side.points, step.outcome), side.fingerprint, left)
+    return _UntracedExecution(step, side.points, trail.note(side.points, step.outcome), side.fingerprint, left)
 
 
-def _fed(execution: Execution, transcript: Transcript) -> _Fed:
-    """Feeds an engine what was recorded, for as long as it asks for that."""
+def _feed(execution: Execution, transcript: Transcript) -> _FedExecution:
+    """Advance an execution while it makes the recorded requests."""
     recorded = {each.request.path: each for each in transcript.exchanges}
     asked: list[Request] = []
     step = execution.advance(())
@@ -144,15 +148,14 @@ def _fed(execution: Execution, transcript: Transcript) -> _Fed:
         (request,) = step.requests
         asked.append(request)
         known = recorded.pop(request.path, None)
-        if known is None or not is_asked_again(known.request, request):
-            return _Fed(tuple(asked), None, is_all_asked=False)
+        if known is None or not is_same_request(known.request, request):
+            return _FedExecution(tuple(asked), None, is_all_asked=False)
         step = execution.advance((Completion(request.id, known.value, known.failure),))
-    return _Fed(tuple(asked), step, not recorded)
+    return _FedExecution(tuple(asked), step, not recorded)
 
 
-def is_asked_again(recorded: Request, request: Request) -> bool:
-    """True where a request is the one that was recorded. A text does not keep the order of fields, so that is not
-    compared."""
+def is_same_request(recorded: Request, request: Request) -> bool:
+    """Return True where a request equals the recorded one. The order of fields is ignored, as JSON loses it."""
     fixed_parts = (recorded.path, recorded.effect, recorded.effect_class, recorded.key)
     if fixed_parts != (request.path, request.effect, request.effect_class, request.key):
         return False
@@ -161,84 +164,86 @@ def is_asked_again(recorded: Request, request: Request) -> bool:
 
 
 class _Judge:
-    def __init__(self, pair: Pair, transcript: Transcript, served: _Served) -> None:
+    def __init__(self, pair: Pair, transcript: Transcript, served: _UntracedExecution) -> None:
         self._pair = pair
         self._transcript = transcript
         self._served = served
 
-    def requests(self, python: _Fed, direct: _Fed) -> Report | None:
+    def requests(self, python: _FedExecution, direct: _FedExecution) -> Report | None:
         for left, right in zip_longest(python.requests, direct.requests):
             verdict = self._pair.comparator.requests(left, right)
             if isinstance(verdict, Difference):
-                return self._differs(verdict, None if direct.done is None else direct.done.outcome)
+                return self._disagreement(verdict, None if direct.done is None else direct.done.outcome)
         return None
 
-    def ends(self, python: Done, direct: Done) -> Report | None:
+    def compare_ends(self, python: Done, direct: Done) -> Report | None:
         verdict = self._pair.comparator.outcomes(python.outcome, direct.outcome)
-        found = self.judged(verdict, direct.outcome)
+        found = self.judge_verdict(verdict, direct.outcome)
         if found is not None or verdict == Same(is_within_tolerance=True):
-            return found  # who allows the outputs to differ allows what they are made of to
+            return found  # a tolerance on outputs extends to the values that they are computed from
         at = first_difference(python.marks, direct.marks)
         if at is None:
             return None
         index = (python.marks if at < len(python.marks) else direct.marks)[at][0]
         kind_of = self._pair.comparator.kind_of
         difference = Difference("value", self._step(index), kind_of(python.outcome), kind_of(direct.outcome))
-        return self._differs(difference, direct.outcome)
+        return self._disagreement(difference, direct.outcome)
 
-    def judged(self, verdict: Verdict, outcome: Outcome) -> Report | None:
+    def judge_verdict(self, verdict: Verdict, outcome: Outcome) -> Report | None:
         match verdict:
             case Same():
                 return None
             case Incomparable(why):
                 return Lost(why)
             case Difference():
-                return self._differs(verdict, outcome)
+                return self._disagreement(verdict, outcome)
 
     def path(self, python: Done) -> Report:
-        """What the form that serves callers did, and which way it went."""
+        """Return the verdict on the untraced execution: its requests, outcome and branch results."""
         match self._served.end:
             case Broke(what, is_fault=is_fault):
                 return Fault(what, self._transcript) if is_fault else Lost(what)
             case Request() as request:
-                return self._asked_otherwise(request)
+                return self._report_other_request(request)
             case Done(outcome):
-                return self._ended(python, outcome)
+                return self._compare_end(python, outcome)
 
-    def _asked_otherwise(self, request: Request) -> Report:
+    def _report_other_request(self, request: Request) -> Report:
         recorded = {each.request.path: each.request for each in self._transcript.exchanges}
         verdict = self._pair.comparator.requests(recorded.get(request.path), request)
-        if not isinstance(verdict, Difference):  # the one that was recorded, a second time
+        if not isinstance(verdict, Difference):  # a second request at the same path
             verdict = self._pair.comparator.requests(None, request)
         assert isinstance(verdict, Difference)
-        return self._differs(verdict, None)
+        return self._disagreement(verdict, None)
 
-    def _ended(self, python: Done, outcome: Outcome) -> Report:
+    def _compare_end(self, python: Done, outcome: Outcome) -> Report:
         served = self._served
-        found = self.judged(self._pair.comparator.outcomes(python.outcome, outcome), outcome)
+        found = self.judge_verdict(self._pair.comparator.outcomes(python.outcome, outcome), outcome)
         if found is not None:
             return found
         if served.left is not None:
             verdict = self._pair.comparator.requests(served.left, None)
             assert isinstance(verdict, Difference)
-            return self._differs(verdict, outcome)
+            return self._disagreement(verdict, outcome)
         ours = conditions_of_marks(python.marks, self._pair.compiled.node)
         theirs = conditions_of(served.points, self._pair.points)
         if ours != theirs:
             where = self._step(min(ours ^ theirs)[0])
-            return self._differs(Difference("path", where, _went(ours, theirs), _went(theirs, ours)), outcome)
+            return self._disagreement(
+                Difference("path", where, _describe_condition(ours, theirs), _describe_condition(theirs, ours)), outcome
+            )
         assert served.note is not None
         assert served.fingerprint is not None
         return Agreement(served.note, served.fingerprint)
 
-    def _differs(self, difference: Difference, outcome: Outcome | None) -> Disagreement:
+    def _disagreement(self, difference: Difference, outcome: Outcome | None) -> Disagreement:
         return Disagreement(difference, self._served.note, self._served.fingerprint, self._transcript, outcome)
 
     def _step(self, index: int) -> str:
         return self._pair.steps.get(index, "contract")
 
 
-def _went(ours: Conditions, theirs: Conditions) -> str:
-    """The first condition that only one of the two had, as it was."""
+def _describe_condition(ours: Conditions, theirs: Conditions) -> str:
+    """Return a text about the first condition that only `ours` has."""
     only = sorted(ours - theirs)
     return f"condition {only[0][0]} was {str(only[0][1]).lower()}" if only else "did not get there"

@@ -1,6 +1,6 @@
-"""The child's side of `child`: what a process does before it answers, and how it answers.
+"""The server side of `child`: the setup of the process, and its message loop.
 
-Nothing that a question does can reach the pipe by accident: what is printed goes where errors go.
+Standard output is redirected to standard error, so that no print reaches the pipe.
 """
 
 from __future__ import annotations
@@ -17,36 +17,38 @@ from typing import Any
 
 from vesper.journal.errors import TooLarge
 from vesper.journal.typed_json import decode, encode_text
-from vesper.migration.workers.child import HEADER, MAX_ANSWER, OUT_OF_MEMORY
+from vesper.migration.workers.child import HEADER, MAX_REPLY_BYTES, OUT_OF_MEMORY
 
 _MIB = 1 << 20
-_MOST_SAID = _MIB
-"""Bytes of any file that a child may write: what it says when it dies goes into one."""
+_MAX_FILE_BYTES = _MIB
+"""Maximum bytes of any file that a child writes, such as its standard error."""
 
 
-def live_as_long_as(life: int) -> None:
-    """The kernel ends this process when the other end of the pipe closes. A thread that waits for that would not do: it
-    could not run while an engine computes and holds Python's lock. `PR_SET_PDEATHSIG` would not do either: it watches
-    the thread that started us, and threads end."""
-    signal.signal(signal.SIGIO, signal.SIG_DFL)  # which ends the process
+def end_with_parent(life: int) -> None:
+    """Let the kernel end this process when the other end of the pipe closes.
+
+    A waiting thread could not run while an engine holds the GIL. `PR_SET_PDEATHSIG` watches the thread that started the
+    process, which may end earlier.
+    """
+    signal.signal(signal.SIGIO, signal.SIG_DFL)  # the default action ends the process
     is_leader = os.getpgrp() == os.getpid()
-    fcntl.fcntl(life, fcntl.F_SETOWN, -os.getpid() if is_leader else os.getpid())  # with all that it starts
+    fcntl.fcntl(life, fcntl.F_SETOWN, -os.getpid() if is_leader else os.getpid())  # the whole process group
     fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
     poll = select.poll()
     poll.register(life, select.POLLIN)
-    if poll.poll(0):  # it had closed before
+    if poll.poll(0):  # it closed before the signal was set up
         os._exit(0)
 
 
-def bound(memory_mib: int | None) -> None:
-    """No core files, which would hold inputs; no file that grows without end; so much memory on top of what it has."""
+def limit_resources(memory_mib: int | None) -> None:
+    """Limit the process: no core files, which would contain inputs, small files, and `memory_mib` more memory."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _lower(resource.RLIMIT_FSIZE, _MOST_SAID)
+    _lower(resource.RLIMIT_FSIZE, _MAX_FILE_BYTES)
     if memory_mib is not None:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         _lower(resource.RLIMIT_AS, pages * resource.getpagesize() + memory_mib * _MIB)
-    with suppress(OSError):  # not every container allows it; the limits above hold all the same
-        # Where the whole machine is out of memory, this is the process to end, not the one that serves callers.
+    with suppress(OSError):  # forbidden in some containers; the limits above hold nevertheless
+        # Under memory pressure the kernel ends this process rather than the one that serves callers.
         Path("/proc/self/oom_score_adj").write_text("800", encoding="ascii")
 
 
@@ -58,7 +60,10 @@ def _lower(limit: int, value: int) -> None:
 
 
 def serve(answer: Callable[[Any, Callable[[object], None]], object]) -> None:
-    """Answers until the questions end. `answer` is given the question and a way to say something before the answer."""
+    """Reply to messages until the pipe closes.
+
+    `answer` gets the message and a function that sends a notice before the reply.
+    """
     questions, answers = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -67,8 +72,8 @@ def serve(answer: Callable[[Any, Callable[[object], None]], object]) -> None:
 
     number = 0
 
-    def say(value: object) -> None:
-        text = _fitting(value)
+    def send(value: object) -> None:
+        text = _encode_reply(value)
         _write(answers, HEADER.pack(len(text), number) + text)
 
     try:
@@ -77,27 +82,27 @@ def serve(answer: Callable[[Any, Callable[[object], None]], object]) -> None:
             question = _read(questions, length)
             if question is None:
                 return
-            say(answer(decode(question), say))
+            send(answer(decode(question), send))
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
     except BrokenPipeError:
-        return  # nobody is there to be answered
+        return  # the parent has ended
 
 
-def _fitting(value: object) -> bytes:
-    """Encode an answer. One over the limit is replaced by a notice: its size is no fault of the engine."""
+def _encode_reply(value: object) -> bytes:
+    """Encode a reply. One over the limit is replaced by a notice: its size is no engine fault."""
     try:
         text = encode_text(value).encode()
-        if len(text) <= MAX_ANSWER:
+        if len(text) <= MAX_REPLY_BYTES:
             return text
-        unfit = f"it has {len(text):,} bytes, more than {MAX_ANSWER:,}"
+        unfit = f"it has {len(text):,} bytes, more than {MAX_REPLY_BYTES:,}"
     except TooLarge as error:
         unfit = str(error)
     return encode_text({"unfit": unfit}).encode()
 
 
 def _read(file: int, count: int) -> bytes | None:
-    """Exactly so many bytes; None where the other side is gone."""
+    """Read exactly `count` bytes; None where the other side has closed."""
     found = bytearray()
     while len(found) < count:
         part = os.read(file, min(1 << 20, count - len(found)))

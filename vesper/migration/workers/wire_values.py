@@ -1,8 +1,7 @@
-"""Values, outcomes, requests and definitions as they go to a child and back: the same on the other side, to the order
-of the keys of a dict and the kind of every number.
+"""Encoding of values, outcomes, requests and definitions for child processes, without loss.
 
-Typed JSON writes the keys of a dict in order, because a journal wants one text for equal values. An answer must not
-look otherwise for having come from another process: so a dict goes as a list of pairs.
+Typed JSON sorts the keys of a dict, because a journal needs one text for equal values. Here the order must survive, so
+that a dict is encoded as a list of pairs.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from vesper.values.model import Problem, ProblemKind
 _AS_THEY_ARE = frozenset({str, int, bool, type(None), float, bytes, Decimal, date, timedelta, Json})
 _DEPTH = 200
 MAX_PROGRAMS = 64
-"""Nodes that a helper keeps loaded. It drops all of them when one more comes."""
+"""Maximum number of nodes that the helper keeps loaded. It drops all of them when one more comes."""
 
 
 class Unsendable(ValueError):
-    """No other process can be given this value: what it would get is something else."""
+    """A value that no other process can receive unchanged."""
 
 
 def message(value: object) -> bytes:
-    """The bytes of a message. What is in it was packed."""
+    """Return the bytes of a message of packed values. Raises `Unsendable`."""
     try:
         return encode_text(value).encode()
-    except (JournalError, UnicodeEncodeError, OverflowError) as error:  # a moment before the year 1, in UTC, is none
+    except (JournalError, UnicodeEncodeError, OverflowError) as error:  # a timestamp before year 1 in UTC
         raise Unsendable(str(error)) from None
 
 
@@ -113,14 +112,13 @@ def unpack_marks(packed: Any) -> Marks:
 
 
 def request_digest(request: Request) -> str:
-    """Hash everything that a request asks for. Leaves out its id, which each engine counts for itself, and the order
-    of its fields."""
+    """Return the hash of a request without its id, which each engine counts itself, and without the order of fields."""
     about = [request.path, request.effect, request.effect_class, request.key]
     return hashlib.sha256(message([*about, dict(request.fixed), dict(request.arguments)])).hexdigest()
 
 
 def pack_recorded(exchange: Exchange) -> object:
-    """Pack a recorded exchange for a worker that makes the request itself: the request's digest and its answer."""
+    """Pack a recorded exchange for a worker that makes the request itself: the request's digest and its completion."""
     return [request_digest(exchange.request), pack(exchange.value), exchange.failure]
 
 
@@ -183,7 +181,7 @@ def unpack_report(packed: Any) -> Report | None:
 
 
 def pack_definition(definition: Definition) -> object:
-    """Without the source: an engine needs the document alone, and a source may be private."""
+    """Pack a definition without its source: engines need only the IR, and a source may be private."""
     callees = [pack_definition(each) for each in definition.callees]
     return [definition.semantic_hash, definition.node_id, definition.path, definition.ir, callees]
 

@@ -1,4 +1,4 @@
-"""A worker while one execution holds it."""
+"""The lease of one execution on a worker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Worker:
     def __init__(self, child: Child) -> None:
         self.child = child
         self.loaded: dict[str, tuple[Point, ...]] = {}
-        """The points of each loaded program, by its hash."""
+        """Points of each loaded program, by its hash."""
 
 
 class LoadError(Exception):
@@ -34,25 +34,26 @@ class LoadError(Exception):
         super().__init__(f"{answer['raised']}: {answer['message']}")
 
 
-class Held:
+class WorkerLease:
     """A lease on a worker. It ends with `release`, or when this object is collected."""
 
     def __init__(self, workers: Workers) -> None:
         self._taken: list[Worker] = []
-        """At most one worker. A list lets it move between owners in one step, which Ctrl-C cannot split."""
+        """At most one worker. A list moves it between owners in one step, which Ctrl-C cannot split."""
         self._workers = workers
         self._pid = os.getpid()
         workers.take(self._taken)
 
     def __del__(self) -> None:
-        if hasattr(self, "_pid"):  # else Ctrl-C came before it took anything
+        if hasattr(self, "_pid"):  # otherwise Ctrl-C came before the lease began
             self.release()
 
     def ask(self, question: bytes | None, program: IsolatedProgram, decode: Callable[[Mapping[str, Any]], T]) -> T:
-        """Return the decoded answer. A worker that dies or is late answers with a fault of the engine.
+        """Send a message and return the decoded reply. A worker that dies or is late yields an engine fault.
 
-        Without a question the node is loaded, and the answer is empty. A worker whose answer cannot be decoded is
-        killed, and the error of decoding is raised. Raises `Misuse` and `Unavailable`."""
+        Without a message the node is loaded, and `decode` gets an empty reply. A worker with a malformed reply is
+        killed, and the decoding error is raised. Raises `Misuse` and `Unavailable`.
+        """
         worker = self._worker()
         try:
             program.load_on(worker, self._workers.patience)
@@ -61,7 +62,7 @@ class Held:
             began = time.monotonic()
             answer: Mapping[str, Any] = worker.child.ask(question, self._workers.patience)
             if "unfit" in answer:
-                add_worker_seconds(time.monotonic() - began)  # the answer that had its own measurement was too large
+                add_worker_seconds(time.monotonic() - began)  # the reply with its own measurement was too large
                 raise Unavailable(f"the answer of the direct engine cannot be sent: {answer['unfit']}")
             add_worker_seconds(answer["cpu"] / 1_000_000)
             if "raised" not in answer:
@@ -73,7 +74,7 @@ class Held:
             raise
         except ChildDied as error:
             self._discard(worker, error.how)
-            if self._workers.is_closed:  # by this process, and no fault of the engine
+            if self._workers.is_closed:  # closed by this process: no engine fault
                 raise Unavailable("the processes of the direct engine were closed") from None
             return decode({"fault": f"the process of the direct engine is gone: {error}"})
         except LoadError as error:
@@ -82,7 +83,7 @@ class Held:
             self._discard(worker, f"its answer was malformed: {type(error).__name__}")
             raise
         except BaseException:
-            # The next holder of the worker would receive the answer to this question.
+            # The next lease would receive the reply to this message.
             self._taken.clear()
             self._workers.abandon(worker)
             raise
@@ -93,7 +94,7 @@ class Held:
         return self._taken[0]
 
     def _discard(self, worker: Worker, why: str) -> None:
-        self._workers.died(worker, why)
+        self._workers.discard_dead(worker, why)
         self._taken.clear()
 
     def release(self) -> None:

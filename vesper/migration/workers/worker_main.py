@@ -1,7 +1,7 @@
-"""The process in which the direct engine runs apart from callers: `python -m vesper.migration.workers.worker_main`.
+"""The worker process, which runs the direct engine: `python -m vesper.migration.workers.worker_main`.
 
-`isolation` starts it. It holds the programs that it was given and one execution at a time; a question that begins
-another one drops the one before.
+`isolation` starts it. It holds loaded programs and one execution at a time; a message that begins another one drops the
+one before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from vesper.engines.direct_engine import load_documents
 from vesper.engines.engine import Blocked, Completion, Done, Limits, Request
-from vesper.migration.workers.serving import bound, live_as_long_as, serve
+from vesper.migration.workers.serving import end_with_parent, limit_resources, serve
 from vesper.migration.workers.wire_values import (
     Unsendable,
     pack_marks,
@@ -30,7 +30,7 @@ _MEASURED = frozenset({"call", "start", "script", "advance"})
 
 
 class Worker:
-    """Answers the questions of one `isolation.Workers`."""
+    """The server side of one `isolation.Workers`."""
 
     def __init__(self) -> None:
         self._programs: dict[str, Any] = {}
@@ -38,13 +38,13 @@ class Worker:
         self._has_path = False
         self._marks: list[tuple[int, Value]] = []
         self._computed = time.process_time_ns()
-        """When the last answer was known."""
+        """Processor time at the last reply, in nanoseconds."""
 
     def load(self, ir: bytes, callees: Sequence[bytes]) -> Any:
         return load_documents(ir, list(callees))
 
-    def answer(self, question: Mapping[str, Any], say: Callable[[object], None]) -> object:
-        """With the processor time since the answer before: to read a question and to write an answer is part of it."""
+    def answer(self, question: Mapping[str, Any], send: Callable[[object], None]) -> object:
+        """Return the reply with the processor time since the last one, which includes decoding and encoding."""
         found = self._guarded(question)
         before, self._computed = self._computed, time.process_time_ns()
         if question["do"] in _MEASURED:
@@ -56,7 +56,7 @@ class Worker:
             return self._answer(question)
         except MemoryError:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever it is, the caller's process is told
+        except Exception as error:  # noqa: BLE001  # any error is reported to the parent
             return {"raised": type(error).__name__, "message": str(error)[:2000]}
 
     def _answer(self, question: Mapping[str, Any]) -> dict[str, object]:
@@ -65,7 +65,7 @@ class Worker:
                 return {"hello": True}
             case "load":
                 program = self.load(question["ir"], question["callees"])
-                if len(self._programs) >= MAX_PROGRAMS:  # after loading: the other side clears its own only then
+                if len(self._programs) >= MAX_PROGRAMS:  # after loading: the parent clears its own record only then
                     self._programs.clear()
                 self._programs[question["program"]] = program
                 return {"points": [[each.kind, each.expression, each.outcome] for each in program.points()]}
@@ -104,10 +104,11 @@ class Worker:
         return self._step(execution.advance(()))
 
     def _script(self, question: Mapping[str, Any]) -> dict[str, object]:
-        """Run an execution on the records of another, in one answer as far as its requests are the recorded ones.
+        """Run an execution on recorded completions, in one reply while its requests are the recorded ones.
 
-        From the first other request on it is an execution as any other: the asking side compares that request, and
-        goes on with `advance`."""
+        From the first other request on it is an ordinary execution: the parent compares that request, and continues
+        with `advance`.
+        """
         self._marks = []
         program, (inputs, now, limits) = self._program(question), _arguments(question)
         self._has_path = True
@@ -139,7 +140,7 @@ class Worker:
 
 
 def _digest(request: Request) -> str | None:
-    """Hash a request; None where it cannot be encoded."""
+    """Return the hash of a request; None where it cannot be encoded."""
     try:
         return request_digest(request)
     except Unsendable:
@@ -152,8 +153,8 @@ def _arguments(question: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def main(worker: Worker, arguments: Sequence[str]) -> None:
-    live_as_long_as(int(arguments[0]))
-    bound(int(arguments[1]))
+    end_with_parent(int(arguments[0]))
+    limit_resources(int(arguments[1]))
     serve(worker.answer)
 
 

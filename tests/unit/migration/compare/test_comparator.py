@@ -1,4 +1,4 @@
-"""The comparator: what is the same, what differs and where, what nobody can say, and what a tolerance allows."""
+"""The comparator: equality, locations of differences, incomparable outcomes, tolerances."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
-from vesper.migration.compare.comparator import Comparator, Incomparable, Same, folded, odd_one_out
+from vesper.migration.compare.comparator import Comparator, Incomparable, Same, fold_rounds, odd_one_out
 from vesper.migration.compare.reports import Difference
 from vesper.migration.compare.tolerances import BadTolerance
 from vesper.migration.compare.transcript import Exchange, Transcript
@@ -175,7 +175,7 @@ def test_the_first_field_that_differs_is_named(number: int) -> None:
         assert not same_outcome(leader, follower)
 
 
-def test_what_cannot_be_told_apart_is_the_same() -> None:
+def test_indistinguishable_values_are_equal() -> None:
     assert comparator().outcomes(returned(), returned()) == Same()
     one, other = returned(rate=float("nan")), returned(rate=-float("nan"))
     assert comparator().outcomes(one, other) == Same()
@@ -190,7 +190,7 @@ def turned(values: Mapping[str, Any]) -> dict[str, Any]:
     return dict(reversed([*values.items()]))
 
 
-def test_what_was_written_down_is_compared_as_it_was() -> None:
+def test_stored_records_compare_without_field_order() -> None:
     """Canonical JSON orders the fields of records, which are declared in another order."""
     inner = {"b": [{"d": Decimal("1.0"), "c": None}], "a": 1}
     outcomes: list[Outcome] = [
@@ -231,7 +231,7 @@ ENDINGS: dict[str, Outcome] = {
 
 
 def named(outcome: Outcome) -> str:
-    """A name for a test: not `str`, whose text of a set is another in each process."""
+    """Return a test id. Not `str`, whose text of a set differs between processes."""
     return next((name for name, ending in ENDINGS.items() if ending is outcome), type(outcome).__name__)
 
 
@@ -270,7 +270,7 @@ def test_messages_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize("other", [*ENDINGS.values(), EngineFault("x"), LimitHit("time")], ids=named)
-def test_an_engine_at_fault_is_the_same_as_nothing(other: Outcome) -> None:
+def test_an_engine_fault_equals_nothing(other: Outcome) -> None:
     for leader, follower in ((EngineFault("x"), other), (other, EngineFault("x"))):
         found = comparator().outcomes(leader, follower)
         assert isinstance(found, Difference)
@@ -278,7 +278,7 @@ def test_an_engine_at_fault_is_the_same_as_nothing(other: Outcome) -> None:
 
 
 @pytest.mark.parametrize("other", [*ENDINGS.values(), LimitHit("time")], ids=named)
-def test_a_limit_of_the_machine_says_nothing(other: Outcome) -> None:
+def test_a_machine_dependent_limit_is_incomparable(other: Outcome) -> None:
     for leader, follower in ((LimitHit("time"), other), (other, LimitHit("time"))):
         assert isinstance(comparator().outcomes(leader, follower), Incomparable)
 
@@ -324,7 +324,7 @@ def test_the_same_request_and_none_at_all() -> None:
 
 
 def test_rounds_are_folded() -> None:
-    assert folded("outputs.lines[12].parts[0].total") == "outputs.lines[].parts[].total"
+    assert fold_rounds("outputs.lines[12].parts[0].total") == "outputs.lines[].parts[].total"
 
 
 # -- tolerances -----------------------------------------------------------------------------------
@@ -368,9 +368,7 @@ def test_rounds_are_folded() -> None:
         (allowed("prices[]", "0.5"), {"prices": {"k1": Decimal("1.5"), "k3": Decimal("2.0")}}, False),
     ],
 )
-def test_a_tolerance_allows_so_much_and_no_more(
-    tolerance: Tolerance, changes: dict[str, object], is_close: bool
-) -> None:
+def test_a_tolerance_is_exact_at_its_bound(tolerance: Tolerance, changes: dict[str, object], is_close: bool) -> None:
     judge = comparator(tolerance)
     for leader, follower in ((returned(), returned(**changes)), (returned(**changes), returned())):
         found = judge.outcomes(leader, follower)
@@ -391,7 +389,7 @@ def test_a_tolerance_ends_after_its_last_day() -> None:
     assert judge.version == comparator().version != while_it_holds
 
 
-def test_the_version_is_of_what_is_allowed() -> None:
+def test_the_version_depends_on_the_tolerances() -> None:
     base = comparator(allowed("fee", "0.01")).version
     assert base == comparator(allowed("fee", "0.010")).version
     assert base == comparator(replace(allowed("fee", "0.01"), why="another")).version
@@ -428,7 +426,7 @@ def test_the_version_is_of_what_is_allowed() -> None:
         (replace(allowed("fee", "1"), version=0), "versions count from 1"),
     ],
 )
-def test_a_tolerance_that_means_nothing_is_refused(tolerance: Tolerance, said: str) -> None:
+def test_a_tolerance_that_does_not_fit_is_refused(tolerance: Tolerance, said: str) -> None:
     with pytest.raises(BadTolerance) as refused:
         comparator(tolerance)
     assert said in str(refused.value)
@@ -510,8 +508,8 @@ def test_the_odd_one_out(answers: dict[str, Outcome], odd: str | None) -> None:
     assert odd_one_out(answers, comparator()) == odd
 
 
-def test_today_is_asked_for_only_where_there_are_tolerances() -> None:
-    """Comparisons of traffic that agrees cost no look at the clock."""
+def test_the_clock_is_read_only_with_tolerances() -> None:
+    """Comparing agreeing traffic does not read the clock."""
 
     def never() -> date:
         raise AssertionError("nobody needs to know")

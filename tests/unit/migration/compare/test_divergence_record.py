@@ -1,5 +1,4 @@
-"""What is kept of a divergence: fingerprints without values, exemplars that can be run again, nothing that is
-sensitive, and no more than there is room for."""
+"""Stored divergences: fingerprints without values, repeatable exemplars, no sensitive data, bounded size."""
 
 from __future__ import annotations
 
@@ -60,7 +59,7 @@ def kept(found: Disagreement | Fault, is_sensitive: bool = False) -> Divergence:
     return divergence_of(found, node(), is_sensitive, 7)
 
 
-def test_what_is_kept() -> None:
+def test_the_record_of_a_divergence() -> None:
     note = PathNote(b"\x01", (), "returned")
     found = kept(report(note=note))
     assert (found.node, found.kind, found.where) == ("lines_v1", "outcome", "outputs.lines[].fee")
@@ -82,7 +81,7 @@ _HOLDS_ITSELF.append(_HOLDS_ITSELF)
 @pytest.mark.parametrize(
     "given", [object(), _HOLDS_ITSELF, NOW.replace(tzinfo=None)], ids=["object", "itself", "local"]
 )
-def test_a_divergence_on_inputs_that_cannot_be_written_down_is_not_lost(given: object) -> None:
+def test_a_divergence_on_unencodable_inputs_is_kept(given: object) -> None:
     found = kept(report(transcript=Transcript({"amount": given}, NOW, (), LEFT)))
     (exemplar,) = found.exemplars
     assert found.fingerprint == kept(report()).fingerprint
@@ -90,7 +89,7 @@ def test_a_divergence_on_inputs_that_cannot_be_written_down_is_not_lost(given: o
     assert exemplar.leader == f'returned\nfee = 1.50\nwho = "{SECRET}"'
 
 
-def test_a_divergence_at_a_key_that_is_no_utf_8_is_not_lost() -> None:
+def test_a_divergence_at_a_key_with_a_lone_surrogate_is_kept() -> None:
     found = kept(report(replace(DIFFERENCE, where="outputs.by\ud800")))
     assert Divergence.from_text(found.to_text()) == found
 
@@ -110,7 +109,7 @@ def test_an_execution_without_requests_is_kept_once() -> None:
         replace(DIFFERENCE, where="outputs.lines[0].fee", is_effect=True),
     ],
 )
-def test_rounds_fall_together(other: Difference) -> None:
+def test_loop_rounds_share_a_fingerprint(other: Difference) -> None:
     assert kept(report(other)).fingerprint == kept(report()).fingerprint
 
 
@@ -123,11 +122,11 @@ def test_rounds_fall_together(other: Difference) -> None:
         replace(DIFFERENCE, follower="failed overflow at 3"),
     ],
 )
-def test_what_differs_otherwise_is_another_divergence(other: Difference) -> None:
+def test_another_kind_or_location_is_another_divergence(other: Difference) -> None:
     assert kept(report(other)).fingerprint != kept(report()).fingerprint
 
 
-def test_two_requests_in_rounds_fall_together_whoever_leads() -> None:
+def test_requests_in_rounds_share_a_fingerprint_for_either_leader() -> None:
     judge = Comparator(node())
     fingerprints = set()
     for number in range(3):
@@ -145,8 +144,8 @@ WORDS = st.text("ABCDEFGHIJ", min_size=12, max_size=20)
 
 @settings(max_examples=40, deadline=None)
 @given(WORDS, st.integers(0, 3))
-def test_no_value_is_in_a_fingerprint_nor_anywhere_of_a_sensitive_node(word: str, at: int) -> None:
-    """The fingerprint of each kind of difference is the same for every value, and no text has the value in it."""
+def test_no_value_of_a_sensitive_node_is_kept(word: str, at: int) -> None:
+    """The fingerprint of each kind of difference is the same for every value, and no text contains the value."""
     lines = [{"total": Decimal(number), "note": "same"} for number in range(4)]
     others = [{**line, "note": word if number == at else line["note"]} for number, line in enumerate(lines)]
     pairs: list[tuple[Outcome, Outcome]] = [
@@ -179,7 +178,7 @@ def _known(number: int, fingerprint: str) -> str:
     return _FIRST.setdefault(number, fingerprint)
 
 
-def test_a_secret_that_came_back_is_taken_out() -> None:
+def test_a_secret_in_a_response_is_redacted() -> None:
     found = divergence_of(report(), node(), False, 7, redact=lambda text: text.replace(SECRET, "secret:mail"))
     assert SECRET not in found.to_text()
     (exemplar,) = found.exemplars
@@ -188,7 +187,7 @@ def test_a_secret_that_came_back_is_taken_out() -> None:
     assert read.inputs["who"] == "secret:mail"
 
 
-def test_what_is_too_large_is_named_and_counted() -> None:
+def test_an_oversized_exemplar_keeps_its_name_and_size() -> None:
     large = replace(WRITTEN, inputs={"who": "x" * (MAX_EXEMPLAR + 1)})
     (exemplar,) = kept(report(transcript=large, follower=Returned({"who": "y" * 10_000}))).exemplars
     assert (exemplar.execution, exemplar.inputs, exemplar.records) == ("run-1", None, None)
@@ -198,7 +197,7 @@ def test_what_is_too_large_is_named_and_counted() -> None:
     assert kept(report(transcript=just)).exemplars[0].left_out == 0
 
 
-def test_half_of_a_pair_of_surrogates_can_be_kept() -> None:
+def test_a_lone_surrogate_can_be_kept() -> None:
     odd = replace(WRITTEN, inputs={"who": "\ud800"})
     found = kept(report(transcript=odd))
     text = found.to_text()
@@ -211,7 +210,7 @@ def test_half_of_a_pair_of_surrogates_can_be_kept() -> None:
 def test_five_executions_with_different_inputs_are_kept() -> None:
     found = kept(report(execution=None, fingerprint=0))
     for fingerprint in (0, 0, 1, 2, 3, 4, 5, 6):
-        found = found.and_again(kept(report(execution=None, fingerprint=fingerprint)))
+        found = found.merge(kept(report(execution=None, fingerprint=fingerprint)))
     assert found.count == 9
     assert [each.execution for each in found.exemplars] == [f"input {number:016x}" for number in range(MAX_EXEMPLARS)]
 
@@ -250,7 +249,7 @@ def test_a_fault_is_one_divergence_whatever_the_input() -> None:
     assert SECRET not in hidden.to_text()
 
 
-def test_a_real_node_writes_what_can_be_read_by_anybody() -> None:
+def test_the_record_of_a_real_node_can_be_read_back() -> None:
     decision = compiled(PAYMENT_DECISION)
     found = divergence_of(report(), decision, False, 7)
     assert json.loads(found.to_text())["node"] == "payment_decision_v1"

@@ -1,4 +1,4 @@
-"""An engine that differs from itself: it is found, kept, and holds its node until somebody closes it."""
+"""Noise: an engine that differs from itself is found, stored, and blocks promotion until it is closed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vesper.engines.registry import ENGINES
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.divergence_record import divergence_of
-from vesper.migration.compare.noise import checked, is_checked, noise_of, twice
+from vesper.migration.compare.noise import checked, compare_runs, is_checked, noise_of
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
@@ -53,7 +53,7 @@ def python() -> Program:
 
 
 def unsteady() -> WrongProgram:
-    """Another fee at every second call."""
+    """Return another fee at every second call."""
     calls = count()
 
     def lie(_inputs: Inputs, done: Done) -> Done:
@@ -69,7 +69,7 @@ def test_engines_agree_with_themselves() -> None:
         assert noise_of(engine.load(node()), node(), transcript, Comparator(node())) is None
 
 
-def test_what_differs_from_itself_is_found() -> None:
+def test_noise_is_found() -> None:
     found = noise_of(unsteady(), node(), recorded(python(), INPUTS), Comparator(node()))
     assert found == Difference("noise", "outputs.fee", "returned", "returned")
 
@@ -79,8 +79,8 @@ def test_a_function_is_called_twice() -> None:
     judge = Comparator(node()).outcomes
     value = recorded(python(), INPUTS).outcome
     assert isinstance(value, Returned)
-    assert twice(lambda: value, judge) is None
-    found = twice(lambda: Returned({**value.value, "risk": next(calls)}), judge)
+    assert compare_runs(lambda: value, judge) is None
+    found = compare_runs(lambda: Returned({**value.value, "risk": next(calls)}), judge)
     assert found == Difference("noise", "outputs.risk", "returned", "returned")
     assert next(calls) == 2
 
@@ -116,7 +116,7 @@ def noise(where: str) -> Disagreement:
         ([None], None),
     ],
 )
-def test_what_following_twice_comes_to(reports: list[Report | None], comes_to: Report | None) -> None:
+def test_reports_of_two_shadow_runs(reports: list[Report | None], comes_to: Report | None) -> None:
     waiting = iter(reports)
     assert checked(lambda: next(waiting), TRANSCRIPT, "run-1") == comes_to
     assert list(waiting) == [], "as often as that and no more"
@@ -126,8 +126,8 @@ def test_a_few_percent_are_checked() -> None:
     assert sum(is_checked(number) for number in range(10_000)) == 200
 
 
-def test_traffic_on_an_engine_that_wavers_is_told_to_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every second answer on the same records is another one; the agreement before it is none."""
+def test_noise_in_traffic_reaches_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second outcome on the same records differs; the agreement before it does not count."""
     routes = routes_in(tmp_path, MemoryStore())
     try:
         direct = Misbehaving(node())
@@ -180,7 +180,7 @@ def test_noise_is_kept_blocks_and_is_closed() -> None:
     (text,) = store.divergences(KEY)
     kept = Divergence.from_text(text)
     assert (kept.kind, kept.engines, kept.status) == ("noise", ("interp", "interp"), "open")
-    closed = ledger.tell(store, KEY, Close(fingerprint, "ann", "the cache is gone"), settings, 8)
+    closed = ledger.apply_event(store, KEY, Close(fingerprint, "ann", "the cache is gone"), settings, 8)
     assert closed.state.noise == {}
     assert closed.state.mode is Mode.CANARY_DIRECT
     (text,) = store.divergences(KEY)

@@ -1,5 +1,4 @@
-"""Divergences of engines that are wrong on purpose, made small: the inputs, what effects answered, and the case that
-comes of it."""
+"""Shrinking of divergences of faulty engines: inputs, completions, and the resulting case."""
 
 from __future__ import annotations
 
@@ -75,7 +74,7 @@ def program(path: Path, engine: str) -> Program:
 
 
 def returning(change: Callable[[dict[str, Any]], dict[str, Any]]) -> DoneLie:
-    """Something else is returned."""
+    """Return a fault that changes the outcome."""
 
     def lie(inputs: Inputs, done: Done) -> Done:
         if not isinstance(done.outcome, Returned):
@@ -94,7 +93,7 @@ def always_completed(seen: dict[str, Any]) -> dict[str, Any]:
 
 
 def value_on_the_way(_inputs: Inputs, done: Done) -> Done:
-    """The first value that is a decimal of more than 100 is another one."""
+    """Return a fault that changes the first decimal over 100."""
     for number, (index, value) in enumerate(done.marks):
         if isinstance(value, Decimal) and value > 100:
             return replace(done, marks=(*done.marks[:number], (index, value + 1), *done.marks[number + 1 :]))
@@ -131,7 +130,7 @@ def refunds_elsewhere(request: Request) -> Request:
 
 @dataclass(frozen=True)
 class Story:
-    """A wrong engine, an execution on which it shows, and what must be left of it."""
+    """A faulty engine, an execution that shows the fault, and the expected result."""
 
     path: Path
     inputs: Inputs
@@ -156,7 +155,7 @@ class Story:
 
 
 def decision(amount: str, balance: str = "0") -> dict[str, Any]:
-    """The smallest inputs of payment_decision_v1 with an amount and a balance."""
+    """Return the smallest inputs of payment_decision_v1 with an amount and a balance."""
     given: dict[str, Any] = {
         "amount": {"decimal": amount},
         "balance": {"decimal": balance},
@@ -168,7 +167,7 @@ def decision(amount: str, balance: str = "0") -> dict[str, Any]:
 
 
 def order(*effects: dict[str, Any]) -> dict[str, Any]:
-    """The smallest inputs of payment_handler_v1, with these answers."""
+    """Return the smallest inputs of payment_handler_v1 with these completions."""
     given = {"order_id": {"string": "a"}, "user_id": {"string": "a"}, "amount": {"decimal": "1"}}
     return {"inputs": given, "now": "2000-01-01T00:00:00Z", "effects": list(effects)}
 
@@ -237,7 +236,7 @@ def small(name: str) -> Shrunk:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_what_is_left_is_the_smallest(name: str) -> None:
+def test_the_result_is_minimal(name: str) -> None:
     story = STORIES[name]
     found = small(name)
     (case,) = yaml.safe_load(found.case)
@@ -274,7 +273,7 @@ def test_a_fault_needs_only_what_breaks_it() -> None:
     assert case["inputs"] == {"flagged": {"boolean": True}}
 
 
-def test_the_time_is_kept_and_what_was_reached_is_given() -> None:
+def test_the_time_limit_returns_the_smallest_form_so_far() -> None:
     story = STORIES["an output"]
     found = story.shrunk(seconds=0)
     assert not found.is_finished
@@ -283,7 +282,7 @@ def test_the_time_is_kept_and_what_was_reached_is_given() -> None:
     assert all(isinstance(each, Agree) for each in conformance.agreement(yaml.safe_load(found.case)[0]))
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     told: list[tuple[int, int]] = []
     story = STORIES["an output"]
     node = node_at(story.path)
@@ -307,7 +306,7 @@ def shrunk(story: Story, divergence: Divergence) -> Shrunk:
 
 
 @pytest.mark.parametrize("name", ["an output", "an output after effects", "a request"])
-def test_a_divergence_as_a_store_keeps_it_is_shrunk(name: str) -> None:
+def test_a_stored_divergence_is_shrunk(name: str) -> None:
     story = STORIES[name]
     seen = small(name).difference
     divergence = Divergence.from_text(kept(story, seen).to_text())
@@ -316,7 +315,7 @@ def test_a_divergence_as_a_store_keeps_it_is_shrunk(name: str) -> None:
     assert found.case == small(name).case
 
 
-def test_whoever_led_it_is_the_same_divergence() -> None:
+def test_the_leader_does_not_change_the_divergence() -> None:
     story = STORIES["an output after effects"]
     seen = small("an output after effects").difference
     report = Disagreement(
@@ -327,7 +326,7 @@ def test_whoever_led_it_is_the_same_divergence() -> None:
     assert shrunk(story, turned).fingerprint == turned.fingerprint
 
 
-def test_a_difference_in_the_path_is_shrunk_by_what_a_trace_shows() -> None:
+def test_a_difference_in_the_path_is_shrunk_by_its_marks() -> None:
     story = STORIES["a value on the way"]
     found = shrunk(story, kept(story, Difference("path", "step fee", "returned", "returned")))
     assert found.difference.kind == "value"
@@ -358,7 +357,7 @@ def test_without_inputs_there_is_nothing_to_shrink() -> None:
         shrunk(story, kept(story, small("an output").difference, sensitive=True))
 
 
-def test_engines_that_are_not_here_are_named() -> None:
+def test_missing_engines_are_named() -> None:
     story = STORIES["an output"]
     divergence = replace(kept(story, small("an output").difference), engines=("legacy_fee", "interp"))
     with pytest.raises(CannotShrink, match="there is no legacy_fee here to ask"):

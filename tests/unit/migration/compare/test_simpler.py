@@ -1,4 +1,4 @@
-"""Simpler values of a type: they stay values of it, and there is always an end."""
+"""Simpler values of a type: they keep the type, and the search ends."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_smallest_integer_of_many_is_found_in_few_steps(least: int) -> None:
         assert tries < 5_000
 
 
-def test_what_is_not_of_the_type_keeps_its_own_form() -> None:
+def test_a_value_of_another_type_keeps_its_form() -> None:
     assert next(iter(simpler_of(INTEGER, "12"))) == ""
     assert list(simpler_of(Enum(("red",)), "no member")) == []
     assert all(isinstance(each, str) for each in simpler_of(LINE, "text"))

@@ -1,4 +1,4 @@
-"""The controller: when it promotes, what stops it, how it takes a node back, and what it writes down."""
+"""The controller: promotions, blocks, demotions, and the records of decisions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import pytest
 from tests.unit.migration.support.memory_store import MemoryStore
 from tests.unit.migration.support.stories import FAR, MAIN, at, changes, complete, node, told
 from vesper.migration.control import controller
-from vesper.migration.control.controller import Missing, has_line, is_proven, missing, runs_until_change, step
+from vesper.migration.control.controller import (
+    Missing,
+    has_line,
+    is_proven,
+    missing_conditions,
+    runs_until_change,
+    step,
+)
 from vesper.migration.control.modes import LADDER, Mode, Reason
 from vesper.migration.control.state import (
     MAX_NOISE,
@@ -51,7 +58,7 @@ WHO = ("ann", "because")
 
 
 def test_clean_distinct_runs_cross_at_exactly_the_promised_numbers() -> None:
-    """One run at a time where it counts."""
+    """One run at a time near the threshold."""
     state, crossed = node(), {}
     total = 0
     for until in (200, 10_800, 108_200, 108_240):
@@ -105,7 +112,7 @@ def test_a_divergence_ends_completeness_and_an_open_one_keeps_it_from_coming_bac
         ([Noisy("f", "outputs.fee"), Noisy("f", "outputs.fee")], [Close("f", *WHO)]),
         ([Unknown(1)], [Agreed(MAIN, 0, 1_000)]),
         ([PinTo(SHADOW, FAR, *WHO)], [Unpin(*WHO)]),
-        ([Timed(100_000, 300_000)] * latency.ROUND, [Timed(100_000, 100_000)] * latency.ROUND),
+        ([Timed(100_000, 300_000)] * latency.ROUND_SIZE, [Timed(100_000, 100_000)] * latency.ROUND_SIZE),
     ],
     ids=["open", "noise", "unknown", "pin", "latency"],
 )
@@ -113,7 +120,7 @@ def test_what_blocks_a_promotion(blocking: Sequence[Event], lifting: Sequence[Ev
     state, decisions = told(node(), [*blocking, Agreed(MAIN, 400, 400), Tick()])
     assert state.mode is SHADOW
     assert changes(decisions) == []
-    assert len(missing(state)) == 1
+    assert len(missing_conditions(state)) == 1
     state, decisions = told(state, lifting)
     assert state.mode is CANARY
     assert [each.reason for each in changes(decisions)] == [Reason.EVIDENCE]
@@ -135,7 +142,7 @@ def test_noise_outlives_evidence_and_is_bounded() -> None:
     assert len(state.noise) == MAX_NOISE
     state, _ = told(state, [Kill(*WHO), Resume(*WHO), Agreed(MAIN, 400, 400)])
     assert state.mode is SHADOW
-    assert Missing("places to be closed in which an engine differs from itself", MAX_NOISE) in missing(state)
+    assert Missing("places to be closed in which an engine differs from itself", MAX_NOISE) in missing_conditions(state)
     _, (refused,) = step(state, Promote(*WHO), 0)
     assert isinstance(refused, Refused)
     assert "differs from itself" in refused.why
@@ -151,7 +158,7 @@ def test_a_path_needs_its_own_evidence() -> None:
 
 
 def test_a_node_that_fell_because_it_is_slow_rises_when_it_is_not() -> None:
-    slow, fast = ([Timed(100_000, direct)] * latency.ROUND for direct in (300_000, 100_000))
+    slow, fast = ([Timed(100_000, direct)] * latency.ROUND_SIZE for direct in (300_000, 100_000))
     state, decisions = told(at(CANARY), [*slow * latency.BAD_ROUNDS, Agreed(MAIN, 5_000, 5_000), Tick()])
     assert changes(decisions)[0].why == (
         "the direct engine was slower than Python in 2 rounds of 500 runs; in the last one median 300 µs beside 100 µs "
@@ -164,8 +171,8 @@ def test_a_node_that_fell_because_it_is_slow_rises_when_it_is_not() -> None:
     assert state.mode is CANARY
 
 
-def test_an_engine_that_is_wrong_on_every_request_does_not_fill_the_history() -> None:
-    """Nothing is taken away the second time; each one counts all the same."""
+def test_repeated_divergences_do_not_fill_the_history() -> None:
+    """The second divergence takes no evidence; each one is counted nevertheless."""
     wrong = [Diverged(MAIN, "f")] * 50
     state, decisions = told(node(), wrong)
     assert decisions == [PathDemoted(MAIN, "f", 2)]
@@ -178,8 +185,8 @@ def test_an_engine_that_is_wrong_on_every_request_does_not_fill_the_history() ->
     assert decisions == [Closed("f", MAIN, *WHO), PathDemoted(MAIN, "f", 153)], "it was closed, and is open again"
 
 
-def test_what_an_open_divergence_takes_again_and_again_has_no_line() -> None:
-    """It is decided all the same, so that who listens hears of it: the path begins afresh each time."""
+def test_an_open_divergence_that_demotes_again_gets_no_line() -> None:
+    """The decision is made nevertheless, for listeners: the path restarts each time."""
     assert has_line(node(), PathDemoted(MAIN, "f", 2))
     state, _ = told(node(), [Diverged(MAIN, "f"), Agreed(MAIN, 100_000, 100_000)])
     assert not has_line(state, PathDemoted(MAIN, "f", 3)), "it is compared already"
@@ -226,12 +233,12 @@ def test_coming_back_needs_fresh_evidence_one_mode_at_a_time() -> None:
     state, decisions = told(state, [Agreed(MAIN, 115_108, 115_108), Tick(), Tick(), Tick()])
     assert [each.after for each in changes(decisions)] == [CANARY, DUAL]
     assert state.attempt == 2
-    assert missing(state) == (Missing("more distinct runs that agree", 1),)
+    assert missing_conditions(state) == (Missing("more distinct runs that agree", 1),)
     state, decisions = told(state, [Agreed(MAIN)])
     assert state.mode is DIRECT
 
 
-def test_nothing_but_a_person_releases_a_latch() -> None:
+def test_only_a_person_releases_a_latch() -> None:
     state, _ = told(at(DUAL), [Kill(*WHO)])
     pinned, _ = told(state, [PinTo(PYTHON, 5, *WHO)])
     later, decisions = step(pinned, Tick(), 6)
@@ -278,7 +285,7 @@ def test_a_release_under_a_pin_to_python_stays_in_python() -> None:
         (DUAL, Close("unheard of", *WHO), "no open divergence"),
     ],
 )
-def test_what_is_refused_says_why_and_changes_nothing(mode: Mode, event: Event, why: str) -> None:
+def test_a_refusal_has_a_reason_and_changes_nothing(mode: Mode, event: Event, why: str) -> None:
     state = at(mode)
     after, (decision,) = step(state, event, 0)
     assert isinstance(decision, Refused)
@@ -286,21 +293,21 @@ def test_what_is_refused_says_why_and_changes_nothing(mode: Mode, event: Event, 
     assert after == state
 
 
-def test_an_approval_does_not_stand_for_evidence() -> None:
+def test_an_approval_does_not_replace_evidence() -> None:
     state, _ = told(node(DUAL), [Agreed(MAIN, 206, 206)])
     _, (decision,) = step(state, Promote(*WHO), 0)
     assert isinstance(decision, Refused)
     assert decision.why == "dual_verify lacks 10,608 more distinct runs that agree"
-    assert missing(state)[-1] == Missing("the approval of a person for dual_verify")
+    assert missing_conditions(state)[-1] == Missing("the approval of a person for dual_verify")
 
 
-def test_a_slow_engine_is_no_matter_where_python_answers() -> None:
-    state, decisions = told(at(DUAL), [Timed(100_000, 300_000)] * (3 * latency.ROUND))
+def test_a_slow_engine_does_not_demote_where_python_answers() -> None:
+    state, decisions = told(at(DUAL), [Timed(100_000, 300_000)] * (3 * latency.ROUND_SIZE))
     assert state.mode is DUAL
     assert changes(decisions) == []
 
 
-def test_an_input_that_agreed_before_is_taken_back() -> None:
+def test_an_agreement_is_revoked_by_a_divergence() -> None:
     state, _ = told(node(), [Agreed(MAIN, 10, 10), Diverged(MAIN, "f", was_clean=True)])
     assert (state.clean, state.divergences) == (9, 1)
 
@@ -353,6 +360,6 @@ def test_runs_until_a_change_are_exact(closes: bool) -> None:
 
 
 @pytest.mark.parametrize("make", [lambda: Agreed(MAIN, 2, 1), lambda: Generated(MAIN, -1), lambda: Unknown(-1)])
-def test_counts_that_cannot_be_are_refused(make: Callable[[], Event]) -> None:
+def test_impossible_counts_are_refused(make: Callable[[], Event]) -> None:
     with pytest.raises(ValueError, match="cannot be"):
         make()

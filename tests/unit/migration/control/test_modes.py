@@ -1,4 +1,4 @@
-"""The promises about modes: their names, their thresholds, what each runs, and which changes exist."""
+"""The promises about modes: names, thresholds, plans, and legal changes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_names_and_thresholds_are_the_promised_ones() -> None:
         ("direct_only", True, False, "python", "direct", "python", False),
     ],
 )
-def test_what_a_request_runs(
+def test_the_plan_of_a_request(
     mode: str, is_chosen: bool, is_proven: bool, leader: str, follower: str | None, answer: str, compares_first: bool
 ) -> None:
     found = plan(Mode(mode), is_chosen, is_proven)

@@ -1,4 +1,4 @@
-"""Routing: the same everywhere and always, and shares that are what they say."""
+"""Routing: deterministic across processes, with exact shares."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def test_the_sample_does_not_depend_on_the_canary() -> None:
     assert abs(sampled - len(in_canary) / 100) < 5 * (len(in_canary) / 100) ** 0.5
 
 
-def test_a_larger_share_keeps_everybody_who_was_in() -> None:
+def test_a_larger_share_keeps_all_earlier_members() -> None:
     small = {name for name in names(5_000) if is_in_canary("pay_v1", name, KEY, Shares(canary=100))}
     large = {name for name in names(5_000) if is_in_canary("pay_v1", name, KEY, Shares(canary=500))}
     assert small < large
 
 
-def test_nodes_are_drawn_apart_and_names_do_not_run_together() -> None:
+def test_draws_of_nodes_are_independent() -> None:
     assert ticket("ab", b"c", KEY, Salt.CANARY) != ticket("a", b"bc", KEY, Salt.CANARY)
     assert ticket("a", b"c", KEY, Salt.CANARY) != ticket("a", b"c", b"another", Salt.CANARY)
     assert ticket("a", b"c", KEY, Salt.CANARY) != ticket("a", b"c", KEY, Salt.SAMPLE)
@@ -56,7 +56,7 @@ GOLDEN = {
 }
 
 
-def test_tickets_are_what_they_always_were() -> None:
+def test_tickets_never_change() -> None:
     """A change here moves customers between engines in every installation."""
     assert {key: ticket(key[0], key[1], KEY, key[2]) for key in GOLDEN} == GOLDEN
 

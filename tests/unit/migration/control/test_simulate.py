@@ -1,4 +1,4 @@
-"""The simulator: the same in jumps as step by step, and the properties that the controller must show, in short."""
+"""The simulator: equal in jumps and step by step, and the properties of the controller in short."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vesper.migration.control.simulate import (
 from vesper.migration.control.state import Agreed, Tick
 
 _PATH = "faulty"
-"""What the simulator calls the one path of a node that has no other."""
+"""Name that the simulator gives to the only path of a node."""
 SCENARIOS = {
     "clean": Scenario(5_000, 0.0),
     "open": Scenario(5_000, 1e-3),
@@ -119,6 +119,6 @@ def test_positions_come_with_their_chance(chance: float) -> None:
 
 
 @pytest.mark.parametrize("change", [{"requests": -1}, {"fault_rate": 1.5}, {"path_share": -0.1}])
-def test_scenarios_that_cannot_be_are_refused(change: dict[str, float]) -> None:
+def test_impossible_scenarios_are_refused(change: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"cannot be|between 0 and 1"):
         replace(Scenario(10, 0.1), **change)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Every change of mode that exists, taken; and the report of those that no test takes, which is empty."""
+"""Every legal change of mode is taken, and the list of untested ones is empty."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from vesper.migration.control.state import (
     Event,
     Generated,
     Kill,
+    NodeState,
     Noisy,
     PinTo,
     Promote,
     Resume,
     RunLost,
-    State,
     Tick,
     Timed,
     Unknown,
@@ -39,10 +39,10 @@ from vesper.migration.statistics import latency
 PYTHON, SHADOW, CANARY, DUAL, DIRECT = LADDER
 ONCE = Diverged(MAIN, "f1")
 WHO = ("ann", "because")
-SLOW = [Timed(100_000, 200_000)] * (latency.ROUND * latency.BAD_ROUNDS)
+SLOW = [Timed(100_000, 200_000)] * (latency.ROUND_SIZE * latency.BAD_ROUNDS)
 MANY = [Diverged(MAIN, f"f{number}") for number in range(MAX_OPEN + 1)]
 
-Story = tuple[Callable[[], State], Sequence[Event]]
+Story = tuple[Callable[[], NodeState], Sequence[Event]]
 Key = tuple[Reason, Mode, Mode]
 
 
@@ -57,15 +57,15 @@ def latching(mode: Mode) -> dict[Key, Story]:
 
 
 def full_list(mode: Mode) -> Story:
-    """A node whose list of open divergences is full in a mode; one more comes in that is not in the list.
+    """Return a node in a mode with a full list of open divergences, and the event of another one.
 
-    The list is put in place, because the divergences that would fill it take the node out of its mode first.
+    The list is set directly, because the divergences that would fill it demote the node first.
     """
 
-    def start() -> State:
+    def start() -> NodeState:
         listed = {each.fingerprint: MAIN for each in MANY[:-1]}
         state = at(mode)
-        return State(**{name: getattr(state, name) for name in State.__slots__} | {"open": listed})
+        return NodeState(**{name: getattr(state, name) for name in NodeState.__slots__} | {"open": listed})
 
     return start, MANY[-1:]
 
@@ -166,7 +166,7 @@ def random_event(draw: random.Random) -> Event:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_whatever_happens_the_rules_hold(seed: int) -> None:
+def test_invariants_hold_after_any_events(seed: int) -> None:
     draw = random.Random(seed)
     state = node(*draw.sample([CANARY, DUAL, DIRECT], draw.randint(0, 1)))
     taken: set[Mode] = set()

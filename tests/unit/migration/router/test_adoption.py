@@ -1,4 +1,4 @@
-"""A function that is there already leads: its callers notice nothing, and the node behind it gathers evidence."""
+"""Adoption: the function leads unchanged, and the node behind it gathers evidence."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ NODE = "nodes/payments/payment_decision_v1.vsp"
 
 
 class Refused(Exception):
-    """What the function raises, and its callers catch."""
+    """The exception of the function, which its callers catch."""
 
 
 class Legacy:
-    """The function as a team has it: right, but for what a test makes wrong."""
+    """The adopted function: right, except for planted faults."""
 
     def __init__(self) -> None:
         from tests.unit.migration.support.routed import compiled
@@ -78,7 +78,7 @@ def told(routes: Routes) -> None:
     routes.migration.tend(is_all=True)
 
 
-def test_a_tolerance_that_is_over_is_said(tmp_path: Path, legacy: Legacy, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_expired_tolerance_is_logged(tmp_path: Path, legacy: Legacy, caplog: pytest.LogCaptureFixture) -> None:
     over = {"absolute": "0.01", "version": 1, "until": "2020-01-31", "why": "a test"}
     routes = routes_in(tmp_path, nodes={"payment_decision": {"tolerances": {"fee": over}}})
     vesper.adopt(legacy, NODE, routes=routes)
@@ -94,14 +94,14 @@ def test_the_function_answers_and_the_node_follows(adopted: Any, legacy: Legacy,
     assert adopted.mode == "shadow_direct"
 
 
-def test_what_the_function_raises_is_what_its_callers_catch(adopted: Any, routes: Routes) -> None:
+def test_exceptions_of_the_function_reach_its_callers(adopted: Any, routes: Routes) -> None:
     with pytest.raises(Refused):
         adopted(**payment("-1"))
     told(routes)
     assert not divergences_of(routes, adopted._program)  # the node refuses it as well, in its own words
 
 
-def test_a_function_that_differs_is_found_and_its_answer_stands(adopted: Any, legacy: Legacy, routes: Routes) -> None:
+def test_a_differing_function_is_reported_and_its_result_returned(adopted: Any, legacy: Legacy, routes: Routes) -> None:
     legacy.fee = Decimal("1.23")
     assert adopted(**payment())["fee"] == Decimal("1.23")
     told(routes)
@@ -127,7 +127,7 @@ def test_once_trusted_the_node_answers_and_errors_still_come_from_the_function(
     assert legacy.calls == 1
 
 
-def test_a_path_without_evidence_still_asks_the_function(adopted: Any, legacy: Legacy, routes: Routes) -> None:
+def test_a_path_without_evidence_calls_the_function(adopted: Any, legacy: Legacy, routes: Routes) -> None:
     put_into(routes, adopted._program, Mode.DIRECT_ONLY)
     adopted._program.chooser.draw = lambda: 0.5
     legacy.fee = Decimal("9.99")
@@ -139,7 +139,7 @@ def test_a_path_without_evidence_still_asks_the_function(adopted: Any, legacy: L
 @pytest.mark.parametrize(
     "answer", [None, 7, {"fee": "no"}, {}, {1: 2}, Strange()], ids=lambda each: type(each).__name__
 )
-def test_an_answer_that_is_no_outputs_goes_to_the_caller_as_it_is(answer: Any, routes: Routes) -> None:
+def test_a_result_without_outputs_reaches_the_caller_unchanged(answer: Any, routes: Routes) -> None:
     adopted = vesper.adopt(lambda **_: answer, NODE, routes=routes)
     assert adopted(**payment()) is answer
     told(routes)
@@ -174,7 +174,7 @@ def raises_now(*_: Any, **__: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", [Mode.SHADOW_DIRECT, Mode.DIRECT_ONLY])
-def test_whatever_breaks_after_the_function_did_its_work_is_nothing_for_its_caller(
+def test_errors_after_the_function_do_not_reach_its_caller(
     mode: Mode, adopted: Any, legacy: Legacy, routes: Routes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_into(routes, adopted._program, mode)
@@ -185,7 +185,7 @@ def test_whatever_breaks_after_the_function_did_its_work_is_nothing_for_its_call
     assert legacy.calls == 1
 
 
-def test_an_engine_that_breaks_once_in_the_place_of_the_function_is_latched(
+def test_an_engine_fault_in_place_of_the_function_latches(
     adopted: Any, legacy: Legacy, routes: Routes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_into(routes, adopted._program, Mode.DIRECT_ONLY)
@@ -203,7 +203,7 @@ def test_an_engine_that_breaks_once_in_the_place_of_the_function_is_latched(
     assert adopted.mode == "python_only"
 
 
-def test_another_text_of_the_function_is_another_epoch(routes: Routes) -> None:
+def test_another_source_of_the_function_is_another_epoch(routes: Routes) -> None:
     one = vesper.adopt(lambda **inputs: dict(Legacy()(**inputs)), NODE, routes=routes)
     other = vesper.adopt(lambda **inputs: {**Legacy()(**inputs)}, NODE, routes=routes)
     assert one._program.live.key.epoch != other._program.live.key.epoch
@@ -243,6 +243,6 @@ def _with_a_session(session: object, **_: Any) -> dict[str, Any]:
         (_with_a_session, "_with_a_session cannot be called without `session`"),
     ],
 )
-def test_a_function_that_could_never_be_compared_is_refused(function: Any, said: str, routes: Routes) -> None:
+def test_an_incomparable_function_is_refused(function: Any, said: str, routes: Routes) -> None:
     with pytest.raises(CannotAdopt, match=said):
         vesper.adopt(function, NODE, routes=routes)

@@ -1,4 +1,4 @@
-"""Alerts: what is logged, what is posted and what never is; and a webhook that is slow, broken or gone."""
+"""Alerts: logged and posted content, and webhooks that are slow, broken or unreachable."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from vesper.migration.control.state import (
     Enumerated,
     Event,
     Kill,
+    NodeState,
     Noisy,
     PinTo,
     Resume,
     RunLost,
-    State,
 )
 from vesper.migration.router import alerts as alerts_module
 from vesper.migration.router.alerts import MAX_WAITING, Alerts, BadWebhook
@@ -50,12 +50,12 @@ def hook() -> Iterator[Hook]:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alerts_module, "DELAYS", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(alerts_module, "RETRY_DELAYS_SECONDS", (0.01, 0.01, 0.01))
 
 
-def decisions(*events: Event, start: State | None = None) -> tuple[Decision, ...]:
-    """What the controller decides on the last of these."""
-    state = start or State(KEY.node, KEY.epoch)
+def decisions(*events: Event, start: NodeState | None = None) -> tuple[Decision, ...]:
+    """Return the decisions of the controller on the last of these events."""
+    state = start or NodeState(KEY.node, KEY.epoch)
     decided: tuple[Decision, ...] = ()
     for each in events:
         state, decided = step(state, each, NOW_US)
@@ -91,16 +91,14 @@ RISEN = Agreed("p", 300, 300)
         ([RunLost(SECRET), RunLost(SECRET + "2")], "ERROR", "runs began under the direct engine and never ended"),
     ],
 )
-def test_what_is_decided_stands_in_the_log(
-    caplog: pytest.LogCaptureFixture, events: list[Event], level: str, said: str
-) -> None:
+def test_decisions_are_logged(caplog: pytest.LogCaptureFixture, events: list[Event], level: str, said: str) -> None:
     with caplog.at_level(logging.DEBUG, "vesper.migration"):
         Alerts(None).decided(KEY, decisions(*events))
     assert [each.levelname for each in caplog.records if said in each.getMessage()] == [level], caplog.text
     assert "4111" not in caplog.text
 
 
-def test_a_webhook_is_told_without_what_an_engine_said(hook: Hook) -> None:
+def test_posts_contain_no_text_of_an_engine(hook: Hook) -> None:
     found = Alerts(f"{hook.url}/services/T0/secret?x=1")
     found.decided(KEY, decisions(RISEN, EngineFaulted(SECRET)))
     got = hook.next()
@@ -113,8 +111,8 @@ def test_a_webhook_is_told_without_what_an_engine_said(hook: Hook) -> None:
     assert hook.got.empty()  # the latch and the fall are one alert
 
 
-def test_what_came_of_an_order_is_posted_and_is_not_in_the_log(hook: Hook, caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever gave it was answered; a refusal is nobody else's business."""
+def test_results_of_orders_are_posted_and_not_logged(hook: Hook, caplog: pytest.LogCaptureFixture) -> None:
+    """The command has informed the person; a refusal concerns no other."""
     alerts = Alerts(hook.url)
     with caplog.at_level(logging.DEBUG, "vesper.migration"):
         alerts.ordered(KEY, decisions(Resume("ann", "there is no latch")))
@@ -129,7 +127,7 @@ def test_what_came_of_an_order_is_posted_and_is_not_in_the_log(hook: Hook, caplo
     assert caplog.text == ""
 
 
-def test_what_is_no_trouble_is_not_posted(hook: Hook) -> None:
+def test_informational_decisions_are_not_posted(hook: Hook) -> None:
     found = Alerts(hook.url)
     found.decided(KEY, decisions(RISEN))
     found.decided(KEY, decisions(Diverged("p", "0dd"), Close("0dd", "ann", "fixed")))
@@ -139,7 +137,7 @@ def test_what_is_no_trouble_is_not_posted(hook: Hook) -> None:
     assert hook.got.empty()
 
 
-def test_a_divergence_is_told_once_until_it_is_closed(hook: Hook) -> None:
+def test_a_divergence_is_reported_once_until_it_is_closed(hook: Hook) -> None:
     found = Alerts(hook.url)
     once = decisions(Diverged("p", "0dd"))
     found.decided(KEY, once)
@@ -154,7 +152,7 @@ def test_a_divergence_is_told_once_until_it_is_closed(hook: Hook) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_webhook_that_fails_is_asked_again_three_times(hook: Hook, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_webhook_is_retried_three_times(hook: Hook, caplog: pytest.LogCaptureFixture) -> None:
     found = Alerts(hook.url)
     hook.answers = [500, 503, 429]
     found.decided(KEY, decisions(EngineFaulted("x")))
@@ -176,7 +174,7 @@ def test_a_webhook_that_fails_is_asked_again_three_times(hook: Hook, caplog: pyt
 @pytest.mark.parametrize(
     "status, said", [(302, "it answered 302, and redirects are not followed"), (404, "it answered 404")]
 )
-def test_some_answers_are_final(hook: Hook, caplog: pytest.LogCaptureFixture, status: int, said: str) -> None:
+def test_some_responses_are_final(hook: Hook, caplog: pytest.LogCaptureFixture, status: int, said: str) -> None:
     found = Alerts(f"{hook.url}/secret")
     hook.answers = [status]
     found.decided(KEY, decisions(EngineFaulted("x")))
@@ -188,7 +186,7 @@ def test_some_answers_are_final(hook: Hook, caplog: pytest.LogCaptureFixture, st
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_webhook_that_is_gone(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unreachable_webhook(caplog: pytest.LogCaptureFixture) -> None:
     found = Alerts(f"http://127.0.0.1:{free_port()}/")
     found.decided(KEY, decisions(EngineFaulted("x")))
     wait_until(lambda: "were not posted" in caplog.text)
@@ -197,10 +195,10 @@ def test_a_webhook_that_is_gone(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_webhook_that_never_answers_costs_the_caller_nothing(
+def test_a_silent_webhook_does_not_delay_the_caller(
     hook: Hook, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alerts_module, "TIMEOUT", 0.05)
+    monkeypatch.setattr(alerts_module, "TIMEOUT_SECONDS", 0.05)
     hook.holds.clear()
     found = Alerts(hook.url)
     found.decided(KEY, decisions(EngineFaulted("x")))
@@ -211,10 +209,10 @@ def test_a_webhook_that_never_answers_costs_the_caller_nothing(
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_webhook_that_answers_byte_by_byte_is_cut_off(
+def test_a_webhook_that_responds_byte_by_byte_is_cut_off(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alerts_module, "TIMEOUT", 0.1)
+    monkeypatch.setattr(alerts_module, "TIMEOUT_SECONDS", 0.1)
     is_over = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -238,7 +236,7 @@ def test_a_webhook_that_answers_byte_by_byte_is_cut_off(
         found.close(5)
 
 
-def test_more_than_can_wait_are_dropped_and_counted(hook: Hook, caplog: pytest.LogCaptureFixture) -> None:
+def test_alerts_beyond_the_queue_are_dropped_and_counted(hook: Hook, caplog: pytest.LogCaptureFixture) -> None:
     hook.holds.clear()
     found = Alerts(hook.url)
     decided = decisions(EngineFaulted("x"))
@@ -260,7 +258,7 @@ def test_more_than_can_wait_are_dropped_and_counted(hook: Hook, caplog: pytest.L
     assert f"so far: {MAX_WAITING + 13} (it has not answered yet, and the process ends)" in caplog.text
 
 
-def test_one_that_is_not_answered_at_the_end_is_said(hook: Hook, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unposted_alert_is_logged_at_the_end(hook: Hook, caplog: pytest.LogCaptureFixture) -> None:
     hook.holds.clear()
     alerts = Alerts(hook.url)
     alerts.decided(KEY, decisions(Diverged("p", "0dd")))
@@ -269,7 +267,7 @@ def test_one_that_is_not_answered_at_the_end_is_said(hook: Hook, caplog: pytest.
     assert "so far: 1 (it has not answered yet, and the process ends)" in caplog.text
 
 
-def test_what_waits_is_posted_before_the_end(hook: Hook) -> None:
+def test_queued_alerts_are_posted_before_the_end(hook: Hook) -> None:
     found = Alerts(hook.url)
     for _ in range(20):
         found.decided(KEY, decisions(EngineFaulted("x")))

@@ -1,4 +1,4 @@
-"""What is done for a node beside its traffic: closer looks, all inputs where there are few, the last definition's."""
+"""Background checks of a node: repetitions, enumeration, and replay of the last definition."""
 
 from __future__ import annotations
 
@@ -82,30 +82,30 @@ def test_two_enums_and_a_boolean_are_enumerated_and_reach_direct_only(tmp_path: 
 
 @pytest.mark.parametrize("is_latched", [False, True], ids=["as it is", "latched"])
 def test_a_node_is_enumerated_again_for_a_store_that_was_replaced(tmp_path: Path, is_latched: bool) -> None:
-    """Traffic would never bring as many inputs as are needed: there are twelve. One that is latched is enumerated when
-    somebody has released it."""
+    """Traffic brings only twelve distinct inputs, too few for a promotion.
+
+    A latched node is enumerated after its release.
+    """
     routes = routes_in(tmp_path)
     program = routes.program(made(SWITCH))
     key = program.live.key
     try:
         eventually(lambda: program.live.state.is_complete, within=30)
         if is_latched:
-            ledger.tell(routes.migration.store, key, Kill("ann", "an incident"), Settings(), 1)
+            ledger.apply_event(routes.migration.store, key, Kill("ann", "an incident"), Settings(), 1)
             eventually(lambda: bool(program.live.state.latches))
         routes.migration.store = Other()
         eventually(lambda: routes.migration.key == Other().secret())
         if is_latched:
             eventually(lambda: bool(state_of(routes, program).latches))
-            ledger.tell(routes.migration.store, key, Resume("ann", "it is over"), Settings(), 2)
+            ledger.apply_event(routes.migration.store, key, Resume("ann", "it is over"), Settings(), 2)
         eventually(lambda: state_of(routes, program).is_complete, within=30)
     finally:
         routes.close()
 
 
-def test_an_enumeration_waits_while_the_helper_has_enough_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("vesper.migration.router.background_checks._AGAIN", 0.01)
+def test_an_enumeration_waits_for_a_busy_helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vesper.migration.router.background_checks._RETRY_SECONDS", 0.01)
     routes = routes_in(tmp_path)
     asked, enumerate_part = [], routes.helper.enumerate_part
 
@@ -121,7 +121,7 @@ def test_an_enumeration_waits_while_the_helper_has_enough_to_do(
         routes.close()
 
 
-def test_what_a_new_definition_is_tried_on_is_what_the_last_one_saw(tmp_path: Path) -> None:
+def test_a_new_definition_repeats_executions_of_the_last(tmp_path: Path) -> None:
     store = MemoryStore()
     routes = routes_in(tmp_path / "one", store)
     program = routes.program(made(AMOUNTS.replace("FEE", "1.00")))
@@ -142,7 +142,7 @@ def test_what_a_new_definition_is_tried_on_is_what_the_last_one_saw(tmp_path: Pa
 def test_a_process_that_ends_too_early_leaves_the_rest_to_the_next(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A worker that lives for a second must not use up what the last definition saw."""
+    """A short-lived process must not use up the stored executions of the last definition."""
     caplog.set_level("INFO", "vesper.migration")
     store = MemoryStore()
     routes = routes_in(tmp_path / "one", store)

@@ -22,7 +22,7 @@ from vesper.migration.control.state import Settings
 from vesper.migration.router.epoch import epoch_of
 from vesper.migration.router.evidence_replay import Carried, carry, claim, leave, older_epoch
 from vesper.migration.stores import ledger, reservoir
-from vesper.migration.stores.reservoir import MAX_TEXT, MOST, MOST_ON_PATH, Reservoir, keep, transcripts
+from vesper.migration.stores.reservoir import MAX_PER_NODE, MAX_PER_PATH, MAX_TEXT, Reservoir, keep, transcripts
 from vesper.migration.stores.sqlite_store import SqliteMigrationStore
 from vesper.migration.stores.store import Batch, NodeKey, Store, StoreAway
 from vesper.migration.workers.rerun import Pair, rerun
@@ -49,7 +49,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def gathered(store: Store, numbers: range, key: NodeKey = OLD, at_us: int = 1) -> None:
-    """What traffic of the old definition left."""
+    """Return the executions that traffic of the old definition left."""
     kept = Reservoir(key, is_sensitive=False)
     direct = DirectEngine().load(node_over(10))
     for number in numbers:
@@ -76,7 +76,7 @@ def test_of_each_path_those_with_the_smallest_fingerprints_stay() -> None:
     assert one.flush(store, 1) == 201
     assert other.flush(store, 2) == 200
     found = transcripts(store, OLD)
-    assert list(found["a"]) == sorted(number * 7919 % 1000 for number in range(400))[:MOST_ON_PATH]
+    assert list(found["a"]) == sorted(number * 7919 % 1000 for number in range(400))[:MAX_PER_PATH]
     assert Transcript.from_text(found["b"][5]) == said(5)
     assert not other.offer("a", 999, said(1)), "it is known not to be wanted"
     assert other.offer("a", 0, said(1))
@@ -91,12 +91,12 @@ def test_of_a_node_with_many_paths_fewer_of_each_stay() -> None:
     counts = [len(each) for each in transcripts(kept, OLD).values()]
     assert counts == [100] * 20
     assert all(min(each) < 20 for each in transcripts(kept, OLD).values())
-    many = {f"n{path:05}": {path: "{}"} for path in range(MOST + 10)}
+    many = {f"n{path:05}": {path: "{}"} for path in range(MAX_PER_NODE + 10)}
     kept.transact(OLD, lambda transaction: keep(transaction, many, 1))
-    assert sum(len(each) for each in transcripts(kept, OLD).values()) == MOST
+    assert sum(len(each) for each in transcripts(kept, OLD).values()) == MAX_PER_NODE
 
 
-def test_what_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_executions_that_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     secret = Reservoir(OLD, is_sensitive=True)
     assert not secret.offer("a", 1, said(1))
     kept = Reservoir(OLD, is_sensitive=False, redact=lambda text: text.replace("hunter2", "secret:password"))
@@ -105,14 +105,14 @@ def test_what_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not kept.offer("a", 1, Transcript({"s": "\ud800"}, None, (), Returned({})))
     assert kept.offer("a", 1, Transcript({"s": "hunter2"}, None, (), Returned({})))
     assert not kept.offer("a", 1, Transcript({"s": "again"}, None, (), Returned({})))
-    monkeypatch.setattr(reservoir, "_MOST_WAITING", 1)
+    monkeypatch.setattr(reservoir, "_MAX_WAITING", 1)
     assert not kept.offer("a", 2, said(2))
     store = MemoryStore()
     kept.flush(store, 1)
     assert "hunter2" not in transcripts(store, OLD)["a"][1]
 
 
-def test_where_the_store_is_away_they_wait() -> None:
+def test_executions_wait_while_the_store_is_away() -> None:
     class Away(MemoryStore):
         def transact(self, key: NodeKey, work: Any) -> Any:
             raise StoreAway("away")
@@ -139,7 +139,7 @@ def test_documents_that_cannot_be_read_are_begun_anew(text: str, caplog: pytest.
 # -- seen again ------------------------------------------------------------------------------------
 
 
-def test_what_agrees_under_the_new_definition_is_evidence_on_its_new_paths(store: Store) -> None:
+def test_repeated_agreements_count_on_their_new_paths(store: Store) -> None:
     gathered(store, range(30))
     found = carried(store, node_over(20))
     assert (found.count, found.unfit, found.lost, found.disagreements) == (30, 0, 0, [])
@@ -156,7 +156,7 @@ def test_what_agrees_under_the_new_definition_is_evidence_on_its_new_paths(store
     assert ledger.apply(store, NEW, Batch("other", 1, agreed={path: seen}), Settings(), 4).state.clean == 30
 
 
-def test_inputs_that_are_refused_now_count_for_nothing(store: Store) -> None:
+def test_inputs_that_are_refused_now_do_not_count(store: Store) -> None:
     gathered(store, range(30))
     found = carried(store, node_over(10, "contracts:\n  preconditions: ['n >= 10']"))
     assert (found.count, found.unfit) == (20, 10)
@@ -165,7 +165,7 @@ def test_inputs_that_are_refused_now_count_for_nothing(store: Store) -> None:
     assert (other.count, other.unfit) == (0, 30)
 
 
-def test_a_disagreement_is_one_and_ends_it_where_there_are_many(store: Store) -> None:
+def test_disagreements_are_reported_and_many_end_the_replay(store: Store) -> None:
     gathered(store, range(-19, 11))
     node = node_over(10)
 
@@ -190,7 +190,7 @@ def test_a_disagreement_is_one_and_ends_it_where_there_are_many(store: Store) ->
     assert len(carried(store, node, Lies()).disagreements) == 20
 
 
-def test_answers_are_used_where_the_same_is_asked_for() -> None:
+def test_completions_serve_equal_requests() -> None:
     store = MemoryStore()
     node = compiled_node(node_text())
     inputs: dict[str, object] = {"event_id": "e", "customer": "ann", "amount": "10.00"}
@@ -219,7 +219,7 @@ def written_down(node: Compiled, inputs: dict[str, object]) -> Transcript:
     return Transcript(inputs, NOON, tuple(exchanges), step.outcome)
 
 
-def test_one_process_does_it_from_the_newest_of_the_older_epochs(store: Store) -> None:
+def test_one_process_replays_the_newest_older_epoch(store: Store) -> None:
     assert older_epoch(store, NEW) is None
     gathered(store, range(3), NodeKey("small_v1", "older"), at_us=1)
     gathered(store, range(3), OLD, at_us=2)
@@ -232,7 +232,7 @@ def test_one_process_does_it_from_the_newest_of_the_older_epochs(store: Store) -
     assert not claim(store, NEW, "three", OLD)
 
 
-def test_what_is_lost_is_said_and_who_stops_it_stops_it(store: Store) -> None:
+def test_lost_replays_are_counted_and_stopping_ends_the_replay(store: Store) -> None:
     gathered(store, range(20))
     assert carry(store, OLD, lambda _: Lost("the helper process is gone")).lost == 20
     seen: list[int] = []
@@ -240,7 +240,7 @@ def test_what_is_lost_is_said_and_who_stops_it_stops_it(store: Store) -> None:
     assert seen == [1, 2, 3, 4, 5]
 
 
-def test_the_epoch_is_another_where_the_meaning_or_the_comparing_is() -> None:
+def test_the_epoch_depends_on_semantics_and_comparator() -> None:
     node = node_over(10)
     assert epoch_of(node, "1") == epoch_of(node_over(10), "1")
     assert len({epoch_of(node, "1"), epoch_of(node, "2"), epoch_of(node_over(11), "1")}) == 3

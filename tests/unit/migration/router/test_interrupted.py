@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment, and forks while something closes: no lock stays held, and no evidence is lost."""
+"""Ctrl-C at any moment, and forks during closing: no lock stays held, and no evidence is lost."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def a_live(spooled: list[Batch] | None = None) -> Live:
 # -- Ctrl-C ----------------------------------------------------------------------------------------
 
 
-def test_who_is_struck_while_he_puts_something_there_leaves_a_thread_that_follows() -> None:
+def test_ctrl_c_in_put_leaves_a_working_shadow_queue() -> None:
     followers = [Followers(Admission(1.0, 1_000_000))]
     following = Following(nothing, lambda _: None, 1)
     for moment in strikes(lambda: followers[-1].put(following)):
@@ -61,24 +61,24 @@ def test_who_is_struck_while_he_puts_something_there_leaves_a_thread_that_follow
 
 
 class Idle(Helper):
-    """One that has everything done at once, by nobody."""
+    """A helper whose tasks complete at once, without a child."""
 
-    def _done(self, task: _Task) -> Report | None:
+    def _run_task(self, task: _Task) -> Report | None:
         return None
 
 
-def test_who_is_struck_while_he_asks_the_helper_leaves_one_that_answers() -> None:
+def test_ctrl_c_in_a_helper_call_leaves_a_working_helper() -> None:
     helpers, known = [Idle()], Known("a", b"")
-    for moment in strikes(lambda: helpers[-1]._admitted(_Task(known, b"?", Future()))):
+    for moment in strikes(lambda: helpers[-1]._admit(_Task(known, b"?", Future()))):
         assert is_free(helpers[-1]._lock), moment
-        answer = helpers[-1]._admitted(_Task(known, b"?", Future()))
+        answer = helpers[-1]._admit(_Task(known, b"?", Future()))
         assert answer is not None
         assert answer.result(SOON) is None
         helpers[-1].close()
         helpers.append(Idle())
 
 
-def test_who_is_struck_while_he_wakes_the_thread_of_the_store_leaves_it_to_be_woken(tmp_path: Path) -> None:
+def test_ctrl_c_in_wake_leaves_a_wakeable_thread(tmp_path: Path) -> None:
     migration = Migration(MigrationSettings("", refresh=600.0), tmp_path, MemoryStore())
     for _ in strikes(migration._wake):
         within(migration._wake)
@@ -88,18 +88,18 @@ def test_who_is_struck_while_he_wakes_the_thread_of_the_store_leaves_it_to_be_wo
 # -- callers do not wait ----------------------------------------------------------------------------
 
 
-def test_no_caller_waits_while_a_flood_is_united(monkeypatch: pytest.MonkeyPatch) -> None:
-    live, united = a_live(), live_module._united
+def test_no_caller_waits_while_a_flood_is_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    live, united = a_live(), live_module._merge_batches
     for _ in range(3):
         live.report(differs())
 
     def looks(batches: list[Batch]) -> list[Batch]:
         within(lambda: live.report(Agreement(NOTE, 1, 10, 5)))
         within(lambda: live.report(differs()))
-        assert live.has_untold, "it is not in the store yet"
+        assert live.has_unsent, "it is not in the store yet"
         return united(batches)
 
-    monkeypatch.setattr(live_module, "_united", looks)
+    monkeypatch.setattr(live_module, "_merge_batches", looks)
     (first,) = live.due(is_all=False)
     assert first.number == 3
     live.told(first)
@@ -111,7 +111,7 @@ def test_no_caller_waits_while_a_flood_is_united(monkeypatch: pytest.MonkeyPatch
 # -- the end ----------------------------------------------------------------------------------------
 
 
-def test_what_is_put_aside_while_the_store_is_told_for_the_last_time_is_looked_at(tmp_path: Path) -> None:
+def test_findings_set_aside_in_the_last_round_are_compared(tmp_path: Path) -> None:
     store = MemoryStore()
     migration = Migration(MigrationSettings("", refresh=600.0), tmp_path, store)
     live = migration.node(KEY, compiled(), happened)
@@ -131,9 +131,7 @@ def test_what_is_put_aside_while_the_store_is_told_for_the_last_time_is_looked_a
     assert len(store.divergences(KEY)) == 1
 
 
-def test_what_is_put_aside_at_the_end_is_followed_though_nobody_follows_any_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_findings_set_aside_on_closing_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Tending, "begin", lambda _: None)
     routes = routes_in(tmp_path)
     program = routes.program(compiled())
@@ -157,7 +155,7 @@ def test_what_is_put_aside_at_the_end_is_followed_though_nobody_follows_any_more
     assert state_of(routes, program).clean == 1
 
 
-def test_a_helper_that_was_given_up_is_not_asked_for_ever(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_given_up_helper_is_not_polled_for_ever(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     routes = routes_in(tmp_path)
     routes.helper._restarts.is_given_up = True
     routes.program(made(SWITCH))
@@ -173,7 +171,7 @@ def test_a_helper_that_was_given_up_is_not_asked_for_ever(tmp_path: Path, caplog
 # -- forks ------------------------------------------------------------------------------------------
 
 
-def test_what_was_closed_before_a_fork_does_not_come_alive_in_the_child(tmp_path: Path) -> None:
+def test_closed_parts_stay_closed_after_a_fork(tmp_path: Path) -> None:
     routes = routes_in(tmp_path)
     routes.program(compiled())
     routes.close()
@@ -191,7 +189,7 @@ def test_what_was_closed_before_a_fork_does_not_come_alive_in_the_child(tmp_path
     assert in_child(child) == 0
 
 
-def test_a_child_that_was_forked_while_its_parent_closed_is_as_any_other(tmp_path: Path) -> None:
+def test_a_child_forked_during_closing_works(tmp_path: Path) -> None:
     routes = routes_in(tmp_path)
     routes.program(compiled())
     (tending,) = routes._tended

@@ -1,5 +1,4 @@
-"""What one process knows of a node, and what it tells the store: batches, the spool, trust that is taken away at once,
-a store that goes away and comes back, forks."""
+"""The state of a node in one process: batches, spool, revoked trust, store outages, forks."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from vesper.migration.compare.reports import Agreement, Difference, Disagreement
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.control.controller import is_proven
 from vesper.migration.control.modes import Mode
-from vesper.migration.control.state import Close, Demote, Diverged, Kill, Settings, State
+from vesper.migration.control.state import Close, Demote, Diverged, Kill, NodeState, Settings
 from vesper.migration.router import spool as spool_module
 from vesper.migration.router.node_state import Live
 from vesper.migration.router.routes import happened_of
@@ -96,7 +95,7 @@ def live(migration: Migration) -> Live:
     return migration.node(KEY, compiled, happened)
 
 
-def state_of(store: MemoryStore) -> State:
+def state_of(store: MemoryStore) -> NodeState:
     return ledger.load(store, KEY, Settings())
 
 
@@ -123,7 +122,7 @@ def test_agreements_reach_the_store_and_raise_the_mode(live: Live, migration: Mi
     assert live.local.points == {MAIN.points}
 
 
-def test_what_was_not_compared_is_no_agreement(live: Live, migration: Migration, store: Shaky) -> None:
+def test_uncompared_requests_are_no_agreement(live: Live, migration: Migration, store: Shaky) -> None:
     agree(live, 300)
     for _ in range(2):
         live.report(Lost("too much waits"))
@@ -147,9 +146,7 @@ def test_a_divergence_takes_trust_away_before_the_store_knows(live: Live, migrat
     assert [Divergence.from_text(text).count for text in store.divergences(KEY)] == [1]
 
 
-def test_a_divergence_beside_agreements_is_not_taken_for_one_that_was_sent_before(
-    live: Live, migration: Migration, store: Shaky
-) -> None:
+def test_a_divergence_beside_agreements_is_no_repetition(live: Live, migration: Migration, store: Shaky) -> None:
     store.is_away = True
     for number in range(3):
         agree(live, 10, OTHER, 10 * number)
@@ -163,7 +160,7 @@ def test_a_divergence_beside_agreements_is_not_taken_for_one_that_was_sent_befor
 
 
 @pytest.mark.parametrize("report", [differs(is_effect=True), Fault("it panicked")], ids=["effects differ", "fault"])
-def test_what_latches_stops_the_direct_engine_here_at_once(
+def test_a_latching_finding_stops_the_direct_engine_at_once(
     report: Disagreement | Fault, live: Live, migration: Migration, store: Shaky
 ) -> None:
     agree(live, 300)
@@ -208,9 +205,7 @@ def test_a_node_that_begins_without_its_store_runs_on_python(store: Shaky, tmp_p
     migration.close()
 
 
-def test_what_agreed_waits_for_a_moment_in_which_nobody_is_served(
-    live: Live, migration: Migration, store: Shaky
-) -> None:
+def test_agreements_wait_for_a_moment_without_callers(live: Live, migration: Migration, store: Shaky) -> None:
     waits, may_go_on = threading.Event(), threading.Event()
 
     def lull() -> None:
@@ -225,7 +220,7 @@ def test_what_agreed_waits_for_a_moment_in_which_nobody_is_served(
     eventually(lambda: state_of(store).clean == 5)
 
 
-def test_a_batch_of_which_nobody_knows_whether_it_came_through_counts_once(
+def test_a_batch_with_an_unknown_result_counts_once(
     live: Live, migration: Migration, store: Shaky, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     apply = ledger.apply
@@ -259,11 +254,11 @@ def test_a_switch_for_all_nodes(
     assert caplog.text.count("nobody stops all of them any more") == 1
 
 
-def test_what_another_process_decides_is_seen(
+def test_decisions_of_other_processes_take_effect(
     live: Live, migration: Migration, store: Shaky, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "vesper.migration"):
-        ledger.tell(store, KEY, Kill("ann", "an incident"), Settings(), 1)
+        ledger.apply_event(store, KEY, Kill("ann", "an incident"), Settings(), 1)
         eventually(is_in(live, Mode.PYTHON_ONLY))
         migration.tend()
     assert f"{KEY.node}: shadow_direct → python_only in this process" in caplog.messages
@@ -298,15 +293,13 @@ def test_a_child_counts_for_itself(live: Live, migration: Migration, store: Shak
 # -- what must not undo, hold up or hide what was found -------------------------------------------
 
 
-def test_what_the_store_said_before_something_was_found_gives_no_trust_back(
-    live: Live, migration: Migration, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_state_restores_no_trust(live: Live, migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
     agree(live, 300)
     migration.tend(is_all=True)
     notes = {MAIN.name: MAIN}
 
     def slow(report: Disagreement | Fault) -> Happened:
-        live.is_now(live.state, 99, notes)  # it was asked for before, and comes now
+        live.update_state(live.state, 99, notes)  # it was asked for before, and comes now
         assert live.local.mode is Mode.PYTHON_ONLY
         return happened(report)
 
@@ -314,7 +307,7 @@ def test_what_the_store_said_before_something_was_found_gives_no_trust_back(
     live.report(Fault("it panicked"))
 
 
-def test_a_look_that_began_before_something_was_found_does_not_end_after_it(
+def test_a_concurrent_read_does_not_undo_a_finding(
     live: Live, migration: Migration, store: Shaky, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agree(live, 300)
@@ -322,13 +315,13 @@ def test_a_look_that_began_before_something_was_found_does_not_end_after_it(
     store.is_away = True
     begun, may_end = threading.Event(), threading.Event()
 
-    def slow(state: State, path: str) -> bool:
+    def slow(state: NodeState, path: str) -> bool:
         begun.set()
         may_end.wait(10)
         return is_proven(state, path)
 
     monkeypatch.setattr("vesper.migration.router.node_state.is_proven", slow)
-    looks = threading.Thread(target=live.is_now, args=(live.state, 99, {MAIN.name: MAIN}))
+    looks = threading.Thread(target=live.update_state, args=(live.state, 99, {MAIN.name: MAIN}))
     looks.start()
     begun.wait(10)
     finds = threading.Thread(target=live.report, args=(Fault("it panicked"),))
@@ -340,7 +333,7 @@ def test_a_look_that_began_before_something_was_found_does_not_end_after_it(
     assert live.local.mode is Mode.PYTHON_ONLY
 
 
-def test_what_could_not_be_told_gives_no_trust_back(
+def test_an_unsent_finding_keeps_trust_revoked(
     live: Live, migration: Migration, store: Shaky, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agree(live, 300)
@@ -357,7 +350,7 @@ def test_what_could_not_be_told_gives_no_trust_back(
     assert not live.trusts(MAIN.name)
 
 
-def test_nobody_waits_for_the_disk_but_who_found_something(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_finding_thread_waits_for_the_disk(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(key: NodeKey, batch: Batch, is_synced: bool) -> None:
         other = threading.Thread(target=agree, args=(live, 1))
         other.start()
@@ -368,7 +361,7 @@ def test_nobody_waits_for_the_disk_but_who_found_something(live: Live, monkeypat
     live.report(differs())
 
 
-def test_a_flood_of_one_divergence_is_synced_once_and_told_in_few_words(
+def test_a_flood_of_one_divergence_is_synced_once_and_merged(
     live: Live, migration: Migration, store: Shaky, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.is_away = True
@@ -391,7 +384,7 @@ def test_a_flood_of_one_divergence_is_synced_once_and_told_in_few_words(
     assert [Divergence.from_text(text).count for text in store.divergences(KEY)] == [1200]
 
 
-def test_who_forked_is_woken_by_what_it_found(
+def test_a_finding_wakes_the_thread_of_a_forked_child(
     live: Live, migration: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Woken(SimpleQueue[None]):
@@ -416,9 +409,7 @@ def test_a_node_that_begins_after_all_were_stopped_begins_on_python(store: Shaky
 
 
 @pytest.mark.parametrize("error", [StoreError("it takes no documents"), RuntimeError("it broke")])
-def test_a_chore_that_fails_keeps_nothing_from_being_told(
-    error: Exception, live: Live, migration: Migration, store: Shaky
-) -> None:
+def test_a_failing_chore_delays_no_batch(error: Exception, live: Live, migration: Migration, store: Shaky) -> None:
     def fails() -> None:
         raise error
 
@@ -430,13 +421,13 @@ def test_a_chore_that_fails_keeps_nothing_from_being_told(
 
 
 @pytest.mark.parametrize("what", ["a path", "the state"])
-def test_what_is_damaged_of_one_node_stops_that_node_alone(
+def test_a_damaged_state_stops_its_node_alone(
     what: str, live: Live, migration: Migration, store: Shaky, caplog: pytest.LogCaptureFixture
 ) -> None:
     def damage(transaction: Transaction) -> None:
         if what == "a path":
             transaction.put_path("p", '{"format": 99}')
-        transaction.put_state(state_text(State(*key)) if what == "a path" else "{")
+        transaction.put_state(state_text(NodeState(*key)) if what == "a path" else "{")
 
     compiled, _ = compile_file(Path("nodes/payments/payment_decision_v1.vsp"))
     assert compiled is not None
@@ -454,9 +445,7 @@ def test_what_is_damaged_of_one_node_stops_that_node_alone(
     eventually(is_in(live, Mode.PYTHON_ONLY))
 
 
-def test_all_that_was_seen_is_told_when_a_process_ends(
-    store: Shaky, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_findings_are_sent_at_the_end(store: Shaky, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Migration, "start", lambda _: None)
     migration = Migration(MigrationSettings("", refresh=600.0), tmp_path, store)
     compiled, _ = compile_file(Path("nodes/payments/payment_decision_v1.vsp"))
@@ -473,7 +462,7 @@ def test_all_that_was_seen_is_told_when_a_process_ends(
 
 
 def test_a_store_that_was_replaced_has_another_key(store: Shaky, tmp_path: Path) -> None:
-    """Whoever went on with the old one would count inputs a second time that others count under the new one."""
+    """A process that continued with the old key would count inputs twice that others count under the new one."""
 
     class Other(Shaky):
         def secret(self) -> bytes:
@@ -494,11 +483,11 @@ def test_a_store_that_was_replaced_has_another_key(store: Shaky, tmp_path: Path)
     migration.close()
 
 
-def test_what_was_seen_before_a_fall_is_no_fresh_evidence(live: Live, migration: Migration, store: Shaky) -> None:
+def test_agreements_from_before_a_fall_do_not_count(live: Live, migration: Migration, store: Shaky) -> None:
     agree(live, 300)
     migration.tend(is_all=True)
     agree(live, 300, first=1000)  # gathered in the first attempt, and told after the fall
-    ledger.tell(store, KEY, Demote(Mode.SHADOW_DIRECT, "ann", "for a test"), Settings(), 1)
+    ledger.apply_event(store, KEY, Demote(Mode.SHADOW_DIRECT, "ann", "for a test"), Settings(), 1)
     migration.tend(is_all=True)
     migration.tend(is_all=True)
     assert (state_of(store).attempt, state_of(store).clean) == (2, 0)
@@ -507,10 +496,10 @@ def test_what_was_seen_before_a_fall_is_no_fresh_evidence(live: Live, migration:
     assert state_of(store).clean == 10
 
 
-def test_what_agreed_before_a_divergence_is_no_fresh_evidence_of_its_path(
+def test_agreements_from_before_a_divergence_do_not_count_for_its_path(
     live: Live, migration: Migration, store: Shaky
 ) -> None:
-    """It is told at once, in a batch of its own; what was gathered before it comes later, and from other processes."""
+    """The divergence is sent at once in its own batch; earlier agreements follow later, also from other processes."""
     live.report(differs(fingerprint=90_000))
     for number in range(5):
         agree(live, 900, first=1000 * number)
@@ -520,7 +509,7 @@ def test_what_agreed_before_a_divergence_is_no_fresh_evidence_of_its_path(
     found = state_of(store)
     assert (found.divergences, found.clean, found.paths[MAIN.name].clean) == (6, 4500, 0)
     [kept] = store.divergences(KEY)
-    ledger.tell(store, KEY, Close(Divergence.from_text(kept).fingerprint, "ann", "looked"), Settings(), 1)
+    ledger.apply_event(store, KEY, Close(Divergence.from_text(kept).fingerprint, "ann", "looked"), Settings(), 1)
     migration.tend(is_all=True)
     assert not live.trusts(MAIN.name)
     agree(live, 900, first=10_000)
@@ -546,7 +535,7 @@ def batch_of(process: str, number: int) -> Batch:
     return Batch(process, number, (happened(differs()),), paths={MAIN.name: MAIN.to_text()})
 
 
-def test_what_a_killed_process_had_spooled_is_told_once(migration: Migration, store: Shaky, tmp_path: Path) -> None:
+def test_the_spool_of_a_killed_process_is_sent_once(migration: Migration, store: Shaky, tmp_path: Path) -> None:
     folder = tmp_path / "spool"
     child = os.fork()
     if child == 0:
@@ -568,7 +557,7 @@ def test_what_a_killed_process_had_spooled_is_told_once(migration: Migration, st
     assert state_of(store).divergences == 2
 
 
-def test_a_spool_that_was_cut_off_or_damaged_gives_what_is_whole(
+def test_a_damaged_spool_yields_its_complete_lines(
     migration: Migration, store: Shaky, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     spool = Spool(tmp_path / "spool", f"{this_owner()}+mine")
@@ -597,17 +586,15 @@ def test_a_spool_that_is_too_large_to_be_read_is_kept(
     folder.mkdir(exist_ok=True)
     dead = folder / f"{this_owner().replace(f':{os.getpid()}:', ':4194303:')}+dead.spool"
     dead.write_bytes(b"x" * 100)
-    monkeypatch.setattr(spool_module, "_LARGEST", 10)
+    monkeypatch.setattr(spool_module, "_MAX_BYTES", 10)
     migration._last_look_around = 0.0
     migration.tend()
     assert not dead.exists()
     assert (folder / "aside" / dead.name).read_bytes() == b"x" * 100
 
 
-def test_what_was_spooled_before_the_machine_was_started_again_is_told(
-    migration: Migration, store: Shaky, tmp_path: Path
-) -> None:
-    """Of such a process nobody can say whether it lives, but by the lock on its file."""
+def test_a_spool_from_before_a_reboot_is_sent(migration: Migration, store: Shaky, tmp_path: Path) -> None:
+    """Only the lock on the file shows whether such a process lives."""
     process = f"{this_owner()[:-1]}!+other"
     spool = Spool(tmp_path / "spool", process)
     spool.write(KEY, batch_of(process, 1))
@@ -625,7 +612,7 @@ def test_what_was_spooled_before_the_machine_was_started_again_is_told(
     assert state_of(store).divergences == 2
 
 
-def test_a_line_that_the_disk_took_a_part_of_spoils_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partial_line_corrupts_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process = f"{this_owner().replace(f':{os.getpid()}:', ':4194303:')}+dead"
     spool = Spool(tmp_path, process)
     spool.write(KEY, batch_of(process, 1))
@@ -636,13 +623,11 @@ def test_a_line_that_the_disk_took_a_part_of_spoils_no_other(tmp_path: Path, mon
             spool.write(KEY, batch_of(process, 2))
     spool.write(KEY, batch_of(process, 3))
     spool.close()
-    ((_, read),) = Spool(tmp_path, "other+1").left_by_others()
+    ((_, read),) = Spool(tmp_path, "other+1").read_leftovers()
     assert [batch.number for _, batch in read] == [1, 3]
 
 
-def test_a_file_that_vanishes_while_it_is_looked_at_is_nobodys_trouble(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_vanishing_spool_file_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b"):
         process = f"{this_owner().replace(f':{os.getpid()}:', ':4194303:')}+{name}"
         spool = Spool(tmp_path, process)
@@ -656,7 +641,7 @@ def test_a_file_that_vanishes_while_it_is_looked_at_is_nobodys_trouble(
         return read(path)
 
     monkeypatch.setattr(spool_module, "_read", quicker)
-    assert [path.name.partition("+")[2] for path, _ in Spool(tmp_path, "other+1").left_by_others()] == ["b.spool"]
+    assert [path.name.partition("+")[2] for path, _ in Spool(tmp_path, "other+1").read_leftovers()] == ["b.spool"]
 
 
 def test_the_spool_is_cleared_only_when_the_store_has_all_of_it(tmp_path: Path) -> None:
@@ -683,14 +668,14 @@ def test_events_of_every_kind_go_through_the_spool(tmp_path: Path) -> None:
     ]
     spool.write(KEY, Batch(process, 7, tuple(given)))
     spool.close()
-    ((_, ((key, read),)),) = Spool(tmp_path, "other+1").left_by_others()
+    ((_, ((key, read),)),) = Spool(tmp_path, "other+1").read_leftovers()
     assert (key, read.number, list(read.happened)) == (KEY, 7, given)
 
 
 # -- what must not stop ---------------------------------------------------------------------------
 
 
-def test_what_cannot_be_described_is_told_as_a_fault(live: Live, migration: Migration, store: Shaky) -> None:
+def test_a_finding_without_description_is_sent_as_a_fault(live: Live, migration: Migration, store: Shaky) -> None:
     described = live._divergence_of
 
     def deep(report: Disagreement | Fault) -> Happened:
@@ -706,19 +691,19 @@ def test_what_cannot_be_described_is_told_as_a_fault(live: Live, migration: Migr
     assert live._finding == 0
 
 
-def test_who_listens_is_told_of_now_and_of_nothing_older(live: Live) -> None:
+def test_listeners_get_the_present_state_in_order(live: Live) -> None:
     told: list[Mode] = []
-    live.is_killed(True)
+    live.set_killed(True)
     live.listen(lambda local: told.append(local.mode))
     assert told == [Mode.PYTHON_ONLY]
-    live.is_killed(False)
+    live.set_killed(False)
     assert told == [Mode.PYTHON_ONLY, Mode.SHADOW_DIRECT]
-    live._killed = True  # and nobody was told of it: the process is forked
+    live._is_killed = True  # and nobody was told of it: the process is forked
     live.after_fork("another")
     assert told[2:] == [Mode.PYTHON_ONLY]
 
 
-def test_the_thread_goes_on_where_what_it_does_breaks(
+def test_the_thread_survives_errors(
     live: Live, migration: Migration, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = threading.Event()
@@ -728,7 +713,7 @@ def test_the_thread_goes_on_where_what_it_does_breaks(
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(migration, "_come_round", breaks)
+        patch.setattr(migration, "_run_round", breaks)
         assert broken.wait(60)
     agree(live, 1)
     eventually(lambda: not live.has_gathered)

@@ -1,5 +1,4 @@
-"""`node.call` of a node that is being moved over, where it is the way in that is written in Rust: it does what the
-router in Python does, in every mode, and counts the same."""
+"""The fast entry in Rust: equal to the router in Python in every mode, and with equal counts."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ INPUTS = [payment(), payment("500.00"), payment("-1"), payment(currency="XXX"), 
 
 
 class Here:
-    """A node that was loaded as users load it. What its direct engine or its Python does wrong is planted by
-    `reference`, which stands in the place of the generated function."""
+    """A node as users load it. `reference` replaces the generated function, to plant faults."""
 
     def __init__(
         self, folder: Path, node: Path = DECISION, reference: Callable[..., Any] | None = None, **settings: Any
@@ -68,7 +66,7 @@ class Here:
         self.way_in: WayIn = way_in
 
     def sample(self, share: float) -> None:
-        """So many are in the sample, from now on."""
+        """Put a share of the requests into the sample from now on."""
         self.way_in._sample = share
         self.way_in._look(self.program.live.local)
 
@@ -83,7 +81,7 @@ class Here:
         self.routes.migration.tend(is_all=True)
 
     def served(self) -> dict[str, int]:
-        """What the process has counted and not told yet."""
+        """Return the counted and unreported requests."""
         self.program.drain()
         return dict(self.program.live._served)
 
@@ -96,7 +94,7 @@ def here(tmp_path: Path) -> Iterator[Here]:
 
 
 def answer(call: Callable[..., Any], inputs: Any) -> tuple[str, Any]:
-    """What a caller sees."""
+    """Return the result for the caller."""
     try:
         return "returned", call(inputs)
     except Exception as error:  # noqa: BLE001  # whatever it is, it must be the same
@@ -104,7 +102,7 @@ def answer(call: Callable[..., Any], inputs: Any) -> tuple[str, Any]:
 
 
 def lying(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Wrong in one output, in the place of generated Python: as a direct engine that is wrong in it."""
+    """Return a reference that is wrong in one output, as if the direct engine were."""
     return {**RIGHT(inputs), "fee": Decimal("7.77")}
 
 
@@ -145,7 +143,7 @@ def test_a_difference_is_found_and_kept_and_the_caller_has_pythons_answer(mode: 
     ],
     ids=["another scale", "an integer for a decimal", "a boolean for an integer", "no member", "one too many", "-0"],
 )
-def test_what_is_nearly_the_same_is_a_difference(changed: dict[str, Any], tmp_path: Path) -> None:
+def test_nearly_equal_values_differ(changed: dict[str, Any], tmp_path: Path) -> None:
     here = Here(tmp_path, reference=lambda inputs: {**RIGHT(inputs), **changed})
     here.node.call(payment())
     here.told()
@@ -218,7 +216,7 @@ def test_requests_that_are_not_admitted_run_on_python_alone(here: Here) -> None:
 
 
 def test_evidence_is_that_of_the_router_in_python(tmp_path: Path) -> None:
-    """The same inputs, on both ways in: the same fingerprints on the same paths."""
+    """Equal inputs give equal fingerprints on equal paths."""
     given = [payment(f"{number * 37 % 900 + 1}.00", user_age_days=number % 40) for number in range(500)]
     seen: list[Any] = []
     for name in ("rust", "python"):
@@ -244,9 +242,8 @@ def test_evidence_is_that_of_the_router_in_python(tmp_path: Path) -> None:
     assert sum(map(len, seen[0][0].values())) > 300
 
 
-def test_who_drains_while_another_does_has_what_that_one_took(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread that tells the store may have taken what was gathered and not handed it on yet, when somebody drains
-    before the end."""
+def test_concurrent_drains_wait_for_each_other(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The migration thread may have taken agreements and not reported them yet, when another thread drains."""
     for _ in range(100):
         here.node.call(payment("1.00"))
     live, agree_many = here.program.live, here.program.live.agree_many
@@ -337,10 +334,10 @@ def test_the_kill_switch_and_modes_are_seen_by_threads_that_are_running(tmp_path
 
 
 LONG = Path("nodes/numbers/numeric_loop_v1.vsp")
-"""A node whose work grows with what it is given."""
+"""Node whose work grows with its input."""
 
 
-def test_what_is_not_short_is_followed_in_a_thread(tmp_path: Path) -> None:
+def test_long_executions_are_followed_in_a_thread(tmp_path: Path) -> None:
     here = Here(tmp_path, LONG)
     given = [{"seed": number, "n": 800} for number in range(300)]
     for inputs in given:
@@ -365,7 +362,7 @@ def test_a_difference_is_found_in_the_thread(tmp_path: Path) -> None:
     here.routes.close()
 
 
-def test_where_too_much_waits_it_is_lost_and_said(tmp_path: Path) -> None:
+def test_executions_beyond_the_queue_are_lost(tmp_path: Path) -> None:
     here = Here(tmp_path, LONG, follow_memory="1KiB")
     for number in range(20):
         here.node.call({"seed": number, "n": 2000})
@@ -376,11 +373,11 @@ def test_where_too_much_waits_it_is_lost_and_said(tmp_path: Path) -> None:
 
 
 LEFT_TO_PYTHON = ("data/json_address_v1", "logs/log_redaction_v1")
-"""Nodes with outputs that are compared in Python: json, and maps whose keys are no texts."""
+"""Nodes with outputs that are compared in Python: json, and maps with keys other than texts."""
 
 
 class Alone:
-    """A route by itself, and what it leaves to Python."""
+    """A route without a node, and the calls that it leaves to Python."""
 
     def __init__(self, path: Path, deadline: float = 5.0) -> None:
         made = compiled(path)
@@ -404,7 +401,7 @@ class Alone:
         self.route.set(Mode.SHADOW_DIRECT.level, [], KEY, 0.0)
 
     def answers(self, outputs: dict[str, Any]) -> None:
-        """What Python says from now on."""
+        """Set the outcome of Python from now on."""
         self.reference = lambda _: outputs
 
     def _refer(self, inputs: dict[str, Any]) -> Any:
@@ -433,7 +430,7 @@ def test_a_direct_execution_that_is_not_short_is_left_at_its_deadline() -> None:
 
 @pytest.mark.parametrize("name", NODES)
 def test_outputs_of_all_types_are_compared_and_any_change_in_them_is_noticed(name: str) -> None:
-    """On what nodes of this repository give for their own cases."""
+    """The values are the outputs of this repository's nodes for their cases."""
     alone = Alone(Path(f"nodes/{name}.vsp"))
     was_left = False
     for inputs in alone.given:
@@ -461,7 +458,7 @@ def test_outputs_of_all_types_are_compared_and_any_change_in_them_is_noticed(nam
 
 
 def otherwise(value: Any) -> Any:
-    """Something that is nearly this value."""
+    """Return a value that nearly equals this one."""
     match value:
         case bool():
             return int(value)
@@ -491,7 +488,7 @@ def otherwise(value: Any) -> Any:
             return object()
 
 
-def test_what_is_no_inputs_at_all_is_the_callers_mistake(here: Here) -> None:
+def test_malformed_inputs_are_an_error_of_the_caller(here: Here) -> None:
     for mode in (Mode.SHADOW_DIRECT, Mode.DIRECT_ONLY):
         put_into(here.routes, here.program, mode, here.note(payment()))
         here.sample(0.0)
@@ -511,7 +508,7 @@ def test_a_call_that_fails_is_one_request(mode: Mode, here: Here) -> None:
 
 
 @pytest.mark.parametrize("mode", [Mode.SHADOW_DIRECT, Mode.DIRECT_ONLY], ids=lambda each: each.value)
-def test_what_goes_through_from_outside_is_no_outcome(mode: Mode, tmp_path: Path) -> None:
+def test_foreign_exceptions_are_no_outcome(mode: Mode, tmp_path: Path) -> None:
     def interrupted(_: Any) -> Any:
         raise KeyboardInterrupt
 
@@ -541,7 +538,7 @@ def test_a_child_counts_for_itself(here: Here) -> None:
     assert state_of(here.routes, here.program).compared == 40
 
 
-def test_everything_is_told_before_the_end(tmp_path: Path) -> None:
+def test_everything_is_reported_before_the_end(tmp_path: Path) -> None:
     here = Here(tmp_path)
     for number in range(200):
         here.node.call(payment(f"{number + 1}.00"))
@@ -580,7 +577,7 @@ def test_memory_stays_flat_over_many_calls(here: Here) -> None:
     assert (allocated_now or 0) - (allocated or 0) < 1 << 20
 
 
-def test_a_route_that_nobody_has_any_more_is_collected(tmp_path: Path) -> None:
+def test_an_unreferenced_route_is_collected(tmp_path: Path) -> None:
     here = Here(tmp_path)
     gone = weakref.ref(here.way_in._route)
     here.routes.close()
@@ -589,7 +586,7 @@ def test_a_route_that_nobody_has_any_more_is_collected(tmp_path: Path) -> None:
     assert gone() is None
 
 
-def test_flights_are_counted_by_everybody_in_one_place() -> None:
+def test_all_threads_share_the_flight_counters() -> None:
     counters = memoryview(bytearray(32)).cast("Q")
     flight = Flight(counters, 1)
 
@@ -624,8 +621,8 @@ def test_direct_executions_are_counted_as_flights(here: Here) -> None:
     assert sum(now) - sum(before) == 20
 
 
-def test_a_process_that_died_in_the_direct_engine_is_told_of(tmp_path: Path) -> None:
-    """Its flights are found by the next one that looks, and count as lost runs of the node."""
+def test_a_process_that_died_in_the_direct_engine_is_reported(tmp_path: Path) -> None:
+    """The next process finds its flights, and they count as lost runs of the node."""
     here = Here(tmp_path)
     child = os.fork()
     if child == 0:  # pragma: no cover  # in another process

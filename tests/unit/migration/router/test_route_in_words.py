@@ -1,5 +1,7 @@
-"""The way in that is written in Rust where there is machine code: what is followed without a frame is compared, and
-counts, as what is followed with one. And nodes that take the time of their start."""
+"""The fast entry over machine code: shadow runs without a frame count as those with one.
+
+Nodes that read their start time are covered too.
+"""
 
 from __future__ import annotations
 
@@ -108,8 +110,10 @@ class InWords:
         return 0 if found is None else found.expressed
 
     def seen(self) -> list[tuple[Any, ...]]:
-        """What was left to Python since the last time: at once, or by the thread, where the machine had other things to
-        do and a call took long."""
+        """Return the calls that were left to Python since the last time.
+
+        They arrive at once, or through the thread where the machine was busy and a call took long.
+        """
         assert self.route.wait(30)
         found = [*self.handed, *self.route.drain()[-1]]
         self.handed.clear()
@@ -122,7 +126,7 @@ def words(tmp_path: Path) -> InWords:
 
 
 def drawn(draw: random.Random) -> dict[str, Any]:
-    """Inputs of every kind that a caller may give for the same value, too."""
+    """Return inputs in every form that a caller may use for the same value."""
     lines = [
         {"qty": draw.randint(0, 9), "price": Decimal(draw.randint(0, 10**6)) / 100, "note": draw.choice("xyz")}
         for _ in range(draw.randint(0, 3))
@@ -145,8 +149,8 @@ def drawn(draw: random.Random) -> dict[str, Any]:
     return found
 
 
-def test_what_is_read_counts_as_with_a_frame(words: InWords) -> None:
-    """Fingerprint by fingerprint. The first of a path wait for Python, up to 64, and are not among them."""
+def test_fingerprints_equal_those_with_a_frame(words: InWords) -> None:
+    """The first 64 of a path wait for Python, and are left out."""
     draw = random.Random(7)
     expected: dict[bytes, set[int]] = {}
     for _ in range(400):
@@ -163,8 +167,8 @@ def test_what_is_read_counts_as_with_a_frame(words: InWords) -> None:
     assert found <= {(path, each) for path, of_path in expected.items() for each in of_path}
 
 
-def test_many_rows_are_run_so_too(words: InWords) -> None:
-    """They let go of the lock, and have texts of their own."""
+def test_many_rows_have_the_same_fingerprints(words: InWords) -> None:
+    """They release the GIL, and have their own texts."""
     lines = [{"qty": number % 5, "price": Decimal(number) / 100, "note": f"note {number}"} for number in range(5_000)]
     inputs = {**drawn(random.Random(3)), "flag": False, "count": 6, "name": "zwölf", "lines": lines}
     right, way = words.right(inputs), words.way(inputs)
@@ -208,7 +212,7 @@ OTHERS: dict[str, list[object]] = {
 }
 
 
-def test_any_other_answer_is_left_to_python(words: InWords) -> None:
+def test_another_outcome_is_left_to_python(words: InWords) -> None:
     inputs: dict[str, Any] = {"flag": True, "count": 12, "ratio": 0.25, "kind": "large", "name": "name", "lines": []}
     inputs["amount"] = Decimal("1.50")
     right = words.right(inputs)
@@ -226,7 +230,7 @@ def test_any_other_answer_is_left_to_python(words: InWords) -> None:
             words.handed.clear()
 
 
-def test_a_negative_zero_is_another_answer(words: InWords) -> None:
+def test_a_negative_zero_is_another_outcome(words: InWords) -> None:
     inputs = {**drawn(random.Random(1)), "flag": True, "amount": Decimal("0.00")}
     words.route.call(inputs)
     words.seen()
@@ -277,7 +281,7 @@ flow:
 
 
 class Gathered:
-    """Stands in for a `Route`, and gives what it was told to once."""
+    """A substitute of `Route` that yields the given data once."""
 
     def __init__(self, *handed: tuple[Any, ...]) -> None:
         self.next: Any = ([], [(5, 5)], [[0, 0]] * len(LADDER), 0, 0, 0, 0, list(handed))
@@ -300,14 +304,14 @@ def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Rout
     assert program._way_in is not None
     with monkeypatch.context() as patch:
         patch.setattr(routes.migration, "tend", lambda *_, **__: None)  # who comes round would drain it too
-        with routes.migration._telling:  # nor is anybody under way who has come round before
+        with routes.migration._round_lock:  # nor is anybody under way who has come round before
             patch.setattr(program._way_in, "_route", program._way_in._route)
         yield program, program._way_in
     routes.close()
 
 
-def test_two_that_load_a_node_at_a_time_share_one_way_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of two would be drained by nobody."""
+def test_threads_that_load_a_node_share_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two would never be drained."""
     path = tmp_path / "late_v1.vsp"
     path.write_text(LATE, encoding="utf-8")
     routes = routes_in(tmp_path)
@@ -333,7 +337,7 @@ def test_two_that_load_a_node_at_a_time_share_one_way_in(tmp_path: Path, monkeyp
 HANDED = ({"due": AT}, {"is_late": True, "by": timedelta()}, None, True, "it broke", AT)
 
 
-def test_what_is_handed_over_is_looked_at_also_where_the_rest_cannot_be_counted(
+def test_differences_are_compared_even_if_counting_fails(
     late: tuple[RoutedProgram, WayIn], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, way_in = late
@@ -346,17 +350,17 @@ def test_what_is_handed_over_is_looked_at_also_where_the_rest_cannot_be_counted(
     assert seen == [HANDED]
 
 
-def test_what_is_handed_over_while_the_store_begins_another_attempt_is_looked_at_after_it(
+def test_differences_during_a_new_attempt_are_compared_after_it(
     late: tuple[RoutedProgram, WayIn], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who tells of another attempt has the lock that who finds a difference takes."""
+    """The reporter of a new attempt holds the lock that the finder of a difference takes."""
     program, way_in = late
     way_in._route = Gathered(HANDED)  # type: ignore[assignment]
     live = program.live
     woken = []
-    monkeypatch.setattr(live, "_wake", lambda: woken.append(live.has_untold))
+    monkeypatch.setattr(live, "_wake", lambda: woken.append(live.has_unsent))
     state = replace(live.state, attempt=live.state.attempt + 1)
-    telling = threading.Thread(target=live.is_now, args=(state, 1, {}), daemon=True)
+    telling = threading.Thread(target=live.update_state, args=(state, 1, {}), daemon=True)
     telling.start()
     telling.join(60)
     assert not telling.is_alive(), "it waits for itself"

@@ -1,5 +1,7 @@
-"""Which engines run for a request of a pure node, and whose answer returns: every mode, with a direct engine that is
-right, lies, breaks, or is slow. The caller notices none of it."""
+"""The router of a node without effects: every mode, with direct engines that are right, wrong, failing or slow.
+
+The caller always gets Python's outcome.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ INPUTS = [payment(), payment("500.00"), payment("-1"), payment(currency="XXX"), 
 
 @pytest.mark.parametrize("mode", LADDER, ids=lambda each: each.value)
 @pytest.mark.parametrize("does", [None, lying, raising, at_fault], ids=["right", "lying", "raising", "at fault"])
-def test_the_caller_gets_pythons_answer_whatever_the_direct_engine_does(mode: Mode, does: Any, here: Here) -> None:
+def test_the_caller_always_gets_pythons_outcome(mode: Mode, does: Any, here: Here) -> None:
     put_into(here.routes, here.program, mode)  # with no path of these inputs proven
     here.direct.does = does
     for inputs in INPUTS * 5:
@@ -84,7 +86,7 @@ ALL_NODES = sorted(Path("nodes").rglob("*.vsp"))
 def test_no_caller_waits_for_a_form_of_python_to_be_written(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes a tenth of a second, with Python's lock, and so all other callers would wait as well."""
+    """Generating one takes a tenth of a second under the GIL, so that all callers would wait."""
     node = compiled(path)
     routes = routes_in(tmp_path)
     python = routes.program(node)._python
@@ -133,8 +135,8 @@ def test_a_million_of_one_input_is_one_piece_of_evidence(here: Here) -> None:
     assert here.program.live.local.mode is Mode.SHADOW_DIRECT
 
 
-def test_what_a_path_does_not_read_makes_no_evidence(here: Here) -> None:
-    """Refused at its first look: what else such a request says was read by nobody."""
+def test_unread_inputs_make_no_evidence(here: Here) -> None:
+    """The request is refused at its first condition, and the other inputs are not read."""
     for days in range(300):
         here.program.call(payment("-1", balance=Decimal(days)))
     here.told()
@@ -161,7 +163,7 @@ def test_the_sample_is_followed_however_busy_the_process_is(here: Here) -> None:
     assert state_of(here.routes, here.program).compared == 120_001
 
 
-def test_nothing_is_followed_while_nobody_can_follow(here: Here) -> None:
+def test_nothing_is_followed_without_a_worker(here: Here) -> None:
     put_into(here.routes, here.program, Mode.DIRECT_ONLY, here.note(payment()))
     here.program.chooser.draw = lambda: 0.0  # in the sample
     here.program.chooser.is_ready = lambda: False
@@ -228,7 +230,7 @@ def test_a_fault_of_the_engine_stops_it_everywhere(does: Any, here: Here) -> Non
 def test_an_engine_that_computes_on_and_on_while_it_follows_is_ended_and_latched(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever called waits for it, where the node is short."""
+    """The caller of a short node waits for it."""
     asked: list[float | None] = []
 
     def late(_: object, __: bytes, ___: object, limits: Limits | None) -> Any:
@@ -255,7 +257,7 @@ def test_a_report_that_cannot_be_made_does_not_end_all_following(here: Here, cap
     assert "could not be reported" in caplog.text
 
 
-def test_what_is_no_inputs_at_all_is_the_callers_mistake_and_no_fault(here: Here) -> None:
+def test_malformed_inputs_are_no_fault(here: Here) -> None:
     put_into(here.routes, here.program, Mode.DIRECT_ONLY, here.note(payment()))
     here.program.chooser.draw = lambda: 0.5
     with pytest.raises(TypeError):
@@ -280,7 +282,7 @@ def test_many_threads_lose_no_agreement(here: Here) -> None:
     assert found.unknown == 0
 
 
-def test_what_the_caller_does_with_inputs_and_outputs_is_not_compared(here: Here) -> None:
+def test_later_changes_of_inputs_and_outputs_are_not_compared(here: Here) -> None:
     inputs = payment()
     outcome: Outcome = here.program.call(inputs)
     assert not isinstance(outcome, Failed)
@@ -295,7 +297,7 @@ def test_the_same_node_is_routed_once(here: Here) -> None:
     assert here.routes.program(compiled()) is here.program
 
 
-def test_routes_tell_everything_before_they_end(tmp_path: Path) -> None:
+def test_routes_send_everything_before_they_end(tmp_path: Path) -> None:
     here = Here(tmp_path)
     for number in range(10):
         here.program.call(payment(f"{number + 1}.00"))

@@ -1,4 +1,4 @@
-"""A store that was deleted or emptied while processes run: what stopped nodes stays, what gave them trust does not."""
+"""A store that is deleted or emptied during operation: stops are carried over, trust is not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vesper.migration.compare.reports import Fault
 from vesper.migration.control.modes import Mode, Reason
 from vesper.migration.control.state import Kill, Resume, Settings
 from vesper.migration.router.node_state import Live
-from vesper.migration.router.store_sync import BEFORE, Migration
+from vesper.migration.router.store_sync import REPLACED_STORE_NOTE, Migration
 from vesper.migration.stores import ledger
 from vesper.migration.stores.store import NodeKey, Store, StoreAway, StoreError, open_store
 
@@ -25,7 +25,7 @@ RULES = Settings()
 
 
 class Other(MemoryStore):
-    """What is there after somebody emptied the store."""
+    """The store after it was emptied."""
 
     def secret(self) -> bytes:
         return b"another 16 bytes"
@@ -50,9 +50,9 @@ def test_a_switch_for_all_nodes_stands_in_the_new_store(running: tuple[Migration
     migration.tend(is_all=True)
     migration.store = other = Other()
     migration.tend(is_all=True)
-    switch = ledger.killed(other)
+    switch = ledger.read_kill_switch(other)
     assert switch is not None
-    assert (switch.who, switch.why) == ("ann", f"an incident ({BEFORE})")
+    assert (switch.who, switch.why) == ("ann", f"an incident ({REPLACED_STORE_NOTE})")
     assert live.local.mode is Mode.PYTHON_ONLY
     late = migration.node(NodeKey("late_v1", "one"), compiled(), happened)
     assert late.local.mode is Mode.PYTHON_ONLY
@@ -63,19 +63,19 @@ def test_a_switch_for_all_nodes_stands_in_the_new_store(running: tuple[Migration
 
 def test_a_latch_of_a_node_stands_in_the_new_store(running: tuple[Migration, Live]) -> None:
     migration, live = running
-    ledger.tell(migration.store, KEY, Kill("ann", "an incident"), RULES, 1)
+    ledger.apply_event(migration.store, KEY, Kill("ann", "an incident"), RULES, 1)
     migration.tend()
     migration.store = other = Other()
     migration.tend()
     assert live.local.mode is Mode.PYTHON_ONLY
     (latch,) = ledger.load(other, KEY, RULES).latches
-    assert (latch.reason, latch.who, latch.why) == (Reason.KILL, "ann", f"an incident ({BEFORE})")
-    ledger.tell(other, KEY, Resume("ann", "it is over"), RULES, 2)
+    assert (latch.reason, latch.who, latch.why) == (Reason.KILL, "ann", f"an incident ({REPLACED_STORE_NOTE})")
+    ledger.apply_event(other, KEY, Resume("ann", "it is over"), RULES, 2)
     migration.tend()
     assert is_in(live, Mode.SHADOW_DIRECT)()
 
 
-def test_a_latch_that_nobody_set_goes_over_without_what_an_engine_said(running: tuple[Migration, Live]) -> None:
+def test_a_controllers_latch_is_carried_without_engine_texts(running: tuple[Migration, Live]) -> None:
     migration, live = running
     live.report(Fault("it panicked: 4111"))
     migration.tend()
@@ -83,11 +83,11 @@ def test_a_latch_that_nobody_set_goes_over_without_what_an_engine_said(running: 
     migration.store = other = Other()
     migration.tend()
     (latch,) = ledger.load(other, KEY, RULES).latches
-    assert (latch.who, latch.why) == ("controller", f"engine_fault ({BEFORE})")
+    assert (latch.who, latch.why) == ("controller", f"engine_fault ({REPLACED_STORE_NOTE})")
     assert not any("4111" in line.text for line in other.history(KEY))
 
 
-def test_nothing_that_gives_trust_goes_over(running: tuple[Migration, Live]) -> None:
+def test_no_trust_is_carried_over(running: tuple[Migration, Live]) -> None:
     migration, live = running
     agree(live, 300)
     migration.tend(is_all=True)
@@ -97,41 +97,41 @@ def test_nothing_that_gives_trust_goes_over(running: tuple[Migration, Live]) -> 
     migration.tend(is_all=True)
     state = ledger.load(other, KEY, RULES)
     assert (state.mode, state.clean, state.paths) == (Mode.SHADOW_DIRECT, 0, {})
-    assert ledger.killed(other) is None
+    assert ledger.read_kill_switch(other) is None
 
 
-def test_who_let_nodes_go_on_in_the_new_store_has_the_last_word(tmp_path: Path) -> None:
-    """Of two processes one notices later, when the other has carried everything over and people have released it."""
+def test_a_resume_in_the_new_store_is_not_undone(tmp_path: Path) -> None:
+    """One process notices late, after the other carried the stops over and a person released them."""
     store, other = MemoryStore(), Other()
     (first, one), (second, two) = started(store, tmp_path / "one"), started(store, tmp_path / "two")
     ledger.kill_all(store, "ann", "an incident", 1)
-    ledger.tell(store, KEY, Kill("ann", "an incident"), RULES, 1)
+    ledger.apply_event(store, KEY, Kill("ann", "an incident"), RULES, 1)
     first.tend()
     second.tend()
     first.store = second.store = other
     first.tend()
     ledger.resume_all(other, "ann", "it is over", 2)
-    ledger.tell(other, KEY, Resume("ann", "it is over"), RULES, 2)
+    ledger.apply_event(other, KEY, Resume("ann", "it is over"), RULES, 2)
     for each in (first, second):
         each.tend()
         assert each.key == other.secret()
     assert (one.local.mode, two.local.mode) == (Mode.SHADOW_DIRECT, Mode.SHADOW_DIRECT)
-    assert ledger.killed(other) is None
+    assert ledger.read_kill_switch(other) is None
     first.close()
     second.close()
 
 
 def test_a_process_that_notices_late_counts_nothing_under_the_old_key(tmp_path: Path) -> None:
-    """By then the new store has a version of the node that is as high as the one that it knew."""
+    """By then the new store has as high a version of the node as the old one had."""
     store, other = MemoryStore(), Other()
     migration, live = started(store, tmp_path)
-    ledger.tell(store, KEY, Kill("ann", "an incident"), RULES, 1)
-    ledger.tell(store, KEY, Resume("ann", "it is over"), RULES, 1)
+    ledger.apply_event(store, KEY, Kill("ann", "an incident"), RULES, 1)
+    ledger.apply_event(store, KEY, Resume("ann", "it is over"), RULES, 1)
     migration.tend(is_all=True)
     agree(live, 10)
     migration.store = other
-    ledger.tell(other, KEY, Kill("bob", "another incident"), RULES, 1)
-    ledger.tell(other, KEY, Resume("bob", "it is over"), RULES, 1)
+    ledger.apply_event(other, KEY, Kill("bob", "another incident"), RULES, 1)
+    ledger.apply_event(other, KEY, Resume("bob", "it is over"), RULES, 1)
     assert other.versions() == store.versions()
     migration.tend(is_all=True)
     assert migration.key == other.secret()
@@ -139,7 +139,7 @@ def test_a_process_that_notices_late_counts_nothing_under_the_old_key(tmp_path: 
     migration.close()
 
 
-def test_a_store_that_goes_away_meanwhile_is_told_when_it_is_back(running: tuple[Migration, Live]) -> None:
+def test_an_interrupted_carry_over_is_repeated(running: tuple[Migration, Live]) -> None:
     class Failing(Other):
         fails = True
 
@@ -150,14 +150,14 @@ def test_a_store_that_goes_away_meanwhile_is_told_when_it_is_back(running: tuple
 
     migration, live = running
     ledger.kill_all(migration.store, "ann", "an incident", 1)
-    ledger.tell(migration.store, KEY, Kill("ann", "an incident"), RULES, 1)
+    ledger.apply_event(migration.store, KEY, Kill("ann", "an incident"), RULES, 1)
     migration.tend()
     migration.store = other = Failing()
     migration.tend()
     assert live.local.mode is Mode.PYTHON_ONLY
     other.fails = False
     migration.tend()
-    assert ledger.killed(other) is not None
+    assert ledger.read_kill_switch(other) is not None
     assert ledger.load(other, KEY, RULES).latches
 
 
@@ -165,7 +165,7 @@ def test_a_file_that_was_deleted(tmp_path: Path) -> None:
     dsn = f"sqlite:{tmp_path / 'migration.db'}"
     migration, live = started(open_store(dsn), tmp_path / "spool")
     ledger.kill_all(migration.store, "ann", "stop", 1)
-    ledger.tell(migration.store, KEY, Kill("ann", "stop"), RULES, 1)
+    ledger.apply_event(migration.store, KEY, Kill("ann", "stop"), RULES, 1)
     migration.tend()
     for each in tmp_path.glob("migration.db*"):
         each.unlink()
@@ -173,7 +173,7 @@ def test_a_file_that_was_deleted(tmp_path: Path) -> None:
     migration.tend(is_all=True)  # it finds that the file is gone
     migration.tend(is_all=True)
     found = open_store(dsn)
-    assert ledger.killed(found) is not None
+    assert ledger.read_kill_switch(found) is not None
     assert [latch.who for latch in ledger.load(found, KEY, RULES).latches] == ["ann"]
     assert json.loads(found.history(KEY)[0].text)["kind"] == "latched"
     found.close()
@@ -193,7 +193,7 @@ def hook() -> Iterator[Hook]:
 
 
 def posted(migration: Migration, hook: Hook) -> list[tuple[str, str, str | None]]:
-    """What was posted until the process ended."""
+    """Return the posts until the end of the process."""
     migration._alerts.close(60)
     found = []
     while not hook.got.empty():
@@ -262,7 +262,7 @@ def test_a_store_that_is_damaged_is_posted_each_time(hook: Hook, tmp_path: Path,
     migration.close()
 
 
-def test_what_is_damaged_of_one_node_is_posted_once_with_its_name(hook: Hook, tmp_path: Path) -> None:
+def test_a_damaged_node_state_is_posted_once(hook: Hook, tmp_path: Path) -> None:
     migration, live = told_at(hook, MemoryStore(), tmp_path)
     migration.store.transact(KEY, lambda transaction: transaction.put_state("{"))
     for _ in range(3):

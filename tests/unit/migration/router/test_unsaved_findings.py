@@ -1,4 +1,4 @@
-"""What was found where neither the spool nor the store can be written: nobody trusts the node, and it is said."""
+"""Findings that neither the spool nor the store can take: Python runs alone, and the log says so."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vesper.migration.stores.store import StoreError
 
 
 class ReadOnly(Shaky):
-    """One that answers, and takes nothing while it is asked not to."""
+    """A store that can be switched to read-only."""
 
     is_read_only = False
 
@@ -72,9 +72,7 @@ def test_python_runs_alone_at_once_and_until_the_store_has_it(
     assert "lost" not in "".join(each for each in caplog.messages if "cannot be spooled" not in each)
 
 
-def test_a_flood_is_a_few_lines_with_what_it_is_and_how_much(
-    live: Live, store: ReadOnly, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_flood_is_logged_in_a_few_lines(live: Live, store: ReadOnly, caplog: pytest.LogCaptureFixture) -> None:
     store.is_read_only = True
     for number in range(150):
         live.report(differs(MAIN if number % 2 else OTHER, fingerprint=number))
@@ -88,7 +86,7 @@ def test_a_flood_is_a_few_lines_with_what_it_is_and_how_much(
 
 
 @pytest.mark.parametrize("count, words", [(1, "1 divergence of {} was"), (1200, "1,200 divergences of {} were")])
-def test_what_is_lost_is_said_when_the_process_ends(
+def test_lost_findings_are_logged_at_the_end(
     live: Live, migration: Migration, store: ReadOnly, caplog: pytest.LogCaptureFixture, count: int, words: str
 ) -> None:
     store.is_read_only = True
@@ -98,7 +96,7 @@ def test_what_is_lost_is_said_when_the_process_ends(
     assert f"{words.format(KEY.node)} lost: neither store nor spool could be written" in caplog.messages
 
 
-def test_that_all_inputs_were_run_is_no_trouble(live: Live, store: ReadOnly, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unsaved_enumeration_stops_nothing(live: Live, store: ReadOnly, caplog: pytest.LogCaptureFixture) -> None:
     store.is_read_only = True
     live.enumerated(Enumerated(12))
     assert live.local.mode is Mode.CANARY_DIRECT

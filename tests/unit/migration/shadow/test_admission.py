@@ -1,4 +1,4 @@
-"""How many requests are followed, by what following costs."""
+"""The share of followed requests, by the cost of shadow runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Clock:
 
 
 def second(admission: Admission, clock: Clock, requests: int, seconds_each: float) -> float:
-    """A second with so many requests, of which those are followed that the chance has; the chance afterwards."""
+    """Simulate a second with this many requests; return the chance afterwards."""
     admission.fed(requests, max(1, round(requests * admission.chance)), requests * admission.chance * seconds_each)
     clock.now += 1.0
     admission.adjust()
@@ -70,8 +70,8 @@ def test_a_pause_does_not_make_following_cheaper() -> None:
     assert admission.chance == busy < 1.0
 
 
-def test_a_few_requests_of_which_none_was_followed_raise_it_again() -> None:
-    """What they would have cost is known from before."""
+def test_the_chance_recovers_without_followed_requests() -> None:
+    """Their cost is known from before."""
     clock = Clock()
     admission = Admission(0.001, 1_000, clock)
     for _ in range(30):
@@ -95,7 +95,7 @@ def test_a_window_is_a_second() -> None:
     assert admission.chance < 1.0
 
 
-def test_what_waits_has_a_bound() -> None:
+def test_the_queue_is_bounded() -> None:
     admission = Admission(0.25, 100)
     assert admission.has_room(60)
     assert not admission.has_room(41)

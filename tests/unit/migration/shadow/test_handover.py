@@ -1,5 +1,4 @@
-"""A process that is killed after Python took over from the direct engine: somebody else finishes the run, on either
-engine, and nothing is done twice."""
+"""A process killed after Python took over: another one finishes the run, and nothing is performed twice."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ def both_engines() -> Both:
 
 
 class Ledger:
-    """Does each thing once for each receipt, and writes it into a file, which outlives whoever is killed."""
+    """A performer that acts once per receipt, and records it in a file that survives the process."""
 
     def __init__(self, file: Path, dies: tuple[str, str] | None = None) -> None:
         self._file = file

@@ -1,6 +1,8 @@
-"""Two engines on one request, for real: payment_handler on a Host, with a database, a journal and a provider on
-loopback that counts charges. The direct engine lies, breaks and dawdles; whatever it does, a card is charged once, the
-caller has Python's answer, and the journal can be read and followed."""
+"""Two engines on one run of payment_handler: a Host, a database, a journal and a counting provider.
+
+The direct engine is wrong, fails or is slow; a card is charged once, the caller gets Python's outcome, and the journal
+can be read and replayed.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 def assert_paid_once(shop: Shop, order: str, ran: Ran) -> None:
-    """The outcome, the world and the journal are those of one payment, which Python made."""
+    """Check that outcome, effects and journal are those of one payment by Python."""
     assert isinstance(ran.outcome, Returned), ran.outcome
     ((charge, amount, status),) = shop.rows(order)
     assert shop.charges(order) == 1
@@ -115,7 +117,7 @@ def assert_paid_once(shop: Shop, order: str, ran: Ran) -> None:
 
 
 def assert_readable(shop: Shop, execution: str) -> None:
-    """Its chain holds, and either engine, fed the records, asks for the same and comes to the same."""
+    """Check the hash chain, and that both engines replay the records."""
     for name in ENGINES:
         program = shop.both.python if name == "python" else shop.both.direct
         assert follow(program, shop.entries(execution)).difference is None, name
@@ -166,7 +168,7 @@ def test_a_card_that_is_declined_is_declined_once(shop: Shop, kind: str) -> None
 
 
 def test_a_prefix_without_evidence_is_compared_and_the_rest_with_it(shop: Shop) -> None:
-    """Python starts at the charge, on what was answered before."""
+    """Python starts at the charge, on the earlier completions."""
 
     class UpToTheCharge(Noting):
         def trusts_prefix(self, name: str) -> bool:
@@ -284,9 +286,7 @@ BREAKS = {
 
 @pytest.mark.parametrize("fault", BREAKS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_direct_engine_that_breaks_is_followed_by_python_and_nothing_is_done_twice(
-    shop: Shop, kind: str, fault: str
-) -> None:
+def test_python_takes_over_after_a_fault_without_repetition(shop: Shop, kind: str, fault: str) -> None:
     bend, what = BREAKS[fault]
     order, watch = shop.new_order(), Noting()
     deadline = DEADLINE if "dawdles" in fault else None
@@ -310,7 +310,7 @@ def test_a_limit_of_the_caller_is_no_fault(shop: Shop) -> None:
 
 @pytest.mark.parametrize("lie", ["another answer", "an error instead", "ends before the record"])
 def test_a_lie_on_a_trusted_prefix_is_caught_at_the_end(shop: Shop, lie: str) -> None:
-    """What was performed for the direct engine alone was right: Python goes on from there."""
+    """The requests that were performed for the direct engine alone were right: Python continues from there."""
     bend, difference, is_effect = LIES[lie]
     order, watch = shop.new_order(), Noting()
     ran = shop.pay(shop.both.program("prefixes", watch, bend), order)
@@ -322,8 +322,8 @@ def test_a_lie_on_a_trusted_prefix_is_caught_at_the_end(shop: Shop, lie: str) ->
 
 
 @pytest.mark.parametrize("lie", ["another amount", "another key"])
-def test_what_was_performed_on_trust_and_should_not_have_been_is_in_doubt(shop: Shop, lie: str) -> None:
-    """Nobody performs it again, and nobody goes on before somebody has said what came of it."""
+def test_a_wrongly_performed_request_is_in_doubt(shop: Shop, lie: str) -> None:
+    """It is not performed again, and the run waits for a person's resolution."""
     order, watch = shop.new_order(), Noting()
     with pytest.raises(InDoubt, match="call_stripe_api: it was performed, and the engine that should go on") as caught:
         shop.pay(shop.both.program("prefixes", watch, LIES[lie][0]), order)
@@ -345,8 +345,8 @@ def test_what_was_performed_on_trust_and_should_not_have_been_is_in_doubt(shop: 
     assert len(shop.rows(order)) == 1
 
 
-def test_what_was_changed_because_of_another_read_is_in_doubt(shop: Shop) -> None:
-    """Python cannot read any more what was there before: it would find the charge that is being made."""
+def test_a_change_after_a_differing_read_is_in_doubt(shop: Shop) -> None:
+    """Python cannot read the earlier state any more: it would find the pending charge."""
     order, watch = shop.new_order(), Noting()
     with pytest.raises(InDoubt, match="begin: it was performed"):
         shop.pay(shop.both.program("prefixes", watch, LIES["another read"][0]), order)
@@ -357,7 +357,7 @@ def test_what_was_changed_because_of_another_read_is_in_doubt(shop: Shop) -> Non
 
 
 def test_a_read_that_nothing_followed_is_read_again_by_python(shop: Shop) -> None:
-    """The direct engine read something else and broke: nothing was changed yet, and Python begins anew."""
+    """The direct engine made another read and failed: nothing was changed yet, and Python starts over."""
 
     def bend(step: Step) -> Step:
         if isinstance(step, Blocked) and step.requests[0].path == "begin":
@@ -373,7 +373,7 @@ def test_a_read_that_nothing_followed_is_read_again_by_python(shop: Shop) -> Non
 
 
 def test_a_charge_that_python_would_not_have_made_is_in_doubt(shop: Shop) -> None:
-    """The direct engine believes in a card that Python knows to be declined: the charge is not forgotten."""
+    """The direct engine accepts a card that Python knows to be declined: the charge must not be forgotten."""
     order, watch = shop.new_order(), Noting()
 
     class Trusting(Wrong):
@@ -393,7 +393,7 @@ def test_a_charge_that_python_would_not_have_made_is_in_doubt(shop: Shop) -> Non
 # -- the Host stops it ----------------------------------------------------------------------------
 
 
-def test_what_was_recorded_is_followed(shop: Shop) -> None:
+def test_recorded_executions_are_followed(shop: Shop) -> None:
     order, written = shop.new_order(), list[Any]()
     program = RecordedProgram(shop.both.python, lambda *told: written.append(told))
     ran = shop.host.run(shop.prepared(program, "python"), shop.inputs(order), NOW)
@@ -407,7 +407,7 @@ def test_what_was_recorded_is_followed(shop: Shop) -> None:
     assert len(shop.stripe.got) == requests, "a follower performs nothing"
 
 
-def test_a_run_that_is_denied_is_told_and_no_evidence(shop: Shop) -> None:
+def test_a_denied_run_is_no_evidence(shop: Shop) -> None:
     order, written, watch = shop.new_order(), list[Any](), Noting()
     for program in (
         RecordedProgram(shop.both.python, lambda *told: written.append(told)),
@@ -421,8 +421,8 @@ def test_a_run_that_is_denied_is_told_and_no_evidence(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_coroutines_and_a_caller_who_goes_away(shop: Shop, kind: str) -> None:
-    """Cancelled once the charge is under way, a run goes on to its end: compared, and paid once."""
+def test_coroutines_and_a_cancelled_caller(shop: Shop, kind: str) -> None:
+    """Cancelled once the charge is pending, a run continues to its end: compared, and paid once."""
     order, watch = shop.new_order(), Noting()
     may_go, reported = threading.Event(), threading.Event()
 
@@ -458,7 +458,7 @@ def test_coroutines_and_a_caller_who_goes_away(shop: Shop, kind: str) -> None:
 
 
 def test_nothing_sensitive_is_in_clear(shop: Shop) -> None:
-    """The handler's `user_id` is sensitive: what an engine says of itself stays out of reports and logs."""
+    """The handler's `user_id` is sensitive: messages of an engine stay out of reports and logs."""
     order, watch = shop.new_order(), Noting()
 
     def blurts(request: Request) -> Step:

@@ -1,7 +1,8 @@
-"""Every node of this repository that asks for effects, on two engines at once: the scenarios of
-tests/unit/host/test_nodes_with_effects.py, played in SQLite, Redis and loopback, where each request is compared.
+"""Every node with effects of this repository on two engines at once.
 
-Whatever the scenario asks of one engine, it asks of both together; and all that they did is agreed on."""
+The scenarios of tests/unit/host/test_nodes_with_effects.py run in SQLite, Redis and loopback; each request is compared,
+and both engines must agree.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ def both_engines(name: str) -> Both:
 
 
 class PairedWorld(World):
-    """Runs every node on both engines."""
+    """A world that runs every node on both engines."""
 
     watch: Noting
     kind: str
-    """Which of the two is believed how far."""
+    """Program that combines the engines."""
 
     def node(self, name: str, engine: str | None = None) -> Node:
         both = both_engines(name)
@@ -38,7 +39,7 @@ class PairedWorld(World):
 
 
 PLAYED = [name for name in SCENARIOS if "hang" not in name]
-"""To wait for somebody who hangs shows nothing new here, and takes seconds."""
+"""Scenarios to run. Those that wait for a hanging server add nothing here, and take seconds."""
 
 
 @pytest.mark.parametrize("number, name", list(enumerate(PLAYED)), ids=PLAYED)

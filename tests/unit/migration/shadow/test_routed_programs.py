@@ -1,4 +1,4 @@
-"""Executions that hold two engines, without a Host: what a request is answered comes from a seed."""
+"""Executions on two engines without a Host: completions come from a seed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def long_loop() -> Both:
 
 
 def to_the_end(execution: Execution, respond: Responder) -> Outcome | None:
-    """None where it asks for more than anybody would wait for."""
+    """Run to the end; None where it makes too many requests."""
     step = execution.advance(())
     for _ in range(MAX_REQUESTS):
         if isinstance(step, Done):
@@ -66,7 +66,7 @@ def _note(written: list[Any], *told: Any) -> None:
 WITH_EFFECTS = [path for path in worked_nodes() if "capabilities_required:" in path.read_text(encoding="utf-8")]
 PURE = [path for path in worked_nodes() if path not in WITH_EFFECTS]
 ANSWERED = [path for path in WITH_EFFECTS if path.stem in ("payment_handler_v1", "expire_reservations_v1")]
-"""All of them are played for real in test_nodes_on_two_engines; these are also answered by a seed."""
+"""Nodes with completions from a seed. All nodes run with real effects in test_nodes_on_two_engines."""
 
 
 def test_no_node_is_left_out() -> None:
@@ -108,7 +108,7 @@ def test_the_engines_agree_in_every_plan(path: Path) -> None:
 # -- a node without effects -----------------------------------------------------------------------
 
 
-def test_what_is_trusted_leaves_uncompared_and_what_is_not_is_compared_first() -> None:
+def test_only_trusted_outcomes_leave_uncompared() -> None:
     both, lie = double(), at_end(lambda done: gives(done, result=99))
     for kind in ("paired", "guarded", "prefixes"):
         watch = Noting()
@@ -126,7 +126,7 @@ def test_what_is_trusted_leaves_uncompared_and_what_is_not_is_compared_first() -
     assert watch.reports == []
 
 
-def test_an_agreement_says_nothing_of_times_where_both_went_side_by_side() -> None:
+def test_an_agreement_in_lockstep_has_no_times() -> None:
     watch = Noting()
     assert double().program("paired", watch).call({"n": 3}) == Returned({"result": 3})
     (found,) = watch.reports
@@ -160,7 +160,7 @@ def raising(error: BaseException) -> Callable[[Done], Done]:
 
 
 class Panic(BaseException):
-    """What a panic of the Rust engine is to Python: no `Exception`."""
+    """A panic of the Rust engine as Python sees it: no `Exception`."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -173,9 +173,7 @@ class Panic(BaseException):
     ],
     ids=["raises", "panics", "memory"],
 )
-def test_whatever_the_direct_engine_raises_is_a_fault_and_python_answers(
-    kind: str, error: BaseException, what: str
-) -> None:
+def test_any_exception_of_the_direct_engine_is_a_fault(kind: str, error: BaseException, what: str) -> None:
     watch = Noting()
     program = double().program(kind, watch, at_end(raising(error)))
     assert program.call({"n": 3}) == Returned({"result": 3})
@@ -188,7 +186,7 @@ def test_whatever_the_direct_engine_raises_is_a_fault_and_python_answers(
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit()], ids=["interrupt", "exit"])
-def test_what_comes_from_outside_goes_through(error: BaseException) -> None:
+def test_foreign_exceptions_pass_through(error: BaseException) -> None:
     watch = Noting()
     with pytest.raises(type(error)):
         double().program("all", watch, at_end(raising(error))).call({"n": 3})
@@ -196,7 +194,7 @@ def test_what_comes_from_outside_goes_through(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_fault_by_its_own_word(kind: str) -> None:
+def test_a_reported_engine_fault(kind: str) -> None:
     watch = Noting()
     bend = at_end(lambda _: Done(EngineFault("a register is empty"), ()))
     assert double().program(kind, watch, bend).call({"n": 3}) == Returned({"result": 3})
@@ -206,7 +204,7 @@ def test_a_fault_by_its_own_word(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_direct_engine_that_is_not_asked_is_no_fault_and_no_evidence(kind: str) -> None:
+def test_a_direct_engine_that_does_not_run_is_no_fault(kind: str) -> None:
     watch = Noting()
     program = double().program(kind, watch, at_end(raising(NotAsked("all workers are busy"))))
     assert program.call({"n": 3}) == Returned({"result": 3})
@@ -215,7 +213,7 @@ def test_a_direct_engine_that_is_not_asked_is_no_fault_and_no_evidence(kind: str
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_direct_engine_that_computes_too_long_is_left(kind: str) -> None:
-    """A real one: the engine gives up at the deadline, and Python has all the time that its caller gave it."""
+    """The real engine gives up at the deadline, and Python gets all the time that its caller allowed."""
     watch = Noting()
     program = long_loop().program(kind, watch, deadline=0.0)
     assert program.call({"n": 2000}) == Returned({"result": sum(x * x for x in range(2000))})
@@ -254,7 +252,7 @@ def test_fuel_is_compared_and_time_is_not(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_inputs_that_do_not_fit_are_agreed_on_and_what_is_no_inputs_is_nobodys_fault(kind: str) -> None:
+def test_refused_inputs_agree_and_malformed_ones_are_no_fault(kind: str) -> None:
     watch = Noting()
     program = double().program(kind, watch)
     outcome = program.call({"n": "many"})
@@ -267,7 +265,7 @@ def test_inputs_that_do_not_fit_are_agreed_on_and_what_is_no_inputs_is_nobodys_f
 
 
 class Broken:
-    """A comparator that breaks."""
+    """A comparator that raises."""
 
     def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
         raise ZeroDivisionError("3")
@@ -276,7 +274,7 @@ class Broken:
         raise ZeroDivisionError("3")
 
 
-def test_a_comparator_that_breaks_is_nobodys_agreement(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_comparator_is_no_agreement(caplog: pytest.LogCaptureFixture) -> None:
     watch = Noting()
     program = double().program("paired", watch, comparator=Broken())
     assert program.call({"n": 3}) == Returned({"result": 3})
@@ -287,7 +285,7 @@ def test_a_comparator_that_breaks_is_nobodys_agreement(caplog: pytest.LogCapture
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_watch_that_breaks_trusts_nothing_and_troubles_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_watch_trusts_nothing(caplog: pytest.LogCaptureFixture) -> None:
     class Deaf:
         def trusts_prefix(self, name: str) -> bool:
             raise OSError("no store")
@@ -308,7 +306,7 @@ def test_a_watch_that_breaks_trusts_nothing_and_troubles_nobody(caplog: pytest.L
     assert "a report of Disagreement could not be made: OSError" in caplog.text
 
 
-def test_who_wants_marks_gets_those_of_python() -> None:
+def test_a_traced_run_has_the_marks_of_python() -> None:
     step = double().program("paired", watch := Noting()).start({"n": 3}).advance(())
     assert isinstance(step, Done)
     assert step.marks
@@ -318,7 +316,7 @@ def test_who_wants_marks_gets_those_of_python() -> None:
 # -- written down ---------------------------------------------------------------------------------
 
 
-def test_what_a_caller_changes_afterwards_is_not_in_the_transcript() -> None:
+def test_later_changes_of_the_caller_are_not_in_the_transcript() -> None:
     flow = "- {operation: return, success: {result: 'append(items, 3)'}}"
     both = Both.of(small_node("items: array<integer>", flow, "result: array<integer>"))
     written: list[Any] = []
@@ -344,7 +342,7 @@ def test_inputs_without_an_end_are_not_kept() -> None:
     assert found == Lost("the inputs or the outputs are too large, or hold themselves: they are not kept")
 
 
-def test_a_run_that_is_left_is_lost_and_a_listener_that_breaks_troubles_nobody() -> None:
+def test_an_abandoned_run_is_lost_and_listener_errors_stay_inside() -> None:
     written: list[Any] = []
 
     def listener(*told: Any) -> None:
@@ -380,7 +378,7 @@ security: {capabilities_required: [effect.call.look, effect.call.act]}
 
 
 def _transcript(outcome: Outcome | None = None, **changed: Any) -> Transcript:
-    """Of a leader that looked and acted."""
+    """Return the transcript of a leader with a read and a write."""
     written: list[Any] = []
     program = RecordedProgram(acting().python, partial(_note, written))
     to_the_end(
@@ -426,7 +424,7 @@ def _other(exchange: Exchange, **changed: Any) -> Exchange:
     ],
     ids=["another read", "another argument", "another key", "one more", "a read more", "one less", "a read less"],
 )
-def test_a_request_that_was_not_recorded_so_is_a_disagreement(
+def test_a_request_unlike_the_record_is_a_disagreement(
     exchanges: Callable[[Any], tuple[Exchange, ...]], is_effect: bool
 ) -> None:
     found = _follow(_transcript(exchanges=exchanges), execution="an id")

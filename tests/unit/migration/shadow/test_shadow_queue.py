@@ -1,4 +1,4 @@
-"""Who is served goes before what is followed; but what waits is followed."""
+"""The shadow queue: callers go first, but queued executions are followed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ SOON = 60.0
 
 
 class Busy:
-    """Serves somebody until it is told to be done. Who asks it waits for that, whatever he says: so a test need not
-    know how long a follower waits."""
+    """A Host that serves a caller until it is released. It ignores timeouts, so that tests need not know them."""
 
     def __init__(self) -> None:
         self.asked = threading.Semaphore(0)
@@ -36,11 +35,11 @@ class Busy:
 
 
 class Never:
-    """Always serves somebody."""
+    """A Host that always serves a caller."""
 
     def __init__(self) -> None:
         self.then: list[Callable[[], None]] = []
-        """What it would call if that came to an end."""
+        """Callback for the end of serving, which never comes."""
 
     def when_quiet(self, then: Callable[[], None]) -> bool:
         self.then.append(then)
@@ -80,7 +79,7 @@ def test_nothing_is_followed_before_there_is_a_lull(followers: Followers) -> Non
     assert busy.count == 2, "each waits for a lull of its own: who comes meanwhile goes first"
 
 
-def test_where_there_is_never_a_lull_it_is_followed_all_the_same(followers: Followers) -> None:
+def test_without_a_lull_executions_are_followed_nevertheless(followers: Followers) -> None:
     never, seen, told = Never(), list[int](), threading.Event()
     followers.heed(never)
     followers.put(noted(seen, 1, told))
@@ -88,10 +87,8 @@ def test_where_there_is_never_a_lull_it_is_followed_all_the_same(followers: Foll
     assert seen == [1]
 
 
-def test_who_serves_wakes_it_at_the_end_and_nobody_before(
-    followers: Followers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("vesper.migration.shadow.shadow_queue._LULL", SOON)  # it does not look by itself
+def test_only_the_end_of_serving_wakes_the_thread(followers: Followers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vesper.migration.shadow.shadow_queue._LULL_SECONDS", SOON)  # it does not look by itself
     never, seen, told = Never(), list[int](), threading.Event()
     followers.heed(never)
     followers.put(noted(seen, 1))  # there was no thread yet
@@ -106,10 +103,8 @@ def test_who_serves_wakes_it_at_the_end_and_nobody_before(
     assert seen == [1, 2, 3]
 
 
-def test_where_nothing_came_for_long_it_sleeps_and_is_woken_at_once(
-    followers: Followers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("vesper.migration.shadow.shadow_queue._AWAKE", -1.0)
+def test_an_idle_thread_sleeps_and_is_woken_at_once(followers: Followers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vesper.migration.shadow.shadow_queue._POLL_DURATION_SECONDS", -1.0)
     never, seen, told = Never(), list[int](), threading.Event()
     followers.heed(never)
     followers.put(noted(seen, 1))
@@ -122,7 +117,7 @@ def test_where_nothing_came_for_long_it_sleeps_and_is_woken_at_once(
     assert never.then == []
 
 
-def test_where_much_waits_nothing_waits_for_a_lull(followers: Followers) -> None:
+def test_a_long_queue_does_not_wait_for_a_lull(followers: Followers) -> None:
     busy, seen = Busy(), list[int]()
     followers.heed(busy)
     for number in range(100):
@@ -134,7 +129,7 @@ def test_where_much_waits_nothing_waits_for_a_lull(followers: Followers) -> None
     assert busy.count < 50, "the first hundred found a crowd"
 
 
-def test_who_waits_for_the_end_does_not_wait_for_lulls(followers: Followers) -> None:
+def test_drain_does_not_wait_for_lulls(followers: Followers) -> None:
     never, seen = Never(), list[int]()
     asked = 0
 
@@ -167,7 +162,7 @@ def test_who_waits_for_the_end_does_not_wait_for_lulls(followers: Followers) -> 
     assert asked == before
 
 
-def test_what_was_closed_meanwhile_is_lost_and_said() -> None:
+def test_executions_after_closing_are_lost() -> None:
     followers, busy, reports = Followers(Admission(1.0, 1_000_000)), Busy(), list[Report]()
     followers.heed(busy)
     followers.put(Following(lambda: None, reports.append, 1))
@@ -177,7 +172,7 @@ def test_what_was_closed_meanwhile_is_lost_and_said() -> None:
     assert [type(each) for each in reports] == [Lost]
 
 
-def test_a_host_that_is_gone_is_not_asked(followers: Followers) -> None:
+def test_a_collected_host_is_skipped(followers: Followers) -> None:
     asked: list[str] = []
 
     class Named:

@@ -1,4 +1,4 @@
-"""The e-process: the same run by run and at once, no growth under the hypothesis, and few false promotions."""
+"""The e-process: exact in steps and at once, no growth under the hypothesis, few false promotions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ THRESHOLD_LIST = list(THRESHOLDS.values())
 
 
 def by_formula(threshold: Fraction, runs: int, divergences: int) -> Fraction:
-    """E(n, d) as it is designed, in exact fractions."""
+    """Return E(n, d) by its formula, in exact fractions."""
     q0 = 1 - threshold
     return sum(
         (
@@ -130,7 +130,7 @@ def test_a_clean_node_pays_nothing_the_first_time(
         assert not supports(threshold, clean - 1, divergences, attempt)
 
 
-def test_watching_all_the_time_fools_it_no_more_often_than_it_says() -> None:
+def test_continuous_monitoring_keeps_the_error_bound() -> None:
     """At a true rate of exactly q0, one history in twenty may ever see E >= 20."""
     threshold, rate, length, histories = THRESHOLDS[Mode.CANARY_DIRECT], 0.05, 1_500, 600
     fooled = 0
@@ -151,7 +151,7 @@ def test_watching_all_the_time_fools_it_no_more_often_than_it_says() -> None:
     assert fooled > 0, "a bound that is never approached is not tested"
 
 
-def test_counts_that_cannot_be_are_refused() -> None:
+def test_impossible_counts_are_refused() -> None:
     with pytest.raises(ValueError, match="cannot be"):
         EProcess.from_counts(THRESHOLD_LIST[0], 1, 2)
     with pytest.raises(ValueError, match="between 0 and 1"):

@@ -13,7 +13,7 @@ from vesper.migration.statistics.wilson import is_at_least, lower_bound
 
 
 def by_formula(runs: int, divergences: int) -> Decimal:
-    """As the textbook writes it, with far more digits than a decision needs."""
+    """Return the bound by the textbook formula, with far more digits than a decision needs."""
     with localcontext() as context:
         context.prec = 60
         n, z = Decimal(runs), Decimal("3.29")
@@ -70,7 +70,7 @@ def test_nothing_seen_is_nothing_known() -> None:
 
 
 @pytest.mark.parametrize("runs, divergences", [(1, 2), (-1, 0), (3, -1)])
-def test_counts_that_cannot_be_are_refused(runs: int, divergences: int) -> None:
+def test_impossible_counts_are_refused(runs: int, divergences: int) -> None:
     with pytest.raises(ValueError, match="divergences in"):
         lower_bound(runs, divergences)
     with pytest.raises(ValueError, match="divergences in"):
@@ -78,6 +78,6 @@ def test_counts_that_cannot_be_are_refused(runs: int, divergences: int) -> None:
 
 
 @pytest.mark.parametrize("threshold", [Fraction(0), Fraction(1), Fraction(3, 2)])
-def test_a_threshold_that_is_none_is_refused(threshold: Fraction) -> None:
+def test_a_threshold_out_of_range_is_refused(threshold: Fraction) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         is_at_least(10, 0, threshold)

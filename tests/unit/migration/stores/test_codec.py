@@ -1,4 +1,4 @@
-"""The text of a state: every field comes back, and no other text is a state."""
+"""The encoding of a state: every field is restored, and no other text is accepted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.migration.support.stories import MAIN, at, told
 from vesper.migration.control import cusum
 from vesper.migration.control.modes import Mode, Reason
-from vesper.migration.control.state import Diverged, Kill, Latch, PathState, Pin, Settings, State, Timed
+from vesper.migration.control.state import Diverged, Kill, Latch, NodeState, PathState, Pin, Settings, Timed
 from vesper.migration.statistics import latency
 from vesper.migration.stores.codec import BadState, state_from_text, state_text
 
@@ -23,7 +23,7 @@ texts = st.text(max_size=8)
 names = st.text("abcdef:ü\ud800\x00", max_size=5)
 SETTINGS = Settings(frozenset({Mode.DIRECT_ONLY}))
 STATES = st.builds(
-    State,
+    NodeState,
     node=texts,
     epoch=texts,
     settings=st.just(SETTINGS),
@@ -39,16 +39,16 @@ STATES = st.builds(
     lost=st.lists(names, max_size=2).map(tuple),
     latches=st.lists(st.builds(Latch, st.sampled_from(Reason), texts, names, counts), max_size=2).map(tuple),
     pin=st.none() | st.builds(Pin, st.sampled_from(Mode), counts, names, texts),
-    rate=st.builds(cusum.State, st.integers(0, 10**40)),
+    rate=st.builds(cusum.RateState, st.integers(0, 10**40)),
     latency=st.builds(
-        latency.State, st.lists(counts, max_size=3).map(tuple), st.lists(counts, max_size=3).map(tuple), counts
+        latency.LatencyState, st.lists(counts, max_size=3).map(tuple), st.lists(counts, max_size=3).map(tuple), counts
     ),
 )
 
 
 @settings(max_examples=100)
 @given(STATES)
-def test_every_field_comes_back(state: State) -> None:
+def test_every_field_comes_back(state: NodeState) -> None:
     text = state_text(state)
     text.encode("ascii")  # whatever stands in it, a store can write it
     read = state_from_text(text, SETTINGS)
@@ -58,17 +58,17 @@ def test_every_field_comes_back(state: State) -> None:
 
 
 def test_a_field_that_is_new_has_to_be_written() -> None:
-    written = set(json.loads(state_text(State("a", "b")))) - {"format"}
-    assert written == {each.name for each in fields(State)} - {"settings"}
+    written = set(json.loads(state_text(NodeState("a", "b")))) - {"format"}
+    assert written == {each.name for each in fields(NodeState)} - {"settings"}
 
 
 def test_equal_states_have_equal_texts() -> None:
     one, two = PathState(1), PathState(2)
-    first = State("a", "b", paths={"x": one, "y": two}, open={"k": "x", "j": "y"})
-    assert state_text(first) == state_text(State("a", "b", paths={"y": two, "x": one}, open={"j": "y", "k": "x"}))
+    first = NodeState("a", "b", paths={"x": one, "y": two}, open={"k": "x", "j": "y"})
+    assert state_text(first) == state_text(NodeState("a", "b", paths={"y": two, "x": one}, open={"j": "y", "k": "x"}))
 
 
-def a_state() -> State:
+def a_state() -> NodeState:
     state, _ = told(at(Mode.CANARY_DIRECT), [Diverged(MAIN, "f1"), Timed(5, 6), Kill("ann", "for a test")], 77)
     return state
 
@@ -84,7 +84,7 @@ def changed(name: str, value: Any) -> str:
     ["", "null", "[]", "7", '"x"', "{}", "{", "\x00", '{"format": 1}', '{"format": "1"}', "[" * 100_000, b"\xff\xfe{",
      '{"format": 2, "node": "a"}', "NaN", "1" * 5000],
 )  # fmt: skip
-def test_what_is_no_state(text: str | bytes) -> None:
+def test_texts_that_are_no_state(text: str | bytes) -> None:
     with pytest.raises(BadState):
         state_from_text(text, SETTINGS)
 
@@ -104,14 +104,14 @@ def test_what_is_no_state(text: str | bytes) -> None:
         ("latency", [["1"], [], 0]), ("latency", ["", "", 0]), ("something_else", 1),
     ],
 )  # fmt: skip
-def test_a_document_that_says_something_else_is_refused(name: str, value: Any) -> None:
+def test_a_changed_document_is_refused(name: str, value: Any) -> None:
     document = json.loads(state_text(a_state()))
     assert state_from_text(json.dumps(document), a_state().settings) == a_state()
     with pytest.raises(BadState):
         state_from_text(changed(name, value), SETTINGS)
 
 
-@pytest.mark.parametrize("name", sorted({each.name for each in fields(State)} - {"settings"}))
+@pytest.mark.parametrize("name", sorted({each.name for each in fields(NodeState)} - {"settings"}))
 def test_a_field_that_is_missing(name: str) -> None:
     document = json.loads(state_text(a_state()))
     del document[name]

@@ -1,4 +1,4 @@
-"""What batches and persons do to a node, through every store."""
+"""Effects of batches and orders on a node, in every store."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from vesper.migration.control.state import (
     Demote,
     Event,
     Kill,
+    NodeState,
     PathDemoted,
     PathProven,
     Promote,
     Refused,
     Resume,
-    State,
     Tick,
     Timed,
     Unknown,
@@ -119,12 +119,12 @@ def test_a_divergence_is_kept_with_its_exemplars(store: Store) -> None:
     assert (oldest.first_us, oldest.last_us, oldest.status) == (NOW + 1, NOW + 7, "open")
 
 
-def test_a_text_that_no_encoding_has_loses_no_divergence(store: Store) -> None:
-    """Half of a pair of code units, as a broken terminal or a hostile caller gives it, and a NUL."""
+def test_lone_surrogates_lose_no_divergence(store: Store) -> None:
+    """A lone surrogate, as a broken terminal or a hostile caller sends it, and a NUL."""
     odd = divergence("f1", "run-\ud800\x00")
     event = diverged("one", 1, "f1").happened[0].event
     apply(store, Batch("one", 1, [Happened(event, odd, 5)]))
-    ledger.tell(store, KEY, Kill("ann\udcff", "why \x00"), SETTINGS, NOW)
+    ledger.apply_event(store, KEY, Kill("ann\udcff", "why \x00"), SETTINGS, NOW)
     assert Divergence.from_text(store.divergences(KEY)[0]) == odd
     assert ledger.verify_history(store.history(KEY)) is None
     assert ledger.load(store, KEY, SETTINGS).latches[0].who == "ann\udcff"
@@ -132,10 +132,10 @@ def test_a_text_that_no_encoding_has_loses_no_divergence(store: Store) -> None:
 
 def test_closing(store: Store) -> None:
     apply(store, diverged("one", 1, "f1", 5))
-    refused = ledger.tell(store, KEY, Close("f9", "ann", "looked"), SETTINGS, NOW)
+    refused = ledger.apply_event(store, KEY, Close("f9", "ann", "looked"), SETTINGS, NOW)
     assert isinstance(refused.decisions[0], Refused)
     before = list(store.history(KEY))
-    closed = ledger.tell(store, KEY, Close("f1", "ann", "mended"), SETTINGS, NOW + 3)
+    closed = ledger.apply_event(store, KEY, Close("f1", "ann", "mended"), SETTINGS, NOW + 3)
     assert closed.state.open == {}
     kept = Divergence.from_text(store.divergences(KEY)[0])
     assert (kept.status, kept.closed_by, kept.closed_why) == ("closed", "ann", "mended")
@@ -146,7 +146,7 @@ def test_closing(store: Store) -> None:
 
 
 def test_a_demoted_path_begins_a_new_set(store: Store) -> None:
-    """The other path, whose name begins alike, and the node keep theirs."""
+    """The other path, whose name has the same prefix, and the node keep theirs."""
     apply(store, agreed("one", 1, MAIN, range(5)))
     apply(store, agreed("one", 2, OTHER, range(5)))
     store_batch = Batch("one", 3, generated={MAIN: frozenset(range(50, 53)), OTHER: frozenset({60})})
@@ -162,7 +162,7 @@ def test_a_node_that_falls_drops_every_set(store: Store) -> None:
     apply(store, agreed("one", 1, MAIN, range(300)))
     apply(store, agreed("one", 2, OTHER, range(10)))
     apply(store, diverged("one", 3, "f1", read=1000, path=OTHER))
-    fallen = ledger.tell(store, KEY, Demote(Mode.SHADOW_DIRECT, "ann", "for a test"), SETTINGS, NOW)
+    fallen = ledger.apply_event(store, KEY, Demote(Mode.SHADOW_DIRECT, "ann", "for a test"), SETTINGS, NOW)
     assert (fallen.state.mode, fallen.state.attempt, fallen.state.clean) == (Mode.SHADOW_DIRECT, 2, 0)
     assert sizes(store, "n1", "n2", f"p{MAIN}:1", f"p{OTHER}:2", "d") == [0, 0, 0, 0, 1]
     again = apply(store, agreed("one", 4, MAIN, range(5)))
@@ -175,7 +175,7 @@ def test_effects_that_differ_latch_the_node(store: Store) -> None:
     ignored = apply(store, agreed("one", 2, MAIN, range(50)))
     assert ignored.state.clean == 0
     assert sizes(store, "n2", "n1") == [0, 0]
-    assert ledger.tell(store, KEY, Resume("ann", "mended"), SETTINGS, NOW).state.mode is Mode.SHADOW_DIRECT
+    assert ledger.apply_event(store, KEY, Resume("ann", "mended"), SETTINGS, NOW).state.mode is Mode.SHADOW_DIRECT
     assert kinds(store) == ["path_demoted", "latched", "changed", "released", "changed"]
 
 
@@ -187,7 +187,7 @@ def test_generated_inputs_that_traffic_brought_are_not_counted(store: Store) -> 
     assert again.state.clean == 5
 
 
-def test_what_happened_comes_before_what_agreed(store: Store) -> None:
+def test_events_are_applied_before_agreements(store: Store) -> None:
     batch = replace(agreed("one", 1, MAIN, range(300)), happened=diverged("one", 1, "f1", 7).happened)
     after = apply(store, batch)
     assert after.state.clean == 299
@@ -195,8 +195,8 @@ def test_what_happened_comes_before_what_agreed(store: Store) -> None:
 
 
 @pytest.mark.parametrize("wrong", [1, 100])
-def test_a_path_that_is_wrong_now_and_then_has_no_evidence_of_what_agreed_beside_it(store: Store, wrong: int) -> None:
-    """Nine inputs of ten agree, in every batch. The node counts them as before."""
+def test_agreements_beside_a_divergence_do_not_count_for_its_path(store: Store, wrong: int) -> None:
+    """Nine inputs of ten agree in every batch. The node counts them as before."""
     for number in range(1, 6):
         first = 10_000 * number
         happened = [
@@ -207,13 +207,13 @@ def test_a_path_that_is_wrong_now_and_then_has_no_evidence_of_what_agreed_beside
     assert (found.clean, found.divergences) == (5 * (1000 - wrong), 5 * wrong)
     assert found.compared == 5000
     assert (found.paths[MAIN].clean, sizes(store, f"p{MAIN}:{found.paths[MAIN].attempt}")) == (0, [0])
-    closed = ledger.tell(store, KEY, Close("f1", "ann", "looked"), SETTINGS, NOW).state
+    closed = ledger.apply_event(store, KEY, Close("f1", "ann", "looked"), SETTINGS, NOW).state
     assert not is_proven(closed, MAIN)
     again = apply(store, agreed("one", 6, MAIN, range(60_000, 61_000))).state
     assert (again.paths[MAIN].clean, is_proven(again, MAIN)) == (1000, True), "gathered afterwards, it counts"
 
 
-def test_what_agreed_on_other_paths_counts_beside_a_divergence(store: Store) -> None:
+def test_agreements_on_other_paths_count_beside_a_divergence(store: Store) -> None:
     seen = {path: SeenOnPath(frozenset(range(300)), 300) for path in (MAIN, OTHER)}
     found = apply(store, Batch("one", 1, diverged("one", 1, "f1", 7).happened, seen)).state
     assert (found.clean, found.paths[MAIN].clean, found.paths[OTHER].clean) == (598, 0, 299)
@@ -227,7 +227,7 @@ def test_generated_inputs_beside_a_divergence_are_no_evidence_of_its_path(store:
     assert (again.paths[MAIN].generated, again.paths[OTHER].generated) == (1000, 1000)
 
 
-def test_a_fall_in_a_batch_takes_what_agreed_beside_it_from_every_path(store: Store) -> None:
+def test_a_fall_in_a_batch_drops_its_agreements_on_every_path(store: Store) -> None:
     apply(store, agreed("one", 1, MAIN, range(300)))
     fall = Happened(Demote(Mode.SHADOW_DIRECT, "ann", "for a test"))
     seen = {path: SeenOnPath(frozenset(range(300)), 300) for path in (MAIN, OTHER)}
@@ -236,10 +236,10 @@ def test_a_fall_in_a_batch_takes_what_agreed_beside_it_from_every_path(store: St
     assert found.paths[OTHER].clean == 300, "it was not there to lose anything"
 
 
-def test_what_was_gathered_before_a_divergence_was_told_is_no_evidence_of_its_path(store: Store) -> None:
-    """A divergence is told at once, and what agreed before it a second later, by its own process and by others."""
+def test_agreements_collected_before_a_divergence_do_not_count(store: Store) -> None:
+    """A divergence is sent at once, and earlier agreements a second later, by its own process and by others."""
 
-    def told(process: str, number: int, first: int, attempt: int) -> State:
+    def told(process: str, number: int, first: int, attempt: int) -> NodeState:
         seen = SeenOnPath(frozenset(range(first, first + 300)), 300, attempt)
         return apply(store, Batch(process, number, agreed={MAIN: seen})).state
 
@@ -255,7 +255,7 @@ def test_what_was_gathered_before_a_divergence_was_told_is_no_evidence_of_its_pa
 
 
 def test_notes_of_paths(store: Store) -> None:
-    """The first one stays, with every prefix that any process saw."""
+    """The first note stays, with the prefixes of all processes."""
     first, other = PathNote(b"\x01", ("charge: ok",), "returned", ("x",)), PathNote(b"\x02", (), "returned")
     apply(store, Batch("one", 1, paths={MAIN: first.to_text(), OTHER: other.to_text()}))
     apply(store, Batch("two", 1, paths={MAIN: replace(first, prefixes=("y", "x")).to_text()}))
@@ -293,9 +293,9 @@ def test_paths_that_are_not_kept_leave_no_sets(store: Store, monkeypatch: pytest
 
 def with_a_history(store: Store) -> list[Line]:
     apply(store, agreed("one", 1, MAIN, range(300)))
-    ledger.tell(store, KEY, Demote(Mode.SHADOW_DIRECT, "ann", "why"), SETTINGS, NOW)
-    ledger.tell(store, KEY, Promote("ann", "refused: there is no evidence"), SETTINGS, NOW)
-    ledger.tell(store, KEY, Kill("bob", "worried"), SETTINGS, NOW + 1)
+    ledger.apply_event(store, KEY, Demote(Mode.SHADOW_DIRECT, "ann", "why"), SETTINGS, NOW)
+    ledger.apply_event(store, KEY, Promote("ann", "refused: there is no evidence"), SETTINGS, NOW)
+    ledger.apply_event(store, KEY, Kill("bob", "worried"), SETTINGS, NOW + 1)
     return list(store.history(KEY))
 
 
@@ -314,7 +314,7 @@ def test_a_history_verifies_and_a_changed_byte_is_named(store: Store) -> None:
 
 
 def test_a_divergence_that_is_open_has_one_line_however_often_it_comes(store: Store) -> None:
-    """Also where something agreed in between, and on every path that it was found on. All of it counts."""
+    """This holds with agreements in between, and on every path of the divergence. All occurrences count."""
     apply(store, agreed("one", 1, MAIN, range(300)))
     apply(store, agreed("one", 2, OTHER, range(100)))
     before = len(store.history(KEY))
@@ -330,14 +330,14 @@ def test_a_divergence_that_is_open_has_one_line_however_often_it_comes(store: St
     assert [(each["kind"], each.get("path")) for each in lines] == [("path_demoted", MAIN), ("path_demoted", OTHER)]
     assert sizes(store, f"p{MAIN}:10", f"p{MAIN}:11") == [0, 50], "what was taken from the path is gone all the same"
     apply(store, diverged("one", 100, "f2", 77))
-    ledger.tell(store, KEY, Close("f1", "ann", "looked"), SETTINGS, NOW)
+    ledger.apply_event(store, KEY, Close("f1", "ann", "looked"), SETTINGS, NOW)
     apply(store, diverged("one", 101, "f1", 78))
     assert kinds(store)[before + 2 :] == ["path_demoted", "closed", "path_demoted"], "another one, and one come back"
     assert ledger.verify_history(store.history(KEY)) is None
 
 
 def test_a_path_that_was_trusted_again_has_a_line_when_it_is_not(store: Store) -> None:
-    """Its divergence is open on another path, so that it may have its evidence meanwhile."""
+    """Its divergence is open on another path, so that it may gain evidence meanwhile."""
     apply(store, diverged("one", 1, "f1", 1))
     apply(store, diverged("one", 2, "f1", 2, path=OTHER))
     apply(store, agreed("one", 3, OTHER, range(100, 500)))
@@ -366,7 +366,7 @@ def test_work_that_fails_leaves_nothing(store: Store) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"format": 2}', "no JSON"])
-def test_a_state_that_somebody_changed_is_refused_and_stays(store: Store, text: str) -> None:
+def test_a_changed_state_is_refused_and_kept(store: Store, text: str) -> None:
     store.transact(KEY, lambda transaction: transaction.put_state(text))
     with pytest.raises(BadState):
         ledger.load(store, KEY, SETTINGS)
@@ -379,14 +379,14 @@ def test_a_state_that_somebody_changed_is_refused_and_stays(store: Store, text: 
 
 
 def test_the_kill_switch_for_all(store: Store) -> None:
-    assert ledger.killed(store) is None
+    assert ledger.read_kill_switch(store) is None
     apply(store, agreed("one", 1, MAIN, [1]))
     ledger.kill_all(store, "ann", "worried", NOW)
     assert store.versions() == {KEY: 1, WHOLE: 1}
-    assert ledger.killed(store) == ledger.Killed("ann", "worried", NOW)
+    assert ledger.read_kill_switch(store) == ledger.KillSwitch("ann", "worried", NOW)
     assert ledger.load(store, KEY, SETTINGS).mode is Mode.SHADOW_DIRECT, "the node itself is as it was"
     ledger.resume_all(store, "bob", "calm again", NOW + 1)
-    assert ledger.killed(store) is None
+    assert ledger.read_kill_switch(store) is None
     assert store.versions() == {KEY: 1, WHOLE: 2}
     assert [json.loads(line.text)["kind"] for line in store.history(WHOLE)] == ["killed_all", "resumed_all"]
     assert ledger.verify_history(store.history(WHOLE)) is None
@@ -396,18 +396,19 @@ def test_the_kill_switch_for_all(store: Store) -> None:
 def test_a_kill_switch_that_cannot_be_read(store: Store, text: str) -> None:
     store.transact(WHOLE, lambda transaction: transaction.put_state(text))
     with pytest.raises(BadState, match="the switch for all nodes"):
-        ledger.killed(store)
+        ledger.read_kill_switch(store)
 
 
-def test_what_happened_is_taken_in_order_with_the_times_between(store: Store) -> None:
-    """The same as every event by itself, also where a round of times decides something."""
+def test_events_and_times_are_applied_in_order(store: Store) -> None:
+    """The result equals that of single events, also where a round of times decides something."""
     slow, fast = Timed(100_000, 300_000), Timed(100_000, 100_000)
     events: list[Event] = [
-        *[slow] * (latency.ROUND + 3), Unknown(1), *[fast] * 20, *[slow] * (2 * latency.ROUND), Unknown(2), fast, fast,
+        *[slow] * (latency.ROUND_SIZE + 3), Unknown(1), *[fast] * 20, *[slow] * (2 * latency.ROUND_SIZE),
+        Unknown(2), fast, fast,
     ]  # fmt: skip
     state = apply(store, agreed("p1", 1, MAIN, range(206))).state
     assert state.mode is Mode.CANARY_DIRECT
-    expected: State = state
+    expected: NodeState = state
     for event in (*events, Tick()):
         expected, _ = step(expected, event, NOW)
     found = apply(store, Batch("p1", 2, tuple(map(Happened, events))))

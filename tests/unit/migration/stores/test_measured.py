@@ -1,4 +1,4 @@
-"""What the proof of a service says of its rounds (`tests/proofs/service/measured.py`)."""
+"""The statistics of the service proof (`tests/proofs/service/measured.py`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def round_of(ratio: float, wrong: int = 0) -> Turn:
     return Measured(ALONE), Measured(slower, wrong=["no"] * wrong)
 
 
-def test_a_ratio_is_told_of_all_requests_and_as_the_median_of_rounds() -> None:
+def test_ratios_over_all_requests_and_by_round() -> None:
     found = compared([round_of(1.05)] * 9 + [round_of(40.0, wrong=1)])
     assert (found["rounds"], found["requests"], found["wrong"]) == (10, 1_000, 1)
     assert found["by_python_p99_ratio"] == 1.05
@@ -34,7 +34,7 @@ def test_a_ratio_is_told_of_all_requests_and_as_the_median_of_rounds() -> None:
     ],
     ids=["under", "over", "it seems under", "it seems over", "one of many rounds was slow"],
 )
-def test_rounds_say_on_which_side_of_the_bar_or_are_too_few(ratios: list[float], decided: bool) -> None:
+def test_rounds_decide_the_bar_or_are_too_few(ratios: list[float], decided: bool) -> None:
     assert is_decided([round_of(each) for each in ratios], 1.10) is decided
 
 

@@ -1,4 +1,4 @@
-"""The evidence of old definitions goes, and nothing else does."""
+"""Pruning deletes the evidence of old definitions, and nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.migration.support.routed import DECISION, compiled, routes_in
 from tests.unit.migration.support.stories import MAIN, at, told
 from vesper.migration.control.controller import is_proven
 from vesper.migration.control.modes import LADDER, Mode
-from vesper.migration.control.state import Agreed, Changed, Diverged, Forget, Forgotten, Kill, Settings, State
+from vesper.migration.control.state import Agreed, Changed, Diverged, Forget, Forgotten, Kill, NodeState, Settings
 from vesper.migration.router.node_state import now_us
 from vesper.migration.stores import ledger
 from vesper.migration.stores.pruning import DAY_US, old_epochs, prune
@@ -24,7 +24,7 @@ from vesper.migration.stores.store import Batch, NodeKey, SeenOnPath, Store, ope
 FORGET = Forget("ann", "tidying up")
 EPOCHS = [NodeKey("fee_v1", each * 64) for each in "abcd"]
 DAYS = (0, 10, 20, 200)
-"""When each was last written."""
+"""Day of the last write of each epoch."""
 TODAY_US = NOON_US + 201 * DAY_US
 KEPT_US = 90 * DAY_US
 SETTINGS = Settings()
@@ -32,7 +32,7 @@ SETTINGS = Settings()
 
 def write(
     store: Store, key: NodeKey, at_us: int, runs: int = 300, number: int = 1, attempt: int | None = None
-) -> State:
+) -> NodeState:
     batch = Batch(
         "shop-1",
         number,
@@ -54,14 +54,14 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 
 def kept_of(store: Store, key: NodeKey) -> tuple[int, int, bool, bool]:
-    """Fingerprints of the node and of its path, what the path is, and whether there are samples."""
+    """Return fingerprints of node and path, the note of the path, and whether there are samples."""
     state = ledger.load(store, key, SETTINGS)
     scopes = [f"n{state.attempt}", f"p{NOTE.name}:1", "n1"]
     sizes = store.transact(key, lambda transaction: [transaction.size(each) for each in scopes])
     return max(sizes[0], sizes[2]), sizes[1], bool(store.paths(key)), store.document(key, "samples") is not None
 
 
-def test_the_two_newest_stay_and_what_was_used_lately(store: Store) -> None:
+def test_the_two_newest_and_recent_epochs_stay(store: Store) -> None:
     assert [each.key for each in old_epochs(store, SETTINGS, TODAY_US - KEPT_US)] == EPOCHS[:2]
     assert [each.key for each in old_epochs(store, SETTINGS, NOON_US + 5 * DAY_US)] == EPOCHS[:1]
     assert old_epochs(store, SETTINGS, TODAY_US, "other_v1") == []
@@ -76,7 +76,7 @@ def test_the_two_newest_stay_and_what_was_used_lately(store: Store) -> None:
     assert list(prune(store, SETTINGS, TODAY_US, KEPT_US, FORGET)) == []
 
 
-def test_the_history_says_so_and_holds(store: Store) -> None:
+def test_the_history_records_the_deletion_and_verifies(store: Store) -> None:
     before = len(store.history(EPOCHS[0]))
     prune(store, SETTINGS, TODAY_US, KEPT_US, FORGET)
     lines = store.history(EPOCHS[0])
@@ -95,7 +95,7 @@ def test_a_definition_that_comes_back_begins_afresh(store: Store) -> None:
     assert (again.clean, again.mode, is_proven(again, NOTE.name)) == (100, Mode.SHADOW_DIRECT, False)
 
 
-def test_one_that_somebody_uses_meanwhile_stays(store: Store) -> None:
+def test_an_epoch_that_comes_into_use_stays(store: Store) -> None:
     (old, *_) = old_epochs(store, SETTINGS, TODAY_US - KEPT_US)
     write(store, old.key, TODAY_US, runs=301, number=2)
     assert ledger.forget(store, old.key, FORGET, SETTINGS, TODAY_US, old.written_us) is None
@@ -103,7 +103,7 @@ def test_one_that_somebody_uses_meanwhile_stays(store: Store) -> None:
 
 
 @pytest.mark.parametrize("mode", LADDER, ids=lambda each: each.value)
-def test_in_every_mode_evidence_goes_and_what_people_said_stays(mode: Mode) -> None:
+def test_evidence_is_deleted_and_orders_stay_in_every_mode(mode: Mode) -> None:
     before = at(mode)
     after, decisions = told(before, [FORGET])
     assert isinstance(decisions[0], Forgotten)
@@ -114,7 +114,7 @@ def test_in_every_mode_evidence_goes_and_what_people_said_stays(mode: Mode) -> N
     assert after.pin == before.pin
 
 
-def test_what_diverged_stays_open_and_a_latch_stays_shut() -> None:
+def test_divergences_and_latches_survive_pruning() -> None:
     before, _ = told(at(Mode.DIRECT_ONLY), [Diverged("odd", "f1"), Agreed("fine", 5, 5), Kill("ann", "why")])
     after, _ = told(before, [FORGET])
     assert (after.latches, after.open, after.mode) == (before.latches, before.open, Mode.PYTHON_ONLY)
@@ -124,7 +124,7 @@ def test_what_diverged_stays_open_and_a_latch_stays_shut() -> None:
 # -- from outside ---------------------------------------------------------------------------------
 
 
-def test_the_command_says_what_would_go_and_then_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_lists_and_then_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "vesper.toml").write_text('[migration]\nretention = "30d"\n', encoding="utf-8")
     found = Told(tmp_path)

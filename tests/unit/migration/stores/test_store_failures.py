@@ -1,4 +1,4 @@
-"""Stores that cannot be used, or not now: each says which, why and what to do, and nothing is overwritten or lost."""
+"""Stores that fail: each message contains cause and remedy, and nothing is overwritten or lost."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_dsn_that_cannot_be_read_is_not_shown(dsn: str) -> None:
 
 @pytest.mark.parametrize("kind", ["postgresql", "redis"])
 def test_a_message_never_shows_a_password(kind: str) -> None:
-    """Nobody listens on the port of a listener that is not one any more."""
+    """The port belongs to a listener that was closed."""
     proxy = Proxy(1)
     proxy.close()
     store = open_store(f"{kind}://vesper:hunter2@127.0.0.1:{proxy.port}/1")
@@ -134,7 +134,7 @@ def test_a_new_file_is_for_its_owner_alone(path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_a_file_or_folder_that_cannot_be_written(tmp_path: Path, what: str) -> None:
+def test_an_unwritable_file_or_folder(tmp_path: Path, what: str) -> None:
     folder = tmp_path / "folder"
     path = folder / "migration.db"
     store = open_store(f"sqlite:{path}")
@@ -163,7 +163,7 @@ def test_a_file_or_folder_that_cannot_be_written(tmp_path: Path, what: str) -> N
 def test_a_disk_that_is_full(path: Path) -> None:
     store = sqlite_store.SqliteMigrationStore(str(path))
     used(store)
-    connection = store._place._here.writer  # type: ignore[attr-defined]
+    connection = store._database._here.writer  # type: ignore[attr-defined]
     connection.execute("PRAGMA max_page_count = 1")  # as many as there are
     batch = agreed("one", 2, MAIN, range(1000, 21_000))
     before = store.read(KEY)
@@ -212,7 +212,7 @@ def test_a_file_that_another_process_has_locked(path: Path, monkeypatch: pytest.
     store.close()
 
 
-def test_a_thread_does_not_wait_for_ever_for_the_others(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_waits_for_others_with_a_limit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
     store = open_store(f"sqlite:{path}")
     is_in, may_go = threading.Event(), threading.Event()
@@ -250,7 +250,7 @@ def run_sql(dsn: str, sql: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_store_of_a_newer_vesper_is_refused(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """Also by a process that had opened it when it was not yet newer, as in a rolling deploy."""
+    """Also by a process that opened it before its upgrade, as in a rolling deploy."""
     dsn = fresh_dsn(kind, request, tmp_path, has_tables=False)
     before = open_store(dsn)
     used(before)
@@ -273,7 +273,7 @@ def test_a_store_of_a_newer_vesper_is_refused(kind: str, request: pytest.Fixture
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
 def test_a_database_that_does_not_keep_every_text_is_refused(postgres: Postgres, encoding: str) -> None:
-    """Before anything is made in it: SQL_ASCII gives bytes for texts, and others lack most signs."""
+    """Before any table is made: SQL_ASCII returns bytes for texts, and others lack most characters."""
     import psycopg
 
     name = f"migration_{encoding.lower()}_{os.getpid()}"
@@ -309,7 +309,7 @@ def test_it_stands_beside_the_journal(kind: str, request: pytest.FixtureRequest,
     "change", ["UPDATE vesper_control_nodes SET state = x'00'", "UPDATE vesper_control_sets SET size = 'many'",
                "UPDATE vesper_control_batches SET number = 'last'"],
 )  # fmt: skip
-def test_a_cell_that_somebody_changed(path: Path, change: str) -> None:
+def test_a_changed_cell(path: Path, change: str) -> None:
     store = open_store(f"sqlite:{path}")
     used(store)
     run_sql(f"sqlite:{path}", change)
@@ -318,7 +318,7 @@ def test_a_cell_that_somebody_changed(path: Path, change: str) -> None:
     store.close()
 
 
-def test_a_secret_that_somebody_changed(path: Path) -> None:
+def test_a_changed_secret(path: Path) -> None:
     store = open_store(f"sqlite:{path}")
     store.secret()
     run_sql(f"sqlite:{path}", "UPDATE vesper_control_secret SET secret = x'00'")
@@ -334,7 +334,7 @@ def test_a_secret_that_somebody_changed(path: Path) -> None:
 def behind(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Proxy, Store]]:
-    """A store behind a network that can be broken."""
+    """Return a store behind a network that can be broken."""
     for module in (postgres_store, redis_store):
         monkeypatch.setattr(module, "WAIT_SECONDS", 0.8)
     dsn = fresh_dsn(request.param, request, tmp_path)
@@ -378,7 +378,7 @@ def test_a_server_that_goes_away_in_the_middle(behind: tuple[Proxy, Store]) -> N
     assert store.read(KEY) == before
 
 
-def test_a_server_that_does_not_answer(behind: tuple[Proxy, Store]) -> None:
+def test_a_silent_server(behind: tuple[Proxy, Store]) -> None:
     proxy, store = behind
     used(store)
     proxy.mode = "swallow"
@@ -390,9 +390,11 @@ def test_a_server_that_does_not_answer(behind: tuple[Proxy, Store]) -> None:
     assert apply(store, agreed("one", 2, MAIN, [77])).state.clean == 11
 
 
-def test_an_answer_that_is_lost(behind: tuple[Proxy, Store]) -> None:
-    """It was done, and who sent it does not know: sent again, it changes nothing. What has no number is not repeated by
-    the store itself."""
+def test_a_lost_reply(behind: tuple[Proxy, Store]) -> None:
+    """The write was applied, and its sender does not know: sent again, it changes nothing.
+
+    The store itself does not repeat an event without a number.
+    """
     proxy, store = behind
     answer = b"COMMIT" if store.name.startswith("postgres") else b"EXEC"
     used(store)
@@ -405,7 +407,7 @@ def test_an_answer_that_is_lost(behind: tuple[Proxy, Store]) -> None:
     assert (after.state.divergences, after.state.clean) == (1, 9)
     proxy.cut_at = answer
     with pytest.raises(StoreAway):
-        ledger.tell(store, KEY, Kill("ann", "once"), SETTINGS, NOW)
+        ledger.apply_event(store, KEY, Kill("ann", "once"), SETTINGS, NOW)
     assert [each.why for each in ledger.load(store, KEY, SETTINGS).latches] == ["once"]
     assert ledger.verify_history(store.history(KEY)) is None
 
@@ -423,9 +425,7 @@ def test_sessions_that_the_server_ended(postgres: Postgres, request: pytest.Fixt
     store.close()
 
 
-def test_a_row_that_somebody_holds(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_locked_row(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import psycopg
 
     monkeypatch.setattr(postgres_store._Server, "statement_seconds", 0.5)
@@ -450,7 +450,7 @@ def own_redis() -> Iterator[Redis]:
     server.remove()
 
 
-def test_a_redis_that_crashes_has_what_it_said_that_it_has(own_redis: Redis) -> None:
+def test_a_crashed_redis_keeps_acknowledged_writes(own_redis: Redis) -> None:
     store = open_store(own_redis.url)
     used(store)
     secret = store.secret()
@@ -495,7 +495,7 @@ def test_a_redis_without_memory(own_redis: Redis) -> None:
     store.close()
 
 
-def test_keys_that_somebody_else_wrote(own_redis: Redis) -> None:
+def test_foreign_keys_in_redis(own_redis: Redis) -> None:
     from redis import Redis as Client
 
     url = own_redis.url.removesuffix("0") + "3"
@@ -513,7 +513,7 @@ def test_keys_that_somebody_else_wrote(own_redis: Redis) -> None:
     store.close()
 
 
-def test_what_a_store_may_lose_is_said(own_redis: Redis, redis_server: Redis, postgres: Postgres, path: Path) -> None:
+def test_warnings_about_data_loss(own_redis: Redis, redis_server: Redis, postgres: Postgres, path: Path) -> None:
     from redis import Redis as Client
 
     def warnings(dsn: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""docs/how-to/choose-a-migration-store.md names stores that there are, and says what they say."""
+"""docs/how-to/choose-a-migration-store.md names existing stores and messages."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def test_every_store_of_the_page_can_be_opened() -> None:
     assert [each.name.rpartition("/")[2] for each in stores] == ["migration.db", "vesper", "0"]
 
 
-def test_what_is_said_is_said_so() -> None:
-    """The words in the table stand in the messages; those with a number in them are put together."""
+def test_messages_of_the_page_exist() -> None:
+    """The words of the table occur in the messages; those with a number are assembled."""
     quoted = [
         words
         for line in PAGE.splitlines()

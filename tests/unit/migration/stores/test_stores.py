@@ -1,4 +1,4 @@
-"""What every store of migration state promises, on all three."""
+"""The promises of every store of migration state, on all three."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def one_call(draw: random.Random, model: PlainTransaction) -> tuple[str, tuple[A
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_store_does_what_plain_values_do(store: Store, seed: int) -> None:
-    """Also within a transaction, and nothing of one that was broken off stays."""
+    """Also within a transaction; an aborted one leaves nothing."""
     draw = random.Random(seed)
     models = {KEY: PlainTransaction(), NodeKey("pay_v1", "another"): PlainTransaction()}
     for _ in range(25):
@@ -88,7 +88,7 @@ def test_a_store_does_what_plain_values_do(store: Store, seed: int) -> None:
     assert store.versions() == {key: each.version for key, each in models.items() if each.version}
 
 
-def test_a_store_that_nobody_used(store: Store) -> None:
+def test_an_unused_store(store: Store) -> None:
     assert store.versions() == {}
     assert keys_of(store) == []
     assert store.read(KEY) is None
@@ -107,7 +107,7 @@ def test_names_are_kept_apart(store: Store) -> None:
 
 
 @pytest.mark.parametrize("number", [-1, 2**64])
-def test_what_is_no_fingerprint_is_refused(store: Store, number: int) -> None:
+def test_a_value_out_of_64_bits_is_refused(store: Store, number: int) -> None:
     with pytest.raises(ValueError, match="64 bits"):
         store.transact(KEY, lambda transaction: transaction.add("n1", [1, number]))
     assert store.transact(KEY, lambda transaction: transaction.size("n1")) == 0
@@ -122,7 +122,7 @@ def test_only_the_next_line_of_a_history_is_taken(store: Store, number: int) -> 
 
 
 def test_ten_thousand_at_once(store: Store) -> None:
-    """Looked up and added among thirty thousand, well under a second each."""
+    """Lookup and insertion among thirty thousand take well under a second each."""
     draw = random.Random(1)
     before = [draw.getrandbits(64) for _ in range(30_000)]
     more = [draw.getrandbits(64) for _ in range(10_000)]
@@ -144,7 +144,7 @@ def test_dropped_members_are_deleted_little_by_little(
 ) -> None:
     import sqlite3
 
-    monkeypatch.setattr(sql_store, "_SWEPT", 40)
+    monkeypatch.setattr(sql_store, "_MAX_SWEPT", 40)
     store = open_store(fresh_dsn("sqlite", request, tmp_path))
     store.transact(KEY, lambda transaction: transaction.add("n1", range(100)))
     store.transact(KEY, lambda transaction: transaction.add("n2", range(3)))
@@ -158,7 +158,7 @@ def test_dropped_members_are_deleted_little_by_little(
     connection.close()
 
 
-def test_processes_that_are_long_gone_are_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_ended_processes_are_deleted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def applied(transaction: Transaction) -> list[int]:
         return [transaction.applied(each) for each in ("old", "new")]
 
@@ -166,7 +166,7 @@ def test_processes_that_are_long_gone_are_forgotten(store: Store, monkeypatch: p
     store.transact(KEY, lambda transaction: transaction.put_applied("new", 1))
     assert store.transact(KEY, applied) == [7, 1]
     for module in (sql_store, redis_store):
-        monkeypatch.setattr(module, "FORGOTTEN_US", -1_000_000)
+        monkeypatch.setattr(module, "PROCESS_RETENTION_US", -1_000_000)
     store.transact(KEY, lambda transaction: transaction.put_applied("new", 2))
     assert store.transact(KEY, applied) == [7, 2], "looked at when a process is new"
     store.transact(KEY, lambda transaction: transaction.put_applied("newest", 1))
@@ -179,7 +179,7 @@ ROUNDS = 25
 
 
 def count(store: Store, key: NodeKey = KEY) -> None:
-    """Adds one to a number, as often as there are rounds; any lost one shows in the end."""
+    """Increment a number once per round; a lost update shows in the sum."""
     for _ in range(ROUNDS):
         store.transact(key, lambda transaction: transaction.put_state(str(int(transaction.state() or 0) + 1)))
 
@@ -221,7 +221,7 @@ def processes(works: list[Callable[[], None]]) -> list[int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_processes_that_count_at_once_lose_nothing(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """Each opens the store anew, all at once, also the tables."""
+    """Each process opens the store at the same time, and makes the tables."""
     dsn = fresh_dsn(kind, request, tmp_path, has_tables=False)
     assert processes([lambda: count(open_store(dsn))] * 3) == [0, 0, 0]
     store = open_store(dsn)
@@ -259,7 +259,7 @@ def test_a_fork_while_threads_write(store: Store) -> None:
     assert store.read(KEY) == str(2 * ROUNDS)
 
 
-def test_the_secret_is_made_once_by_whoever_is_first(dsn: str) -> None:
+def test_the_secret_is_created_once(dsn: str) -> None:
     found: list[bytes] = []
     barrier = threading.Barrier(4)
 

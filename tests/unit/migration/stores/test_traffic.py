@@ -1,4 +1,4 @@
-"""Requests by hour and samples of the evidence: what is counted, what is kept, and what is begun anew."""
+"""Requests by hour and samples of the evidence: counting, bounds, and restarts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from vesper.migration.stores.traffic import (
     samples_from_text,
     samples_text,
     served_key,
-    thinned,
+    thin,
 )
 
 PYTHON = served_key(Mode.SHADOW_DIRECT, Engine.PYTHON)
@@ -35,8 +35,8 @@ DIRECT = served_key(Mode.DIRECT_ONLY, Engine.DIRECT)
 
 
 def test_requests_are_counted_by_the_hour() -> None:
-    found = Traffic().and_served({PYTHON: 3}, NOON_US).and_served({PYTHON: 4, DIRECT: 0}, NOON_US + 1)
-    found = found.and_served({DIRECT: 5}, NOON_US + HOUR_US)
+    found = Traffic().add_served({PYTHON: 3}, NOON_US).add_served({PYTHON: 4, DIRECT: 0}, NOON_US + 1)
+    found = found.add_served({DIRECT: 5}, NOON_US + HOUR_US)
     hour = NOON_US // HOUR_US
     assert found.hours == {hour: {PYTHON: 7}, hour + 1: {DIRECT: 5}}
     assert found.since(NOON_US, 1) == {PYTHON: 7}
@@ -49,20 +49,20 @@ def test_requests_are_counted_by_the_hour() -> None:
 def test_the_newest_hours_are_kept() -> None:
     found = Traffic()
     for hour in range(MAX_HOURS + 5):
-        found = found.and_served({PYTHON: 1}, NOON_US + hour * HOUR_US)
+        found = found.add_served({PYTHON: 1}, NOON_US + hour * HOUR_US)
     assert len(found.hours) == MAX_HOURS
     assert min(found.hours) == NOON_US // HOUR_US + 5
 
 
 @pytest.mark.parametrize("served", [{"python": 1}, {"direct_only/rust": 1}, {PYTHON: -1}])
-def test_what_cannot_be_counted_is_refused(served: dict[str, int]) -> None:
+def test_invalid_counts_are_refused(served: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"is no (count|mode and engine)"):
-        Traffic().and_served(served, NOON_US)
+        Traffic().add_served(served, NOON_US)
 
 
 def test_samples_are_thinned_and_keep_their_ends() -> None:
     samples = tuple(Sample(at, at, 0, Mode.SHADOW_DIRECT) for at in range(MAX_SAMPLES + 1))
-    kept = thinned(samples)
+    kept = thin(samples)
     assert len(kept) <= MAX_SAMPLES // 2 + 1
     assert (kept[0], kept[-1]) == (samples[0], samples[-1])
     assert kept[1].at_us == 2
@@ -72,7 +72,7 @@ def test_samples_are_thinned_and_keep_their_ends() -> None:
 def test_samples_never_grow_over_their_bound() -> None:
     samples: tuple[Sample, ...] = ()
     for at in range(3 * MAX_SAMPLES):
-        samples = thinned((*samples, Sample(at, at, 0, Mode.SHADOW_DIRECT)))
+        samples = thin((*samples, Sample(at, at, 0, Mode.SHADOW_DIRECT)))
         assert len(samples) <= MAX_SAMPLES
     assert [each.at_us for each in samples] == sorted(each.at_us for each in samples)
     assert samples[-1].at_us == 3 * MAX_SAMPLES - 1
@@ -99,7 +99,7 @@ def test_a_batch_counts_once_and_samples_once_a_minute(tmp_path: Path) -> None:
     store.close()
 
 
-def test_only_who_runs_a_node_says_that_it_is_in_use(tmp_path: Path) -> None:
+def test_only_running_processes_mark_an_epoch_as_used(tmp_path: Path) -> None:
     told = Told(tmp_path)
     later = NOON_US + HOUR_US
 
@@ -107,7 +107,7 @@ def test_only_who_runs_a_node_says_that_it_is_in_use(tmp_path: Path) -> None:
         return Traffic.from_text(told.store.document(key, TRAFFIC) or "").written_us
 
     told.batch(runs=5)
-    ledger.tell(told.store, FEE, Kill("ann", "fire"), Settings(), later)
+    ledger.apply_event(told.store, FEE, Kill("ann", "fire"), Settings(), later)
     ledger.apply(told.store, FEE, Batch("gone", 1, (Happened(RunLost("r")),)), Settings(), later, is_in_use=False)
     assert written(FEE) == NOON_US
     never = NodeKey("fee_v1", "0" * 64)  # nobody knows better: otherwise its evidence would stay for ever
@@ -128,7 +128,7 @@ def test_only_who_runs_a_node_says_that_it_is_in_use(tmp_path: Path) -> None:
         (SAMPLES, '{"format": 1, "samples": [[1, -2, 3, 1]]}'),
     ],
 )
-def test_what_cannot_be_read_is_begun_anew_and_stops_nothing(
+def test_unreadable_documents_are_restarted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, text: str
 ) -> None:
     told = Told(tmp_path)
@@ -162,7 +162,7 @@ def test_the_course_of_a_node(tmp_path: Path) -> None:
 
 
 def test_the_last_point_is_now(tmp_path: Path) -> None:
-    """Samples are a minute apart: what came since the last one is in the picture all the same."""
+    """Samples are a minute apart; the last point covers the time since then."""
     told = Told(tmp_path)
     told.batch(runs=1)
     told.now_us = NOON_US + MINUTE_US // 2

@@ -1,6 +1,7 @@
-"""A helper process that runs no engine and breaks on purpose: `python -m tests.unit.migration.support.bad_helper`. The
-input `word`
-of an execution says how; whatever else it says is agreement."""
+"""A helper process without an engine that fails on purpose: `python -m tests.unit.migration.support.bad_helper`.
+
+The input `word` of an execution selects the failure; any other word is agreement.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +14,17 @@ from typing import Any
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Agreement
 from vesper.migration.workers import wire_values as packed
-from vesper.migration.workers.serving import bound, live_as_long_as, serve
+from vesper.migration.workers.serving import end_with_parent, limit_resources, serve
 
 AGREED = Agreement(PathNote(b"", (), "returned"), 17)
 
 
-def answer(question: Mapping[str, Any], say: Callable[[object], None]) -> object:
+def answer(question: Mapping[str, Any], send: Callable[[object], None]) -> object:
     if question["do"] == "load":
         return {"loaded": True}
     word = packed.unpack_transcript(question["transcript"]).inputs["word"]
     if word != "die before":
-        say({"on": "direct"})
+        send({"on": "direct"})
     match word:
         case "die before" | "abort":
             os.abort()
@@ -40,6 +41,6 @@ def answer(question: Mapping[str, Any], say: Callable[[object], None]) -> object
 
 
 if __name__ == "__main__":
-    live_as_long_as(int(sys.argv[1]))
-    bound(int(sys.argv[2]))
+    end_with_parent(int(sys.argv[1]))
+    limit_resources(int(sys.argv[2]))
     serve(answer)

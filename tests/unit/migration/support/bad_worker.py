@@ -1,6 +1,7 @@
-"""A worker whose engine breaks on purpose: `python -m tests.unit.migration.support.bad_worker`. The input `word` says
-how; a word
-that says nothing is answered as the real engine does."""
+"""A worker whose engine fails on purpose: `python -m tests.unit.migration.support.bad_worker`.
+
+The input `word` selects the failure; any other word gets the outcome of the real engine.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Several processes that route the same node over one store, and how soon all of them fall back when one finds a fault.
+"""Several processes that route one node over one store, and the time in which all fall back after a fault.
 
     $ python -m tests.unit.migration.support.fleet --processes 8 --store sqlite
 
-Each process calls the node all the time. In one of them the direct engine begins to break. From the call on which it
-breaks to the moment at which the last process runs on Python alone is the time that is printed; no process but the one
-that found it may have known of it otherwise than by the store.
+Each process calls the node in a loop. In one of them the direct engine begins to fail. The printed time is from that
+call to the moment at which the last process runs on Python alone; the other processes learn of it from the store only.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _WAIT = 60.0
 
 
 class Broken(Routes):
-    """Routes whose direct engine breaks when it is told to."""
+    """Routes whose direct engine fails on request."""
 
     def _direct(self, compiled: Any) -> Any:
         self.engine = Misbehaving(compiled)
@@ -43,7 +42,7 @@ class Broken(Routes):
 
 
 def work(store: str, folder: str) -> None:
-    """One process: says each mode that it comes into, and when."""
+    """Run one process, which prints each new mode with its time."""
     routes = Broken(config_from({"migration": {"store": store}}, Path(folder)))
     program = routes.program(compiled())
     program.chooser.draw = lambda: 0.5  # never in the sample: it learns of a fault from the store, or by having it
@@ -84,7 +83,7 @@ class Fleet:
                 self._changed.notify_all()
 
     def all_in(self, mode: Mode) -> list[float]:
-        """Waits until every process is in a mode; when each came into it."""
+        """Wait until every process is in a mode; return when each entered it."""
         with self._changed:
             is_so = self._changed.wait_for(lambda: all(mode.value in said for said in self._said), _WAIT)
             assert is_so, f"not all came into {mode.value}: {self._said}"
@@ -104,7 +103,7 @@ class Fleet:
 
 @contextlib.contextmanager
 def store_dsn(kind: str, folder: Path) -> Iterator[str]:
-    """A store of this kind, started for the occasion."""
+    """Start a store of this kind."""
     if kind == "sqlite":
         yield f"sqlite:{folder / 'migration.db'}"
         return
@@ -117,7 +116,7 @@ def store_dsn(kind: str, folder: Path) -> Iterator[str]:
 
 
 def fall_back(kind: str, size: int) -> float:
-    """Seconds from the first process that fell back to the last."""
+    """Return the seconds from the first process that fell back to the last."""
     with tempfile.TemporaryDirectory(prefix="vesper-fleet-") as name, store_dsn(kind, Path(name)) as dsn:
         folder = Path(name) / "here"
         folder.mkdir()

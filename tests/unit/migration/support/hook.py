@@ -1,4 +1,4 @@
-"""A webhook for tests: a server of its own, on this machine."""
+"""A webhook server for tests, on this machine."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 
 class Hook:
-    """A webhook that is answered as the test says."""
+    """A webhook with configurable responses."""
 
     def __init__(self) -> None:
         self.got: queue.Queue[dict[str, Any]] = queue.Queue()
         self.answers: list[int] = []
-        """Statuses, one for each request; then 204."""
+        """Statuses, one per request; then 204."""
         self.holds = threading.Event()
         self.holds.set()
         hook = self
@@ -33,7 +33,7 @@ class Hook:
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
-                """Tests read the log of the alerts alone."""
+                """Log nothing: tests read the log of the alerts."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

@@ -1,4 +1,4 @@
-"""A store of migration state that is gone with the process: for tests of what stands on one, and of nothing else."""
+"""A store of migration state in memory, for tests of components above the store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class MemoryStore(PlainStore):
-    """Plain values that threads may share; processes cannot."""
+    """Plain values that threads may share, but not processes."""
 
     name = "memory"
 

@@ -1,4 +1,4 @@
-"""A process that does not answer as it should: `python -m tests.unit.migration.support.odd_child LIFE HOW`."""
+"""A child process that misbehaves: `python -m tests.unit.migration.support.odd_child LIFE HOW`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import time
 
 from vesper.migration.workers.child import HEADER
-from vesper.migration.workers.serving import live_as_long_as
+from vesper.migration.workers.serving import end_with_parent
 
 _ANSWER = b'{"hello":true}'
 
@@ -23,7 +23,7 @@ def _say(text: bytes, number: int) -> None:
 
 
 def main(life: str, how: str) -> None:
-    live_as_long_as(int(life))
+    end_with_parent(int(life))
     if how == "closes":
         os.close(0)
         time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""Both engines of a node, a watch that remembers, and a direct engine that goes wrong where a test says so."""
+"""Both engines of a node, a recording watch, and a direct engine with planted faults."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from vesper.migration.shadow.routed_programs import GuardedProgram, PairedProgra
 KEY = b"sixteen bytes!!!"
 Step: TypeAlias = Blocked | Done
 Bend: TypeAlias = Callable[[Step], Step]
-"""What a wrong engine makes of what a right one does."""
+"""Function that changes the steps of a right engine."""
 
 
 @dataclass
 class Noting:
-    """A watch that trusts what it is told to, and remembers what is reported."""
+    """A watch with configurable trust that records reports."""
 
     trusts_prefixes: bool = False
     trusts_paths: bool = False
@@ -47,7 +47,7 @@ class Noting:
 
 
 class Wrong:
-    """A direct engine of which each step goes through `bend`."""
+    """A direct engine whose steps pass through `bend`."""
 
     def __init__(self, program: DirectProgram, bend: Bend) -> None:
         self._program = program
@@ -104,7 +104,7 @@ class Both:
         deadline: float | None = None,
         is_sensitive: bool = False,
     ) -> PairedProgram:
-        """`paired`; or `guarded`, where `prefixes` or `all` of it is trusted."""
+        """Return the program: `paired`, or `guarded` with trust in `prefixes` or `all`."""
         direct: PathedProgram = self.direct if bend is None else Wrong(self.direct, bend)
         watch.trusts_prefixes = kind in ("prefixes", "all")
         watch.trusts_paths = kind == "all"
@@ -117,7 +117,7 @@ KINDS = ("paired", "guarded", "prefixes", "all")
 
 
 def at(path: str, change: Callable[[Request], Step]) -> Bend:
-    """Something else at the request at this path."""
+    """Return a bend of the request at this path."""
 
     def bend(step: Step) -> Step:
         return change(step.requests[0]) if isinstance(step, Blocked) and step.requests[0].path == path else step

@@ -1,4 +1,4 @@
-"""Stores of migration state that nobody has used, on real servers, and what tests tell them."""
+"""Fresh stores of migration state on real servers, and events for them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ KEY = NodeKey("pay_v1", "0123456789abcdef")
 SETTINGS = Settings()
 NOW = 1_700_000_000_000_000
 MAIN, OTHER = "a1b2", "a1b2c3"
-"""The name of one path begins like the other."""
+"""Paths of which one name is a prefix of the other."""
 _REDIS_DATABASE = 9
 _schemas = itertools.count(1)
 
 
 def fresh_dsn(kind: str, request: pytest.FixtureRequest, folder: Path, has_tables: bool = True) -> str:
-    """A new file, an emptied Redis, or an emptied schema of a database: making the tables in PostgreSQL takes longer
-    than most tests. With `has_tables=False` a schema in which nobody has made them."""
+    """Return a new file, an emptied Redis, or an emptied schema of a database.
+
+    Making the tables in PostgreSQL takes longer than most tests; `has_tables=False` returns a schema without them.
+    """
     if kind == "sqlite":
         return f"sqlite:{folder / 'migration.db'}"
     if kind == "postgres":

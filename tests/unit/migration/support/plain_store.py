@@ -1,4 +1,4 @@
-"""A store of migration state in plain values: what the real ones are compared with."""
+"""A store of migration state in plain values: the reference for the real ones."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class PlainTransaction:
 
 
 class PlainStore:
-    """All of it is gone with the process, and one thread may use it."""
+    """A store in memory, for one thread."""
 
     name = "plain"
 

@@ -1,4 +1,4 @@
-"""A network that can be broken on purpose, in front of a server on a port of loopback."""
+"""A network that can be broken, in front of a server on a loopback port."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Literal
 
 
 class Proxy:
-    """Passes everything on, until it is told otherwise."""
+    """A proxy that forwards everything until it is broken."""
 
     def __init__(self, port: int) -> None:
         self._target = port
         self.mode: Literal["pass", "refuse", "swallow"] = "pass"
         self.cut_at: bytes | None = None
-        """What is sent with this in it reaches the server and is done, and no answer comes back."""
+        """Bytes of a message that reaches the server, and whose response is dropped."""
         self._open: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
     def away(self) -> None:
-        """As a server that has gone: nobody gets through, and who was connected is not any more."""
+        """Refuse and drop all connections, as after the death of the server."""
         self.mode = "refuse"
         self._cut()
 

@@ -1,4 +1,4 @@
-"""A store of migration state with nodes in it, for tests of what shows them and what tells them something."""
+"""A store of migration state with some nodes, for tests of commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ODD = "0dd0dd0dd0dd0dd0"
 
 
 class Told:
-    """One process that tells the store of nodes, a minute later each time."""
+    """One process that writes batches, each a minute later."""
 
     def __init__(self, folder: Path, settings: Settings | None = None) -> None:
         self.store: Store = open_store(f"sqlite:{folder / '.vesper' / 'migration.db'}")
@@ -38,7 +38,7 @@ class Told:
         happened: Iterable[Happened] = (),
         served: dict[str, int] | None = None,
     ) -> tuple[Decision, ...]:
-        """Some events, and so many new inputs that agreed on a path."""
+        """Apply events, and a number of new agreements on a path."""
         number = self._numbers[key] = self._numbers.get(key, 0) + 1
         fingerprints = frozenset(range(self._next_input, self._next_input + runs))
         self._next_input += runs

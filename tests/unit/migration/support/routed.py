@@ -1,4 +1,4 @@
-"""Routed nodes for tests: routes over a store in memory, a node put into a mode, and direct engines that misbehave."""
+"""Routed nodes for tests: routes over a store in memory, nodes in a mode, and faulty direct engines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vesper.engines.path import Pathed
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.control.modes import Mode, Reason
-from vesper.migration.control.state import Latch, PathState, Settings, State
+from vesper.migration.control.state import Latch, NodeState, PathState, Settings
 from vesper.migration.router.adoption import AdoptedProgram
 from vesper.migration.router.router import RoutedProgram
 from vesper.migration.router.routes import Routes
@@ -54,12 +54,12 @@ def routes_in(folder: Path, store: Store | None = None, **settings: object) -> R
 
 
 def put_into(routes: Routes, program: RoutedProgram | AdoptedProgram, mode: Mode, *notes: PathNote) -> None:
-    """As if traffic had brought the evidence, on these paths."""
+    """Put a node into a mode, with the evidence of traffic on these paths."""
     key = program.live.key
     clean = _CLEAN[mode]
     paths = {note.name: PathState(clean=clean) for note in notes}
     latches = (Latch(Reason.KILL, "ann", "for a test", 1),) if mode is Mode.PYTHON_ONLY else ()
-    state = State(key.node, key.epoch, mode=mode, clean=clean, compared=clean, paths=paths, latches=latches)
+    state = NodeState(key.node, key.epoch, mode=mode, clean=clean, compared=clean, paths=paths, latches=latches)
 
     def write(transaction: Transaction) -> None:
         transaction.put_state(state_text(state))
@@ -78,10 +78,10 @@ _CLEAN = {
     Mode.DUAL_VERIFY: 11_000,
     Mode.DIRECT_ONLY: 120_000,
 }
-"""Enough for the mode, and not for the next one."""
+"""Clean runs that suffice for the mode, and not for the next one."""
 
 
-def state_of(routes: Routes, program: RoutedProgram | AdoptedProgram) -> State:
+def state_of(routes: Routes, program: RoutedProgram | AdoptedProgram) -> NodeState:
     return ledger.load(routes.migration.store, program.live.key, Settings())
 
 
@@ -90,7 +90,7 @@ def divergences_of(routes: Routes, program: RoutedProgram | AdoptedProgram) -> l
 
 
 class Misbehaving:
-    """A direct engine that does what it is told to, in the place of what it should."""
+    """A direct engine with a configurable fault."""
 
     def __init__(self, node: Compiled) -> None:
         self._program = DirectEngine().load(node)
@@ -127,7 +127,7 @@ class _Begun:
 
 
 def lying(ran: Pathed) -> Pathed:
-    """Another value in the first output."""
+    """Change the first output."""
     return ran._replace(outcome=_changed(ran.outcome))
 
 

@@ -1,4 +1,4 @@
-"""Engines that are wrong on purpose: the right one with a lie in one place."""
+"""Engines with a planted fault in one place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Answers: TypeAlias = Mapping[str, object]
 
 
 class WrongProgram:
-    """A program that tells the truth but for its lies."""
+    """A program that is right except for its planted faults."""
 
     def __init__(self, program: Program, at_end: DoneLie | None = None, asking: RequestLie | None = None) -> None:
         self._program = program
@@ -64,7 +64,7 @@ class _WrongExecution:
 
 
 class WrongEngine:
-    """An engine whose programs lie."""
+    """An engine whose programs have planted faults."""
 
     def __init__(self, engine: Engine, at_end: DoneLie | None = None, asking: RequestLie | None = None) -> None:
         self._engine = engine
@@ -82,7 +82,7 @@ class WrongEngine:
 def recorded(
     program: Program, inputs: Inputs, now: datetime | None = None, answers: Answers | None = None
 ) -> Transcript:
-    """An execution written down, its requests answered by path: a value, or a `Failure`."""
+    """Return a recorded execution with completions by path: a value, or a `Failure`."""
     exchanges: list[Exchange] = []
 
     def respond(request: Request) -> Completion:

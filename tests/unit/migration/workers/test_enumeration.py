@@ -12,7 +12,7 @@ from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.reports import Disagreement, Fault, Lost, PartAgreed, Report
 from vesper.migration.control.controller import step
 from vesper.migration.control.modes import Mode
-from vesper.migration.control.state import Enumerated, State, Tick
+from vesper.migration.control.state import Enumerated, NodeState, Tick
 from vesper.migration.workers.enumeration import Domain, NotEnumerable, Position, domain_of, enumerate_all, run_part
 from vesper.migration.workers.rerun import Pair
 from vesper.values.model import MAX_INTEGER, MIN_INTEGER
@@ -60,7 +60,7 @@ def test_the_size_of_a_domain_is_exact(inputs: str, rest: str, size: int) -> Non
     assert len({repr(each) for each in all_of_it}) == size
 
 
-def test_what_is_beyond_the_bounds_is_part_of_it() -> None:
+def test_values_beyond_the_bounds_are_part_of_the_domain() -> None:
     domain = domain_of(node_of("n: {type: integer, constraints: [{min: 1}, {max: 2}]}"))
     assert [domain.at(number)["n"] for number in range(domain.size)] == [MIN_INTEGER, 0, 3, MAX_INTEGER, 1, 2]
 
@@ -79,7 +79,7 @@ def test_what_is_beyond_the_bounds_is_part_of_it() -> None:
         ("\n".join(f"b{number}: boolean" for number in range(20)), "", "has 1,048,576 inputs"),
     ],
 )
-def test_what_cannot_be_enumerated_says_why(inputs: str, rest: str, why: str) -> None:
+def test_not_enumerable_nodes_have_a_reason(inputs: str, rest: str, why: str) -> None:
     with pytest.raises(NotEnumerable, match=why):
         domain_of(node_of(inputs, rest))
 
@@ -90,7 +90,7 @@ def test_a_million_is_not_too_many() -> None:
     assert domain.at(10**6 - 1) == {"n": 999_996}
 
 
-def test_who_reads_the_time_or_asks_for_effects_has_no_end_of_inputs() -> None:
+def test_nodes_with_time_or_effects_are_not_enumerable() -> None:
     text = """\
 node_id: clock_v1
 type: scheduled_job
@@ -136,7 +136,7 @@ def enumerated(node: Compiled, position: Position, direct: Any = None, part: int
 def test_two_enums_and_a_boolean_reach_direct_only(tmp_path: Path) -> None:
     found = enumerated(TWO_ENUMS, Position(tmp_path / "position"))
     assert found == Enumerated(12)
-    state = State("small_v1", "epoch")
+    state = NodeState("small_v1", "epoch")
     modes = [state.mode]
     state, _ = step(state, found, 1)
     for at in range(2, 5):
@@ -160,7 +160,7 @@ def test_one_wrong_input_is_found_whichever_it_is(tmp_path: Path, number: int) -
     assert broken.transcript.inputs == wrong
 
 
-def test_another_way_to_the_same_answer_is_found(tmp_path: Path) -> None:
+def test_another_path_to_the_same_outcome_is_found(tmp_path: Path) -> None:
     node = node_of(
         "a: boolean\nb: boolean", flow="- operation: return\n  success: {result: 'IF a THEN 1 ELSE IF b THEN 1 ELSE 0'}"
     )
@@ -170,7 +170,7 @@ def test_another_way_to_the_same_answer_is_found(tmp_path: Path) -> None:
     assert found.difference.kind == "path"
 
 
-def test_what_is_refused_at_the_door_must_be_refused_alike(tmp_path: Path) -> None:
+def test_malformed_inputs_must_be_refused_alike(tmp_path: Path) -> None:
     lies = Lies(TWO_ENUMS, {"plan": "free", "is_new": True}, domain_of(TWO_ENUMS).at(0))
     refused = list(domain_of(TWO_ENUMS).refused())
     lies._inputs = next(each for each in refused if "region" not in each)
@@ -186,8 +186,8 @@ def test_a_part_that_was_not_run_in_full_is_no_agreement(tmp_path: Path, report:
     assert position.read("e", 12) == 0
 
 
-def test_it_goes_on_where_it_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vesper.migration.workers.enumeration.PART", 5)
+def test_an_enumeration_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vesper.migration.workers.enumeration.PART_SIZE", 5)
     domain, position = domain_of(TWO_ENUMS), Position(tmp_path / "folder" / "position")
     asked: list[tuple[int, int]] = []
     seen: list[tuple[int, int]] = []

@@ -42,7 +42,7 @@ def said(word: str) -> Transcript:
 def written_down(
     node: Compiled, inputs: dict[str, object], seed: str, python: PythonProgram | None = None
 ) -> Transcript | None:
-    """An execution on Python, with answers that were drawn; None for one that asks and asks."""
+    """Return a recorded execution on Python with drawn completions; None where it makes too many requests."""
     respond = GeneratedResponses(node).responder(seed)
     execution = (python or PythonEngine().load(node)).start(inputs, NOON, is_traced=False)
     exchanges: list[Exchange] = []
@@ -57,7 +57,7 @@ def written_down(
 
 
 class Wrapped:
-    """A direct engine that does some things otherwise."""
+    """A direct engine with replaced methods."""
 
     def __init__(self, node: Compiled, **otherwise: Any) -> None:
         self._program = DirectEngine().load(node)
@@ -69,7 +69,7 @@ class Wrapped:
 
 @pytest.fixture(scope="module")
 def effects() -> tuple[Compiled, Transcript]:
-    """A node that asks for something that changes something, and an execution of it."""
+    """Return a node with a request that is not a read, and an execution of it."""
     node = compiled(ROOT / "nodes" / "payments" / "payment_handler_v1.vsp")
     python = PythonEngine().load(node)
     drawn = (written_down(node, dict(case.inputs), seed, python) for case in node.cases for seed in "abc")
@@ -81,7 +81,7 @@ def effects() -> tuple[Compiled, Transcript]:
 # -- both engines once more ------------------------------------------------------------------------
 
 
-def test_what_python_did_both_do_again() -> None:
+def test_both_engines_repeat_a_recorded_execution() -> None:
     paths = set()
     for path in worked_nodes()[::10]:
         node = compiled(path)
@@ -144,7 +144,7 @@ def test_it_is_found_wherever_the_direct_engine_lies() -> None:
     assert isinstance(rerun(Pair(node, Comparator(node)), never_that.transcript, KEY, is_recorded=False), Agreement)
 
 
-def test_records_that_say_nothing_are_no_evidence(effects: tuple[Compiled, Transcript]) -> None:
+def test_undecided_records_are_no_evidence(effects: tuple[Compiled, Transcript]) -> None:
     node, transcript = effects
     pair = Pair(node, Comparator(node))
     first, *others = transcript.exchanges
@@ -197,7 +197,7 @@ def test_an_engine_that_skips_a_recorded_request_does_not_agree(effects: tuple[C
     real, last = DirectEngine().load(node), transcript.exchanges[-1]
 
     class Skips:
-        """Answers its last request itself."""
+        """A direct engine that completes its last request itself."""
 
         def __init__(self, execution: Any) -> None:
             self._execution = execution
@@ -219,7 +219,7 @@ def test_an_engine_that_skips_a_recorded_request_does_not_agree(effects: tuple[C
 # -- in another process ----------------------------------------------------------------------------
 
 
-def test_the_helper_process_says_what_came_of_it(effects: tuple[Compiled, Transcript], tmp_path: Path) -> None:
+def test_the_helper_process_returns_the_report(effects: tuple[Compiled, Transcript], tmp_path: Path) -> None:
     helper = Helper()
     try:
         for node, transcript in ((ECHO, said("hello")), effects):
@@ -249,9 +249,9 @@ def test_the_helper_process_says_what_came_of_it(effects: tuple[Compiled, Transc
 
 @pytest.fixture(scope="module")
 def helper() -> Iterator[Helper]:
-    """One that runs no engine: what follows is about the process."""
+    """Return a helper without an engine, for tests of the process."""
     made = Helper(
-        seconds=0.3, most_tasks=8, most_bytes=200_000, most_deaths=100, module="tests.unit.migration.support.bad_helper"
+        seconds=0.3, max_tasks=8, max_bytes=200_000, max_deaths=100, module="tests.unit.migration.support.bad_helper"
     )
     yield made
     pid = made.pid
@@ -274,14 +274,14 @@ def result(helper: Helper, known: Known, transcript: Transcript, **more: Any) ->
         ("nonsense", "malformed answer"),
     ],
 )
-def test_what_comes_to_nothing_is_lost(helper: Helper, word: str, why: str) -> None:
+def test_tasks_without_a_verdict_are_lost(helper: Helper, word: str, why: str) -> None:
     lost = result(helper, Known.of(ECHO), said(word))
     assert isinstance(lost, Lost)
     assert why in lost.why
     assert result(helper, Known.of(ECHO), said("again")) == AGREED
 
 
-def test_what_kills_the_child_while_the_direct_engine_runs_is_a_fault(helper: Helper) -> None:
+def test_a_death_during_the_direct_engine_is_a_fault(helper: Helper) -> None:
     fault = result(helper, Known.of(ECHO), said("abort"))
     assert isinstance(fault, Fault)
     assert "SIGABRT" in fault.what
@@ -289,9 +289,7 @@ def test_what_kills_the_child_while_the_direct_engine_runs_is_a_fault(helper: He
     assert result(helper, Known.of(ECHO), said("again")) == AGREED
 
 
-def test_whatever_an_answer_does_to_who_reads_it_nobody_waits_for_ever(
-    helper: Helper, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_malformed_reply_resolves_the_future(helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(packed: object) -> Report:
         raise AttributeError("no such thing")
 
@@ -301,12 +299,12 @@ def test_whatever_an_answer_does_to_who_reads_it_nobody_waits_for_ever(
     assert isinstance(answer.result(20), Lost)
 
 
-def test_what_a_child_says_when_it_dies_is_in_no_log() -> None:
+def test_standard_error_of_a_child_is_not_logged() -> None:
     died = ChildDied("it was ended by SIGABRT; it said: panicked at 'ann@example.com'")
     assert died.how == "it was ended by SIGABRT"
 
 
-def test_who_asks_for_too_much_is_refused(helper: Helper) -> None:
+def test_tasks_beyond_the_bounds_are_refused(helper: Helper) -> None:
     known = Known.of(ECHO)
     assert helper.rerun(known, said("x" * 200_000), KEY) is None
     assert helper.rerun(known, Transcript({"word": object()}, None, (), Returned({})), KEY) is None
@@ -317,15 +315,15 @@ def test_who_asks_for_too_much_is_refused(helper: Helper) -> None:
     assert helper.waiting == 0
 
 
-def test_it_is_not_started_for_ever_and_what_waits_is_lost() -> None:
-    helper = Helper(most_deaths=1, module="tests.unit.migration.no_such_module")
+def test_restarts_end_and_queued_tasks_are_lost() -> None:
+    helper = Helper(max_deaths=1, module="tests.unit.migration.no_such_module")
     answers = [helper.rerun(Known.of(ECHO), said("hello"), KEY) for _ in range(5)]
     assert all(each is not None and isinstance(each.result(60), Lost) for each in answers)
     assert helper.rerun(Known.of(ECHO), said("hello"), KEY) is None
     helper.close()
 
 
-def test_closing_it_loses_what_waits_and_a_closed_one_takes_nothing() -> None:
+def test_closing_loses_queued_tasks_and_refuses_new_ones() -> None:
     helper = Helper(seconds=600, module="tests.unit.migration.support.bad_helper")
     answers = [helper.rerun(Known.of(ECHO), said(word), KEY) for word in ("sleep", "a", "b")]
     first = answers[0]

@@ -20,10 +20,10 @@ from vesper.engines.path import Pathed
 from vesper.journal.owner import this_owner
 from vesper.migration.control.controller import step
 from vesper.migration.control.modes import Mode, Reason
-from vesper.migration.control.state import State
+from vesper.migration.control.state import NodeState
 from vesper.migration.stores.sqlite_store import SqliteMigrationStore
 from vesper.migration.stores.store import NodeKey
-from vesper.migration.workers.inflight_counters import SIZE, SLOTS, Flights, LostFlights, lost
+from vesper.migration.workers.inflight_counters import SIZE, SLOTS, Flights, LostFlights, claim_lost
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # of Python 3.12: servers do
 KEY, OTHER = NodeKey("pay_v1", "e1"), NodeKey("ship_v1", "e1")
@@ -54,7 +54,7 @@ os.abort()
 
 
 def died(folder: Path) -> Path:
-    """The file of a process that aborted with three executions of pay_v1 under way."""
+    """Return the file of a process that aborted with three running executions of pay_v1."""
     before = set(folder.glob("*.flights"))
     command = [sys.executable, "-c", _DIES, str(folder)]
     assert subprocess.run(command, cwd=ROOT, check=False, preexec_fn=_no_core).returncode == -6
@@ -68,66 +68,66 @@ def _no_core() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def test_what_a_process_had_under_way_when_it_aborted_is_found_once(tmp_path: Path) -> None:
+def test_running_executions_of_an_aborted_process_are_found_once(tmp_path: Path) -> None:
     died(tmp_path)
-    (found,) = lost(tmp_path)
+    (found,) = claim_lost(tmp_path)
     assert (found.key, found.count) == (KEY, 3)
-    assert lost(tmp_path) == []
+    assert claim_lost(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
-    state = State("pay_v1", "e1")
+    state = NodeState("pay_v1", "e1")
     for event in found.events():
         state, _ = step(state, event, 1)
     assert state.mode is Mode.PYTHON_ONLY
     assert state.latches[0].reason.value == "lost_runs"
 
 
-def test_the_living_are_left_alone(tmp_path: Path, flights: Flights) -> None:
+def test_living_processes_are_left_alone(tmp_path: Path, flights: Flights) -> None:
     flights.slot(KEY).enter()
-    assert lost(tmp_path) == []
+    assert claim_lost(tmp_path) == []
     with subprocess.Popen(
         [sys.executable, "-c", _DIES.replace("os.abort()", "print(flush=True); input()"), str(tmp_path)],
         cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     ) as process:  # fmt: skip
         assert process.stdout is not None
         process.stdout.readline()
-        assert lost(tmp_path) == []
+        assert claim_lost(tmp_path) == []
         # Nor where its name says nothing, as in another container: it holds its lock.
         (theirs,) = [each for each in tmp_path.glob("*.flights") if this_owner() not in each.name]
         elsewhere = theirs.rename(theirs.with_name(f"other:1:1:elsewhere@1{theirs.suffix}"))
-        assert lost(tmp_path) == []
+        assert claim_lost(tmp_path) == []
         process.kill()
-    assert lost(tmp_path) == []  # it names another owner than its name does
+    assert claim_lost(tmp_path) == []  # it names another owner than its name does
     assert not elsewhere.exists()
     assert len(list((tmp_path / "aside").iterdir())) == 1
 
 
-def test_one_of_several_that_look_at_once_has_it(tmp_path: Path) -> None:
+def test_one_of_several_scans_claims_the_file(tmp_path: Path) -> None:
     died(tmp_path)
     children = []
     for _ in range(4):
         if (child := os.fork()) == 0:
-            os._exit(100 + len(lost(tmp_path)))
+            os._exit(100 + len(claim_lost(tmp_path)))
         children.append(child)
     statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     assert sorted(statuses) == [100, 100, 100, 101]
 
 
-def test_who_could_not_tell_finds_it_again(tmp_path: Path) -> None:
+def test_an_unreported_file_is_found_again(tmp_path: Path) -> None:
     died(tmp_path)
 
     def refuses(_: LostFlights) -> None:
         raise RuntimeError("the store is away")
 
     with pytest.raises(RuntimeError, match="away"):
-        lost(tmp_path, refuses)
-    first = lost(tmp_path)
+        claim_lost(tmp_path, refuses)
+    first = claim_lost(tmp_path)
     assert len(first) == 1
     # And where the one that claimed it died, another takes it, and it is the same.
     died(tmp_path)
     if (child := os.fork()) == 0:
-        lost(tmp_path, lambda _: os._exit(9))
+        claim_lost(tmp_path, lambda _: os._exit(9))
     os.waitpid(child, 0)
-    assert [each.count for each in lost(tmp_path)] == [3]
+    assert [each.count for each in claim_lost(tmp_path)] == [3]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -140,17 +140,17 @@ def test_who_could_not_tell_finds_it_again(tmp_path: Path) -> None:
         (b"x" * (SIZE + 1), "bytes"),
     ],
 )
-def test_what_cannot_be_read_is_named_and_moved_aside(
+def test_an_unreadable_file_is_moved_aside(
     tmp_path: Path, data: bytes, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / f"{dead_owner()}@1.flights").write_bytes(data)
     (tmp_path / "somebody-else.txt").write_bytes(b"kept")
     with caplog.at_level(logging.ERROR, "vesper.migration"):
-        assert lost(tmp_path) == []
+        assert claim_lost(tmp_path) == []
     assert why in caplog.text
     assert len(list((tmp_path / "aside").iterdir())) == 1
     assert (tmp_path / "somebody-else.txt").exists()
-    assert lost(tmp_path) == []
+    assert claim_lost(tmp_path) == []
 
 
 def test_torn_counters_are_no_loss(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -158,7 +158,7 @@ def test_torn_counters_are_no_loss(tmp_path: Path, caplog: pytest.LogCaptureFixt
     data = bytearray(path.read_bytes())
     data[1024 + 8] = 200  # more ended than began
     path.write_bytes(data)
-    assert lost(tmp_path) == []
+    assert claim_lost(tmp_path) == []
     assert "cannot be" in caplog.text
 
 
@@ -188,13 +188,13 @@ def test_a_forked_process_counts_in_its_own_file(tmp_path: Path, flights: Flight
         other.enter()
         os._exit(0)  # with one under way, as if it had been killed
     os.waitpid(child, 0)
-    (found,) = lost(tmp_path)
+    (found,) = claim_lost(tmp_path)
     assert (found.key, found.count) == (OTHER, 1)
     slot.leave()
-    assert lost(tmp_path) == []
+    assert claim_lost(tmp_path) == []
 
 
-def test_more_nodes_than_there_are_places_are_said(flights: Flights, caplog: pytest.LogCaptureFixture) -> None:
+def test_nodes_beyond_the_slots_are_logged(flights: Flights, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(SLOTS // 2):
         flights.slot(NodeKey(f"n_v{number}", "e"))
     assert not caplog.records
@@ -203,7 +203,7 @@ def test_more_nodes_than_there_are_places_are_said(flights: Flights, caplog: pyt
 
 
 def test_a_folder_that_is_not_there_has_lost_nothing(tmp_path: Path) -> None:
-    assert lost(tmp_path / "none") == []
+    assert claim_lost(tmp_path / "none") == []
 
 
 def test_a_disk_that_is_full_is_an_error_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ def test_a_disk_that_is_full_is_an_error_and_leaves_nothing(tmp_path: Path, monk
 
 
 class Aborting(routed.Misbehaving):
-    """A direct engine that takes the process with it, for one amount."""
+    """A direct engine that aborts the process for one amount."""
 
     def call_pathed(self, inputs: Mapping[str, object], *rest: Any) -> Pathed:
         if inputs["amount"] == 66:

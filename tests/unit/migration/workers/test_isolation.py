@@ -33,7 +33,7 @@ from vesper.migration.workers.asking import Busy, Unavailable
 from vesper.migration.workers.child import Child, _environment
 from vesper.migration.workers.isolation import IsolatedProgram, Workers
 from vesper.migration.workers.wire_values import request_digest
-from vesper.migration.workers.worker_lease import Held
+from vesper.migration.workers.worker_lease import WorkerLease
 from vesper.verify.inputs.generator import InputGenerator
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # of Python 3.12: servers do
@@ -53,7 +53,7 @@ def until(is_so: Callable[[], bool], seconds: float = 60.0) -> bool:
 
 
 def is_there(pid: int) -> bool:
-    """True for a process that runs; one that is dead and not yet waited for does not."""
+    """Return True for a running process; a zombie does not count."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -61,7 +61,7 @@ def is_there(pid: int) -> bool:
 
 
 def _order(value: object) -> object:
-    """The keys of a value in their order, however deep: equal dicts may differ in it."""
+    """Return the keys of a value in order, at every depth: equal dicts may differ in it."""
     if isinstance(value, dict):
         return [(key, _order(each)) for key, each in value.items()]
     return [_order(each) for each in value] if isinstance(value, list) else None
@@ -90,7 +90,7 @@ def bad_workers() -> Iterator[Workers]:
     assert not any(map(is_there, pids))
 
 
-def test_it_answers_as_the_engine_does_in_this_process(workers: Workers) -> None:
+def test_a_worker_returns_the_same_outcomes(workers: Workers) -> None:
     compared = 0
     for path in worked_nodes()[::7]:
         node = compiled(path)
@@ -132,7 +132,7 @@ def test_an_execution_with_effects_goes_on_in_its_process(workers: Workers) -> N
 
 
 def paid() -> tuple[Compiled, Transcript]:
-    """What Python came to in one of the cases, with all that it asked for."""
+    """Return Python's outcome of one case, with all its requests."""
     node = compiled(EFFECTS)
     case = max(node.cases, key=lambda each: len(each.effects))
     execution = PythonEngine().load(node).start(case.inputs, NOON)
@@ -148,7 +148,7 @@ def paid() -> tuple[Compiled, Transcript]:
     return node, Transcript(case.inputs, NOON, tuple(exchanges), step.outcome)
 
 
-def test_records_are_followed_with_one_question(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_are_followed_with_one_message(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     node, transcript = paid()
     asked: list[bytes] = []
     ask = Child.ask
@@ -169,7 +169,7 @@ def test_records_are_followed_with_one_question(workers: Workers, monkeypatch: p
     assert len(asked) == 1
 
 
-def test_records_that_are_not_its_own_are_a_difference_where_they_part(workers: Workers) -> None:
+def test_foreign_records_differ_at_the_first_other_request(workers: Workers) -> None:
     node, transcript = paid()
     isolated, here = IsolatedProgram(node, workers), DirectEngine().load(node)
     for place, exchange in enumerate(transcript.exchanges):
@@ -185,8 +185,8 @@ def test_records_that_are_not_its_own_are_a_difference_where_they_part(workers: 
     assert isinstance(follow_transcript(isolated, transcript, Comparator(node), KEY), Agreement)
 
 
-def test_a_request_is_known_by_what_it_asks_for() -> None:
-    """Its number and the order of its fields are not that; everything else is, to the kind of a number."""
+def test_the_digest_of_a_request() -> None:
+    """Its id and the order of its fields are left out; everything else counts, to the kind of a number."""
     given: Any = {"amount": 1, "to": {"a": 1, "b": 2}}
     request = Request(3, "charge[2]", "http", "keyed", {"method": "POST"}, given, "k")
     turned: Any = {"to": {"b": 2, "a": 1}, "amount": 1}
@@ -227,7 +227,7 @@ def test_a_malformed_answer_is_a_fault_and_kills_the_worker(monkeypatch: pytest.
     workers.close()
 
 
-def test_limits_and_misuse_go_over(workers: Workers) -> None:
+def test_limits_and_misuse_reach_the_worker(workers: Workers) -> None:
     node = compiled(PAYMENT_DECISION)
     program = IsolatedProgram(node, workers)
     inputs = dict(node.cases[0].inputs)
@@ -244,7 +244,7 @@ def test_limits_and_misuse_go_over(workers: Workers) -> None:
     assert isinstance(program.call(inputs), Returned)
 
 
-def test_where_all_are_taken_the_caller_is_told_at_once(workers: Workers) -> None:
+def test_without_an_idle_worker_the_caller_gets_busy(workers: Workers) -> None:
     program = IsolatedProgram(ECHO, workers)
     execution = program.start({"word": "a"})
     with pytest.raises(Busy, match="all 1 processes"):
@@ -264,7 +264,7 @@ def test_where_all_are_taken_the_caller_is_told_at_once(workers: Workers) -> Non
         ("hang", "1.5 s of computing"),
     ],
 )
-def test_whatever_the_engine_does_the_caller_lives(bad_workers: Workers, word: str, said: str) -> None:
+def test_the_caller_survives_any_engine_fault(bad_workers: Workers, word: str, said: str) -> None:
     program = IsolatedProgram(ECHO, bad_workers)
     assert program.call({"word": "fine"}) == Returned({"result": "fine"})
     (pid,) = bad_workers.pids()
@@ -316,7 +316,7 @@ def test_a_routed_node_whose_workers_are_all_busy_answers_from_python(bad_worker
     try:
         program = routes.program(ECHO)
         put_into(routes, program, Mode.DIRECT_ONLY)
-        held = Held(bad_workers)
+        held = WorkerLease(bad_workers)
         assert program.call({"word": "fine"}) == Returned({"result": "fine"})
         held.release()
         routes.migration.tend(is_all=True)
@@ -327,7 +327,7 @@ def test_a_routed_node_whose_workers_are_all_busy_answers_from_python(bad_worker
 
 
 def test_no_comparison_is_lost_before_a_worker_is_up_nor_with_more_threads_than_workers(tmp_path: Path) -> None:
-    """Neither a burst right after the start nor more threads than workers may keep the node from rising."""
+    """Neither a burst right after the start nor more threads than workers may block the node's promotion."""
     routes = routes_in(tmp_path, isolation="process")
     program = routes.program(ECHO)
     workers = routes._workers
@@ -355,7 +355,7 @@ def test_no_comparison_is_lost_before_a_worker_is_up_nor_with_more_threads_than_
         routes.close()
 
 
-def test_what_is_raised_or_printed_breaks_nothing(bad_workers: Workers) -> None:
+def test_exceptions_and_prints_in_a_worker(bad_workers: Workers) -> None:
     program = IsolatedProgram(ECHO, bad_workers)
     pids = bad_workers.pids()
     assert program.call({"word": "raise"}) == EngineFault("RuntimeError: the engine raised")
@@ -366,7 +366,7 @@ def test_what_is_raised_or_printed_breaks_nothing(bad_workers: Workers) -> None:
     assert bad_workers.pids() == pids
 
 
-def test_nobody_is_given_the_answer_to_a_question_that_another_did_not_wait_for(
+def test_an_abandoned_reply_reaches_no_other_caller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A server that ends a request with a signal raises in the middle of it."""
@@ -397,21 +397,21 @@ def test_nobody_is_given_the_answer_to_a_question_that_another_did_not_wait_for(
     workers.close()
 
 
-def test_what_is_too_large_to_be_sent_is_no_fault(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_oversized_message_is_no_fault(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     program = IsolatedProgram(ECHO, workers)
-    monkeypatch.setattr("vesper.migration.workers.asking.MAX_MESSAGE", 1000)
+    monkeypatch.setattr("vesper.migration.workers.asking.MAX_MESSAGE_BYTES", 1000)
     with pytest.raises(Unavailable, match="at most 1,000 bytes"):
         program.call({"word": "x" * 1000})
 
 
-def test_they_are_not_started_for_ever() -> None:
-    workers = Workers(size=1, most_deaths=1, memory_mib=64, module="tests.unit.migration.no_such_module")
+def test_workers_are_not_restarted_for_ever() -> None:
+    workers = Workers(size=1, max_deaths=1, memory_mib=64, module="tests.unit.migration.no_such_module")
     workers.start()
     reasons: list[str] = []
 
     def is_given_up() -> bool:
         with pytest.raises(Busy) as raised:
-            Held(workers)
+            WorkerLease(workers)
         reasons.append(str(raised.value))
         return "no more are started" in reasons[-1]
 
@@ -420,7 +420,7 @@ def test_they_are_not_started_for_ever() -> None:
     assert workers.pids() == []
 
 
-def test_closing_them_ends_what_is_under_way() -> None:
+def test_closing_ends_running_executions() -> None:
     workers = Workers(size=1, deadline=600, module="tests.unit.migration.support.bad_worker")
     workers.start()
     assert workers.wait_until_up(60)
@@ -445,7 +445,7 @@ def test_closing_them_ends_what_is_under_way() -> None:
         program.call({"word": "fine"})
 
 
-def test_threads_share_them(workers: Workers) -> None:
+def test_threads_share_workers(workers: Workers) -> None:
     program = IsolatedProgram(ECHO, workers)
     wrong: list[object] = []
 
@@ -510,13 +510,13 @@ sys.stdin.readline()
 
 
 def computed(pid: int) -> float:
-    """Seconds of processor time that a process has used."""
+    """Return the processor seconds of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
 
 def test_a_process_imports_the_vesper_that_its_starter_runs() -> None:
-    """And nothing else from there: a folder of modules in front of those of Python would hide some of them."""
+    """Nothing else is imported from there: a folder before Python's own could hide modules of it."""
     first = Path(_environment()["PYTHONPATH"].split(os.pathsep)[0])
     assert (first / "vesper" / "__init__.py").samefile(vesper.__file__)
 

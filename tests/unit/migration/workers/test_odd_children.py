@@ -1,5 +1,7 @@
-"""Processes of the direct engine that go wrong in ways of their own, and a system that has no more of what they need:
-callers notice none of it, and nothing is lost for good."""
+"""Child processes that misbehave, and a system without threads, files or memory left.
+
+Callers notice none of it, and nothing is lost for good.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from vesper.migration.shadow.shadow_queue import Followers, Following
 from vesper.migration.workers.asking import Busy, Unavailable
 from vesper.migration.workers.child import Child, ChildDied, ChildLate
 from vesper.migration.workers.isolation import IsolatedProgram, Workers
-from vesper.migration.workers.worker_lease import Held, Worker
+from vesper.migration.workers.worker_lease import Worker, WorkerLease
 
 HELLO = b'{"do":"hello"}'
 
@@ -38,7 +40,7 @@ def refuse(*_: object) -> None:
     raise RuntimeError("can't start new thread")
 
 
-def test_nobody_is_given_an_answer_that_was_sent_twice() -> None:
+def test_a_repeated_reply_reaches_no_caller() -> None:
     child = Child("tests.unit.migration.support.odd_child", "twice")
     assert child.ask(HELLO, 30) == {"hello": True}
     with pytest.raises(ChildDied, match="another question"):
@@ -46,7 +48,7 @@ def test_nobody_is_given_an_answer_that_was_sent_twice() -> None:
     assert not child.is_alive
 
 
-def test_an_answer_that_never_ends_is_not_waited_for() -> None:
+def test_an_endless_reply_is_cut_off() -> None:
     child = Child("tests.unit.migration.support.odd_child", "drips")
     with pytest.raises(ChildLate):
         child.ask(HELLO, 0.2)
@@ -75,14 +77,14 @@ except ChildDied:
 """
 
 
-def test_a_child_that_does_not_listen_kills_nobody() -> None:
-    """Servers that end themselves where nobody reads what they print have SIGPIPE as the system has it."""
+def test_a_child_that_closes_its_pipe_raises_no_sigpipe() -> None:
+    """Some servers reset SIGPIPE to its default, which ends the process."""
     command = [sys.executable, "-c", _CLOSED]
     found = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert (found.returncode, found.stdout) == (0, "told\n"), found.stderr
 
 
-def test_what_a_child_started_ends_with_it() -> None:
+def test_grandchildren_end_with_the_child() -> None:
     child = Child("tests.unit.migration.support.odd_child", "family")
     started = child.ask(HELLO, 60)
     assert is_there(started)
@@ -90,7 +92,7 @@ def test_what_a_child_started_ends_with_it() -> None:
     assert until(lambda: not is_there(started))
 
 
-def test_a_child_that_ends_is_missed_though_what_it_started_has_its_pipe() -> None:
+def test_a_death_is_noticed_though_a_grandchild_holds_the_pipe() -> None:
     child = Child("tests.unit.migration.support.odd_child", "family")
     started = child.ask(HELLO, 60)
     with pytest.raises(ChildDied, match="status 3"):
@@ -107,7 +109,7 @@ sys.stdin.readline()
 """
 
 
-def test_what_a_child_started_does_not_outlive_who_started_the_child() -> None:
+def test_grandchildren_do_not_outlive_the_parent() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _STARTER], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -122,7 +124,7 @@ def test_what_a_child_started_does_not_outlive_who_started_the_child() -> None:
 # -- large answers --------------------------------------------------------------------------------
 
 
-def test_an_answer_that_is_too_large_is_not_sent_and_no_fault() -> None:
+def test_an_oversized_reply_is_no_fault() -> None:
     node = small_node("word: string", "- {operation: return, success: {a: word, b: word}}", "a: string\nb: string")
     workers = Workers(size=1, memory_mib=2048)
     workers.start()
@@ -140,7 +142,7 @@ def test_an_answer_that_is_too_large_is_not_sent_and_no_fault() -> None:
 
 
 def performed(bend: Any) -> tuple[list[Request], Any, list[Any]]:
-    """What the Host is asked for, what comes of it and what is reported, where all is trusted."""
+    """Return the requests to the Host, their completions and the reports, where everything is trusted."""
     node, transcript = paid()
     answers = {each.request.path: each for each in transcript.exchanges}
     watch = Noting()
@@ -167,7 +169,7 @@ WRONG: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("place", range(1, 5))  # the first one reads
 @pytest.mark.parametrize("changed", WRONG.values(), ids=list(WRONG))
-def test_what_the_node_cannot_ask_for_is_not_performed(place: int, changed: dict[str, Any]) -> None:
+def test_undeclared_requests_are_not_performed(place: int, changed: dict[str, Any]) -> None:
     path = paid()[1].exchanges[place].request.path
     asked, transcript, reports = performed(at(path, lambda request: asks(request, **changed)))
     assert [each.path for each in asked] == [each.request.path for each in transcript.exchanges]
@@ -177,7 +179,7 @@ def test_what_the_node_cannot_ask_for_is_not_performed(place: int, changed: dict
     assert "asked for a step" in report.what
 
 
-def test_what_was_performed_is_not_performed_again() -> None:
+def test_performed_requests_are_not_repeated() -> None:
     seen: list[Blocked] = []
 
     def again(step: Any) -> Any:
@@ -196,7 +198,7 @@ def test_what_was_performed_is_not_performed_again() -> None:
 # -- how long it computed -------------------------------------------------------------------------
 
 
-def test_a_worker_says_how_long_it_computed() -> None:
+def test_a_worker_reports_its_processor_time() -> None:
     workers = Workers(size=1)
     workers.start()
     assert workers.wait_until_up(60)
@@ -215,7 +217,7 @@ def test_a_worker_says_how_long_it_computed() -> None:
     workers.close()
 
 
-def test_what_others_spent_is_counted_by_thread() -> None:
+def test_worker_time_is_counted_by_thread() -> None:
     take_worker_seconds()
     found: list[float] = []
 
@@ -234,8 +236,8 @@ def test_what_others_spent_is_counted_by_thread() -> None:
 # -- workers that nobody has any more -------------------------------------------------------------
 
 
-def test_who_abandons_for_ever_has_none_started_for_ever() -> None:
-    workers = Workers(size=1, most_deaths=1)
+def test_repeated_abandoning_ends_restarts() -> None:
+    workers = Workers(size=1, max_deaths=1)
     said: list[str] = []
 
     def is_given_up() -> bool:
@@ -252,9 +254,9 @@ def test_who_abandons_for_ever_has_none_started_for_ever() -> None:
     workers.close()
 
 
-def test_one_that_somebody_takes_while_they_are_closed_is_not_missed() -> None:
+def test_a_worker_taken_during_closing_is_ended() -> None:
     class Taken(SimpleQueue[Any]):
-        """The last one goes to somebody else, after it was seen."""
+        """A queue whose last worker goes to another thread after it was seen."""
 
         def empty(self) -> bool:
             return False
@@ -264,40 +266,42 @@ def test_one_that_somebody_takes_while_they_are_closed_is_not_missed() -> None:
     workers.close()
 
 
-def test_one_that_comes_back_after_they_were_closed_is_closed() -> None:
+def test_a_worker_returned_after_closing_is_ended() -> None:
     workers = Workers(size=1)
     workers.start()
     assert workers.wait_until_up(60)
-    held = Held(workers)
+    held = WorkerLease(workers)
     (worker,) = held._taken
     workers.close()
     held.release()
     assert worker.child._is_closed
 
 
-def test_a_worker_comes_back_when_nobody_has_what_held_it() -> None:
+def test_a_collected_lease_returns_its_worker() -> None:
     workers = Workers(size=1)
     workers.start()
     assert workers.wait_until_up(60)
-    held = Held(workers)
+    held = WorkerLease(workers)
     with pytest.raises(Busy):
-        Held(workers)
+        WorkerLease(workers)
     del held
-    Held(workers).release()
+    WorkerLease(workers).release()
     workers.close()
 
 
-@pytest.mark.filterwarnings("ignore:Exception ignored in.*Held.__del__")  # where it struck, with nothing to give back
-def test_who_is_interrupted_while_he_takes_a_worker_or_gives_it_back_loses_none() -> None:
+@pytest.mark.filterwarnings(
+    "ignore:Exception ignored in.*WorkerLease.__del__"
+)  # where it struck, with nothing to give back
+def test_interrupts_lose_no_worker() -> None:
     workers = Workers(size=1)
     workers.start()
     assert workers.wait_until_up(60)
 
     def work() -> None:
-        Held(workers).release()
+        WorkerLease(workers).release()
 
     for _ in strikes(work):
-        Held(workers).release()  # raises `Busy` where nobody has it
+        WorkerLease(workers).release()  # raises `Busy` where nobody has it
     workers.close()
 
 
@@ -311,7 +315,7 @@ def test_a_worker_is_started_later_where_no_thread_could_be(monkeypatch: pytest.
         for _ in range(3):
             assert not workers.is_ready()
             with pytest.raises(Busy, match="can't start new thread"):
-                Held(workers)
+                WorkerLease(workers)
     assert not workers.is_ready()
     assert workers.wait_until_up(60)
     workers.close()
@@ -331,7 +335,7 @@ def test_a_worker_is_started_later_where_no_file_could_be_made(monkeypatch: pyte
     workers.close()
 
 
-def test_what_cannot_be_followed_without_a_thread_is_lost_and_the_next_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_thread_one_execution_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     followers, told = Followers(Admission(1.0, 1_000)), list[Report]()
     following = Following(lambda: Lost("followed"), told.append, 10)
     with monkeypatch.context() as patch:
@@ -351,8 +355,8 @@ def nested(depth: int) -> object:
     return value
 
 
-def test_what_is_in_a_json_is_taken_from_a_worker_as_it_is_here() -> None:
-    """A json is a plain object there, and has larger numbers and is deeper than anything else."""
+def test_json_values_of_a_worker_are_unchanged() -> None:
+    """A json is a plain object there, with larger numbers and deeper nesting than other values."""
     node = small_node("doc: json", "- {operation: return, success: {result: doc}}", "result: json")
     workers = Workers(size=1)
     workers.start()
@@ -364,7 +368,7 @@ def test_what_is_in_a_json_is_taken_from_a_worker_as_it_is_here() -> None:
     workers.close()
 
 
-def test_the_number_of_a_child_that_somebody_else_waited_for_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reaped_child_is_not_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     child = Child("tests.unit.migration.support.odd_child", "16")
     os.kill(child.pid, signal.SIGKILL)
     os.waitpid(child.pid, 0)
