@@ -28,7 +28,7 @@ from vesper.values.inputs import NotInputs
 if TYPE_CHECKING:
     from vesper.api.node import Node
     from vesper.config.settings import Config
-    from vesper.debug.captures import Watch
+    from vesper.debug.captures import CaptureWatch
     from vesper.host.host import Host
     from vesper.trace.sampling import Given, Sampled, Sampler
     from vesper.trace.snapshot import Snapshot
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 NEVER_BEGAN = (BadInput, NotInputs)
 """What is raised where an execution never began."""
-_samplers: dict[tuple[str | None, str], tuple[Sampler, Watch | None]] = {}
+_samplers: dict[tuple[str | None, str], tuple[Sampler, CaptureWatch | None]] = {}
 _lock = PerProcess(threading.Lock)
 _last = threading.local()
 """The inputs of the call that raised last: who asks the engine why gives the same again."""
@@ -71,9 +71,9 @@ def _nearest(node_path: str) -> Config | None:
     return None if found is None or not found.is_file() else read_config(found)
 
 
-def _sampler(config: Config) -> tuple[Sampler, Watch | None]:
+def _sampler(config: Config) -> tuple[Sampler, CaptureWatch | None]:
     """One for each configuration: the nodes of a process share what may be sampled in a second."""
-    from vesper.debug.captures import Watch
+    from vesper.debug.captures import CaptureWatch
     from vesper.host.performers import Performers
     from vesper.trace.sampling import Sampler
 
@@ -82,9 +82,9 @@ def _sampler(config: Config) -> tuple[Sampler, Watch | None]:
     with _lock.get():
         found = _samplers.get(name)
         if found is None:
-            watch = Watch(config.folder) if settings.watch else None
+            watch = CaptureWatch(config.folder) if settings.watch else None
             keys = Performers(config, {}).key_ring
-            sampler = Sampler(settings, keys, None if watch is None else watch.caught)
+            sampler = Sampler(settings, keys, None if watch is None else watch.capture_if_met)
             found = _samplers[name] = sampler, watch
         return found
 
@@ -102,7 +102,7 @@ class Chosen:
     __slots__ = ("node", "sampler", "snapshot", "types", "watch")
 
     def __init__(
-        self, sampler: Sampler, watch: Watch | None, node: Sampled, snapshot: Snapshot, types: Mapping[str, Type]
+        self, sampler: Sampler, watch: CaptureWatch | None, node: Sampled, snapshot: Snapshot, types: Mapping[str, Type]
     ) -> None:
         self.sampler = sampler
         self.watch = watch

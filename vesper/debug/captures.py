@@ -1,9 +1,9 @@
-"""Breakpoints of running services: no run stops, one that meets a breakpoint is kept as a trace.
+"""Breakpoints of running services: runs never stop, a run that meets one is stored as a trace.
 
-The breakpoints stand in a file beside the configuration. A process looks at the file's time at most once a second,
-when a run has ended; while there is no such file a run pays for that look at a clock and nothing else. With
-breakpoints, each run that has ended is debugged once more from its journal, in a thread of its own: by the same session
-that people use, so a breakpoint means the same. What the thread does not keep up with is counted, and not looked at.
+The breakpoints are in a file beside the configuration. A process checks the file's modification time at most once per
+second, after a run has ended; without the file, a run costs one clock read. With breakpoints, a background thread
+debugs each ended run from its journal, in the same session as the prompt, so that breakpoints mean the same. Runs
+beyond the queue's bound are counted and skipped.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from vesper.trace.model import Trace
 
 _log = logging.getLogger("vesper.debug")
-LOOK_EVERY = 1.0
-_MOST_WAITING = 200
-_LONGEST_WAIT = 5.0
-"""Seconds that a Host is closed later for, where runs still wait to be looked at."""
-_MOST_CAPTURES = 1000
-"""Lines that the list of captures keeps."""
-_LONGEST_LINE = 400
-"""Bytes that a line of that list usually stays below."""
+POLL_SECONDS = 1.0
+_MAX_WAITING_RUNS = 200
+_CLOSE_TIMEOUT_SECONDS = 5.0
+"""Seconds that closing a Host waits for queued runs."""
+_MAX_CAPTURE_LINES = 1000
+"""Maximum lines of the list of captures."""
+_TYPICAL_LINE_BYTES = 400
+"""Bytes of a typical line, used to estimate the length of the list."""
 _FORMAT = 1
 
 
 class CapturesError(ValueError):
-    """The file of breakpoints cannot be read; the message says why and what to do."""
+    """The breakpoint file cannot be read; the message gives the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
-class Armed:
-    """The two files beside a configuration: what is looked for, and what was found."""
+class CaptureFiles:
+    """The two files beside a configuration: breakpoints and captures."""
 
     folder: Path
 
@@ -62,7 +62,7 @@ class Armed:
         return self.folder / ".vesper" / "captures.jsonl"
 
     def breakpoints(self) -> list[str]:
-        """Raises `CapturesError`."""
+        """Return the breakpoints of the file. Raises `CapturesError`."""
         try:
             document = json.loads(self.breakpoints_path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -73,11 +73,13 @@ class Armed:
             document.get("breakpoints") if isinstance(document, dict) and document.get("format") == _FORMAT else None
         )
         if not isinstance(texts, list):
-            raise CapturesError(f"{self.breakpoints_path} is none of this Vesper's; `vesper debug --clear` removes it")
+            raise CapturesError(
+                f"{self.breakpoints_path} has another format than this Vesper; `vesper debug --clear` removes it"
+            )
         return [str(each) for each in texts]
 
     def add(self, texts: list[str]) -> list[str]:
-        """The breakpoints there are now. The file is replaced at once: no reader sees half of it."""
+        """Add breakpoints and return all of them. The file is replaced atomically."""
         known = list(dict.fromkeys([*self.breakpoints(), *texts]))
         self.breakpoints_path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.breakpoints_path.with_name(f"breakpoints.{os.getpid()}.new")
@@ -86,17 +88,17 @@ class Armed:
         return known
 
     def clear(self) -> None:
-        """Takes the breakpoints away; what was captured stays."""
+        """Remove all breakpoints; captures stay."""
         self.breakpoints_path.unlink(missing_ok=True)
 
-    def captured(self) -> list[Capture]:
-        """Oldest first; a line that another process is still writing is left out."""
+    def captures(self) -> list[Capture]:
+        """Return the captures, oldest first, without a line that is still being written."""
         try:
             lines = self.captures_path.read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
             return []
         found = []
-        for line in lines[-_MOST_CAPTURES:]:
+        for line in lines[-_MAX_CAPTURE_LINES:]:
             try:
                 found.append(Capture(*json.loads(line)))
             except (ValueError, TypeError):
@@ -106,39 +108,43 @@ class Armed:
     def note(self, capture: Capture) -> None:
         self.captures_path.parent.mkdir(parents=True, exist_ok=True)
         line = json.dumps([capture.trace_id, capture.node_id, capture.breakpoint, capture.at_us])
-        with self.captures_path.open("a", encoding="utf-8") as file:  # one write: lines of processes do not mix
+        # one write, so that lines of several processes do not interleave
+        with self.captures_path.open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
-            is_long = file.tell() > _MOST_CAPTURES * _LONGEST_LINE
+            is_long = file.tell() > _MAX_CAPTURE_LINES * _TYPICAL_LINE_BYTES
         if is_long:
             self._shorten()
 
     def _shorten(self) -> None:
-        """Leaves the newest lines. One that another process adds at this moment may be lost; its trace is not."""
+        """Truncate the list to its newest lines.
+
+        A line that another process appends meanwhile may be lost; its trace is not.
+        """
         lines = self.captures_path.read_text(encoding="utf-8").splitlines(keepends=True)
         fresh = self.captures_path.with_name(f"captures.{os.getpid()}.new")
-        fresh.write_text("".join(lines[-_MOST_CAPTURES // 2 :]), encoding="utf-8")
+        fresh.write_text("".join(lines[-_MAX_CAPTURE_LINES // 2 :]), encoding="utf-8")
         fresh.replace(self.captures_path)
 
 
-class Watch:
-    """The breakpoints of running services as one process sees them: read anew at most once a second."""
+class CaptureWatch:
+    """The breakpoints of running services as one process sees them, reloaded at most once per second."""
 
     def __init__(self, folder: Path) -> None:
-        self.armed = Armed(folder)
+        self.armed = CaptureFiles(folder)
         self._next_look = 0.0
         self._changed_ns: int | None = None
         self._texts: list[str] = []
         self._loader: Loader | None = None
 
     def is_armed(self) -> bool:
-        """Raises nothing: whatever is wrong here is not the caller's."""
+        """Return whether breakpoints exist. Never raises: an error here must not fail the caller's run."""
         now = time.monotonic()
         if now >= self._next_look:
-            self._next_look = now + LOOK_EVERY
-            self._look()
+            self._next_look = now + POLL_SECONDS
+            self._reload()
         return bool(self._texts)
 
-    def _look(self) -> None:
+    def _reload(self) -> None:
         try:
             changed = self.armed.breakpoints_path.stat().st_mtime_ns
         except OSError:
@@ -150,10 +156,10 @@ class Watch:
                 self._texts = self.armed.breakpoints()
             except CapturesError as problem:
                 self._texts = []
-                _log.warning("breakpoints of running services are not looked at: %s", problem)
+                _log.warning("breakpoints of running services are ignored: %s", problem)
 
-    def met_by(self, trace: Trace) -> str | None:
-        """The first breakpoint that an execution meets, debugged once more from its trace; nothing is performed."""
+    def first_met_by(self, trace: Trace) -> str | None:
+        """Return the first breakpoint that an execution meets, replayed from its trace, or None."""
         from vesper.debug.breakpoints import BadBreakpoint
         from vesper.debug.responses import Unanswered
         from vesper.debug.start import subject_of_trace
@@ -170,14 +176,14 @@ class Watch:
                 if session.resume(from_start=True).breakpoints:
                     return text
             except (BadBreakpoint, BadExpression):
-                continue  # it is about other nodes
+                continue  # the breakpoint names another node
             except Unanswered:
-                continue  # the run was stopped at this request, and met nothing before it
+                continue  # the run was stopped at this request and met nothing before it
         return None
 
-    def caught(self, trace: Trace) -> bool:
-        """Whether an execution meets a breakpoint; one that does is noted."""
-        text = self.met_by(trace) if self._texts else None
+    def capture_if_met(self, trace: Trace) -> bool:
+        """Record a capture if an execution meets a breakpoint; return whether it did."""
+        text = self.first_met_by(trace) if self._texts else None
         if text is None:
             return False
         self.armed.note(Capture(trace.trace_id, trace.node_id, text, time.time_ns() // 1000))
@@ -186,31 +192,31 @@ class Watch:
 
 
 class Captures:
-    """Looks at the runs of one Host. `after_run` is the only thing that a caller waits for."""
+    """Checks of one Host's runs against the breakpoints. Callers wait only for `after_run`."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self.watch = Watch(host.config.folder)
+        self.watch = CaptureWatch(host.config.folder)
         self._waiting: deque[str] = deque()
         self._lock = threading.Lock()
         self._worker: tuple[int, threading.Thread] | None = None
         self.dropped = 0
-        """Runs that were not looked at, because too many waited."""
+        """Runs skipped because the queue was full."""
 
     def after_run(self, _: Prepared, execution: str) -> None:
-        """Told of each run that has ended. Raises nothing: whatever is wrong here is not the caller's."""
+        """Queue a run that has ended. Never raises: an error here must not fail the caller's run."""
         if self.watch.is_armed():
-            self._take(execution)
+            self._enqueue(execution)
 
-    def _take(self, execution: str) -> None:
+    def _enqueue(self, execution: str) -> None:
         with self._lock:
-            if len(self._waiting) >= _MOST_WAITING:
+            if len(self._waiting) >= _MAX_WAITING_RUNS:
                 self.dropped += 1
                 if self.dropped == 1:
-                    _log.warning("too many runs wait to be held to breakpoints: some are not looked at")
+                    _log.warning("too many runs wait for the check against breakpoints: some are skipped")
                 return
             self._waiting.append(execution)
-            # A fork leaves the thread behind: who has none of its own process begins one.
+            # A fork does not copy the thread, so each process starts its own.
             if self._worker is None or self._worker[0] != os.getpid() or not self._worker[1].is_alive():
                 thread = threading.Thread(target=self._work, name="vesper-captures", daemon=True)
                 self._worker = os.getpid(), thread
@@ -225,40 +231,40 @@ class Captures:
                 execution = self._waiting.popleft()
             try:
                 self._examine(execution)
-            except Exception:  # noqa: BLE001  # a debugger takes no service down; the log has the reason
-                _log.exception("%s could not be held to the breakpoints", execution)
+            except Exception:  # noqa: BLE001  # a debugger must not stop a service; the log has the reason
+                _log.exception("%s could not be checked against the breakpoints", execution)
 
     def wait(self, seconds: float = 10.0) -> None:
-        """Until all that waits was looked at, or so long."""
+        """Join the worker, at most `seconds`."""
         worker = self._worker
         if worker is not None and worker[0] == os.getpid():
             worker[1].join(seconds)
 
     def _examine(self, execution: str) -> None:
-        """Debugs the run once more from the journal; nothing is performed."""
+        """Debug a run from its journal and store it if it meets a breakpoint; performs nothing."""
         from vesper.trace.journalled import trace_of_execution
         from vesper.trace.store import TraceStore
 
         if not self._host.knows(execution):
-            return  # its inputs did not fit: nothing of it was journalled
+            return  # the inputs were rejected: no entry was journalled
         trace = trace_of_execution(self._host.journal, execution)
-        if self.watch.caught(trace):
+        if self.watch.capture_if_met(trace):
             store = TraceStore(self._host.config.tracing(), self._host.key_ring())
-            if trace.trace_id not in store.ids(trace.trace_id):  # a run that was recovered has ended twice
+            if trace.trace_id not in store.ids(trace.trace_id):  # a recovered run ends twice
                 store.add(trace)
 
 
 def attach(host: Host) -> None:
-    """Lets breakpoints of running services see what this Host runs; one that only plays (in tests) is no service."""
+    """Attach the breakpoints of running services to a Host. A Host that only simulates is skipped."""
     from vesper.host.host import Host
 
     if type(host) is not Host:
-        host.after_run = _look_away
+        host.after_run = _ignore_run
         return
     captures = Captures(host)
     host.after_run = captures.after_run
-    host.before_close = lambda: captures.wait(_LONGEST_WAIT)
+    host.before_close = lambda: captures.wait(_CLOSE_TIMEOUT_SECONDS)
 
 
-def _look_away(prepared: Prepared, execution: str) -> None:
+def _ignore_run(prepared: Prepared, execution: str) -> None:
     pass

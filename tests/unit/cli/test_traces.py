@@ -234,7 +234,7 @@ def test_a_run_that_has_not_ended_or_has_no_steps_says_so(place: Place) -> None:
     opened = invoke("replay", doubtful, answer="").stdout
     assert "Outcome: not ended, it waits at charge\n" in opened
     stands = invoke("debug", "--trace", doubtful, "-x", "continue").stdout
-    assert "or begin with --answer charge=JSON\n" in stands, "it is recorded: there is no other case, and no --live"
+    assert "or start with --answer charge=JSON\n" in stands, "it is recorded: there is no other case, and no --live"
     never = invoke("run", "payment_decision_v1", "--nodes", NODES, *ARGUMENTS, "--trace").stdout.split()[-1]
     assert "\n\nOutcome: failed: bad_input\n" in invoke("replay", never, answer="").stdout
 

@@ -30,7 +30,7 @@ def compiled_node(path: str) -> Compiled:
 def subject(path: str, case: str | None = None, engines: list[Engine] | None = None, **inputs: object) -> Subject:
     compiled = compiled_node(path)
     found = subject_of_case(compiled, engines or list(PAIR.values()), case_of(compiled, case), inputs, None)
-    return Subject(found.compiled, found.engines, found.inputs, found.now, found.said, case=found.case, loader=LOADER)
+    return Subject(found.compiled, found.engines, found.inputs, found.now, found.manual, case=found.case, loader=LOADER)
 
 
 def session(path: str, case: str | None = None, **inputs: object) -> Session:

@@ -143,7 +143,7 @@ def test_what_is_sent_to_an_editor_does_not_wait_for_what_it_acknowledges() -> N
         (b"hello\r\n\r\n", "Content-Length"),
         (b"Content-Length: x\r\n\r\n", "a number of bytes"),
         (b"Content-Length: 99999999999\r\n\r\n", "too large"),
-        (b"Content-Length: 2\r\n\r\n{]", "no JSON"),
+        (b"Content-Length: 2\r\n\r\n{]", "not JSON"),
         (b"Content-Length: 2\r\n\r\n[]", "a JSON object"),
     ],
 )

@@ -13,11 +13,11 @@ from click.testing import CliRunner
 from tests.unit.debug.subjects import DRAWN, PAYMENT, ROOT, compiled_node
 from vesper.cli.debug.dap_server import launcher
 from vesper.cli.main import vesper
-from vesper.debug.captures import Armed, Capture, CapturesError
+from vesper.debug.captures import Capture, CaptureFiles, CapturesError
 from vesper.debug.columns import lay_out
 from vesper.debug.dap.adapter import Adapter
 from vesper.debug.dap.wire import WireError, read_message, write_message
-from vesper.debug.responses import Said
+from vesper.debug.responses import ManualAnswers
 from vesper.debug.view import Row
 
 
@@ -63,12 +63,12 @@ def test_who_has_not_launched_is_told_so() -> None:
     adapter = Adapter(launcher(None, ROOT))
     for command in ("configurationDone", "continue", "stepBack", "setFunctionBreakpoints", "pause"):
         refused = ask(adapter, command)
-        assert (refused["success"], refused["message"]) == (False, "there is no session yet: launch comes first")
+        assert (refused["success"], refused["message"]) == (False, "no session: send `launch` first")
 
 
 def test_a_message_that_is_too_deep_is_none_and_half_a_character_is_sent_as_a_question() -> None:
     deep = b"[" * 100_000
-    with pytest.raises(WireError, match="no JSON"):
+    with pytest.raises(WireError, match="not JSON"):
         read_message(BytesIO(b"Content-Length: %d\r\n\r\n" % len(deep) + deep))
     stream = BytesIO()
     write_message(stream, {"message": "\ud800"})
@@ -78,7 +78,7 @@ def test_a_message_that_is_too_deep_is_none_and_half_a_character_is_sent_as_a_qu
 
 @pytest.mark.parametrize("text", ["[]", "7", '"x"', '{"format": 2, "breakpoints": []}', '{"format": 1}', "\x00"])
 def test_a_file_of_breakpoints_that_is_none(text: str, tmp_path: Path) -> None:
-    armed = Armed(tmp_path)
+    armed = CaptureFiles(tmp_path)
     armed.breakpoints_path.parent.mkdir()
     armed.breakpoints_path.write_text(text, encoding="utf-8")
     with pytest.raises(CapturesError, match="`vesper debug --clear` removes it"):
@@ -93,20 +93,20 @@ def _config(folder: Path) -> str:
 
 
 def test_the_list_of_captures_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vesper.debug.captures._MOST_CAPTURES", 10)
-    armed = Armed(tmp_path)
+    monkeypatch.setattr("vesper.debug.captures._MAX_CAPTURE_LINES", 10)
+    armed = CaptureFiles(tmp_path)
     for number in range(200):
         armed.note(Capture(f"trace-{number}", "node_v1", "x" * 300, number))
         assert armed.captures_path.stat().st_size < 10 * 400 + 500
-    assert armed.captured()[-1].trace_id == "trace-199"
+    assert armed.captures()[-1].trace_id == "trace-199"
     assert [path.name for path in armed.captures_path.parent.iterdir()] == ["captures.jsonl"]
 
 
 def test_a_step_fails_only_as_its_effect_can() -> None:
-    said = Said(compiled_node(PAYMENT))
-    said.fail("call_stripe_api", "http_402")
+    answers = ManualAnswers(compiled_node(PAYMENT))
+    answers.fail("call_stripe_api", "http_402")
     with pytest.raises(ValueError, match="cannot fail with `timout`; did you mean `timeout`"):
-        said.fail("call_stripe_api", "timout")
+        answers.fail("call_stripe_api", "timout")
     done = CliRunner().invoke(vesper, ["debug", str(ROOT / PAYMENT), "--fail", "record=http_402"])
     assert (done.exit_code, "`record` cannot fail with `http_402`" in done.output) == (2, True)
 

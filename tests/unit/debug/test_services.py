@@ -17,8 +17,8 @@ from tests.support.web import FakeStripe
 from tests.unit.debug.subjects import LOADER, PAYMENT, ROOT, compiled_node
 from vesper.cli.main import vesper
 from vesper.config.settings import config_from, read_config
-from vesper.debug.captures import Armed, Captures
-from vesper.debug.responses import Book, Live, Stopped
+from vesper.debug.captures import CaptureFiles, Captures
+from vesper.debug.responses import AnswerBook, Live, RunStopped
 from vesper.debug.session import Session
 from vesper.engines.outcome import Denied, LimitHit, Returned
 from vesper.engines.registry import PAIR
@@ -71,7 +71,7 @@ def charges(stripe: FakeStripe) -> int:
 
 def live(host: Host) -> tuple[Live, Session]:
     world = Live(host, compiled_node(PAYMENT), "python", INPUTS, NOON)
-    session = Session(compiled_node(PAYMENT), list(PAIR.values()), INPUTS, NOON, Book(world), loader=LOADER)
+    session = Session(compiled_node(PAYMENT), list(PAIR.values()), INPUTS, NOON, AnswerBook(world), loader=LOADER)
     return world, session
 
 
@@ -141,7 +141,7 @@ def test_live_without_a_grant_is_denied(tmp_path: Path) -> None:
         session.resume()
         assert isinstance(session.leader.outcome, Denied)
         assert [type(side.outcome) for side in session.sides] == [Denied, Denied]
-        with pytest.raises(Stopped):
+        with pytest.raises(RunStopped):
             world.answer(session.leader.requests[0])
 
 
@@ -192,7 +192,7 @@ def test_a_breakpoint_of_a_running_service_keeps_a_trace_and_stops_nobody(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     node = api.load(ROOT / PAYMENT, host=host)
-    armed = Armed(tmp_path)
+    armed = CaptureFiles(tmp_path)
     looks = Captures(host)
     host.after_run = looks.after_run
     assert node(**INPUTS).ok
@@ -203,7 +203,7 @@ def test_a_breakpoint_of_a_running_service_keeps_a_trace_and_stops_nobody(
     big = node(**{**INPUTS, "order_id": "ord_3", "idempotency_key": "k-3", "amount": "20000"})
     seven = node(**{**INPUTS, "order_id": "ord_4", "idempotency_key": "k-4", "amount": "7"})
     looks.wait()
-    assert [(each.trace_id, each.breakpoint) for each in armed.captured()] == [
+    assert [(each.trace_id, each.breakpoint) for each in armed.captures()] == [
         (big.trace_id, "input.amount > 10000"),
         (seven.trace_id, "state_transition:*->paid if amount == 7"),
     ]
@@ -221,17 +221,17 @@ def test_a_node_that_is_loaded_is_looked_at_without_anybody_saying_so(host: Host
 
 
 def test_what_ran_last_is_looked_at_before_the_host_is_closed(stripe: FakeStripe, tmp_path: Path) -> None:
-    armed = Armed(tmp_path)
+    armed = CaptureFiles(tmp_path)
     armed.add(["input.amount > 10000"])
     with Host(read_config(tmp_path / "vesper.toml")) as host:
         big = api.load(ROOT / PAYMENT, host=host)(**{**INPUTS, "amount": "20000"})
-    assert [each.trace_id for each in armed.captured()] == [big.trace_id]
+    assert [each.trace_id for each in armed.captures()] == [big.trace_id]
 
 
 def test_breakpoints_that_cannot_be_read_are_said_and_no_run_fails(
     host: Host, stripe: FakeStripe, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    armed = Armed(tmp_path)
+    armed = CaptureFiles(tmp_path)
     armed.breakpoints_path.parent.mkdir(exist_ok=True)
     armed.breakpoints_path.write_text("{", encoding="utf-8")
     node = api.load(ROOT / PAYMENT, host=host)

@@ -54,7 +54,7 @@ def test_decisions_of_policies_are_in_it(place: Place) -> None:
     assert isinstance(trace.outcome, DeclaredError)
     charge = trace.exchanges[1]
     assert (charge.failure, charge.message) == ("effect_failed", "not now")
-    assert [each.said["decision"] for each in charge.decisions] == ["retry", "give_up"]
+    assert [each.manual["decision"] for each in charge.decisions] == ["retry", "give_up"]
     assert [(each.path, each.status, each.code) for each in timeline(trace)] == [
         ("known", "ok", None),
         ("charge", "failed", "effect_failed"),

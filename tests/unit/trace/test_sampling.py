@@ -17,7 +17,7 @@ from tests.support.nodes import ROOT, compiled
 from vesper.api import trace_sampling as sampled
 from vesper.config.settings import config_from
 from vesper.config.traces import TraceSettings
-from vesper.debug.captures import Armed
+from vesper.debug.captures import CaptureFiles
 from vesper.engines.registry import ENGINES
 from vesper.replay.rerun import replay
 from vesper.trace.model import Trace
@@ -161,7 +161,7 @@ def test_a_breakpoint_of_running_services_catches_nodes_without_effects(folder: 
     node = load("payment_decision", watch=True)
     node.call({**DECISION, "amount": 20_000})
     assert the_sampler().counts.kept == 0
-    armed = Armed(folder)
+    armed = CaptureFiles(folder)
     armed.add(["input.amount > 10000", "contract_violation"])
     ((_, watch),) = sampled._samplers.values()
     assert watch is not None
@@ -171,7 +171,7 @@ def test_a_breakpoint_of_running_services_catches_nodes_without_effects(folder: 
     node(**{**DECISION, "amount": 0})
     found = stored(folder)
     assert [each.inputs["amount"] for each in found] == [30_000, 0]
-    assert [(each.trace_id, each.breakpoint) for each in armed.captured()] == [
+    assert [(each.trace_id, each.breakpoint) for each in armed.captures()] == [
         (found[0].trace_id, "input.amount > 10000"), (found[1].trace_id, "contract_violation"),
     ]  # fmt: skip
 

@@ -16,7 +16,7 @@ from tests.unit.api.given import CLOCK, written
 from tests.unit.trace.test_sampling import DECISION, LINES, folder, load, stored, the_sampler
 from vesper.api import trace_sampling as sampled
 from vesper.api.batch_trace_sampling import drawn
-from vesper.debug.captures import Armed
+from vesper.debug.captures import CaptureFiles
 from vesper.engines.registry import ENGINES
 from vesper.replay.rerun import replay
 from vesper.trace import drawing
@@ -179,19 +179,19 @@ def test_a_share_of_a_list_is_a_share(folder: Path, monkeypatch: pytest.MonkeyPa
 
 def test_while_there_are_breakpoints_all_are_looked_at(folder: Path) -> None:
     node = load("payment_decision", "interp", watch=True)
-    armed = Armed(folder)
+    armed = CaptureFiles(folder)
     armed.add(["input.amount > 10000"])
     node.map(payments(50, 30_000))
     node.run_json(json.dumps(payments(40_000)[0]).encode())
     node.run_batch(table([Decimal(50), Decimal(20_000)]))
     found = stored(folder)
     assert amounts_of(found) == [30_000, 40_000, 20_000]
-    assert [each.trace_id for each in armed.captured()] == [each.trace_id for each in found]
+    assert [each.trace_id for each in armed.captures()] == [each.trace_id for each in found]
 
 
 def test_no_more_are_looked_at_than_there_is_room_for(folder: Path) -> None:
     node = load("payment_decision", "interp", watch=True, sample="100 %", per_second=3)
-    Armed(folder).add(["input.amount > 10000"])
+    CaptureFiles(folder).add(["input.amount > 10000"])
     assert node._chosen is not None
     found = drawn(node._chosen, 5000)
     assert len(found) == 1000

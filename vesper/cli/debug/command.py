@@ -20,7 +20,7 @@ from vesper.compiler import Compiled
 from vesper.debug.breakpoints import BadBreakpoint
 from vesper.debug.columns import Style, plain_style
 from vesper.debug.commands import PROMPT, Commands
-from vesper.debug.responses import Live, Said
+from vesper.debug.responses import Live, ManualAnswers
 from vesper.debug.session import Session
 from vesper.debug.start import (
     NoSuchCase,
@@ -144,13 +144,13 @@ def command(
         compiled = compile_or_exit(find_node(node, root))
         asked = _for_real if live else _asked_for
         subject = asked(compiled, chosen, pairs, json_file, start, case_name)
-    _say(subject.said, answers, failures)
+    _say(subject.manual, answers, failures)
     script = None if command_file is None else _lines_of(command_file)
     with ExitStack() as stack:
         world = stack.enter_context(_live(subject, config)) if live else None
         session = _session(subject, world)
         columns = lambda: width or shutil.get_terminal_size((80, 24)).columns  # noqa: E731  # asked at each stop
-        commands = Commands(session, subject.said, columns, _style())
+        commands = Commands(session, subject.manual, columns, _style())
         try:
             for text in break_on:
                 session.add_breakpoint(text)
@@ -231,8 +231,8 @@ def _given(compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None)
     return given
 
 
-def _say(said: Said, answers: tuple[str, ...], failures: tuple[str, ...]) -> None:
-    for option, listed, say in (("--answer", answers, said.say), ("--fail", failures, said.fail)):
+def _say(said: ManualAnswers, answers: tuple[str, ...], failures: tuple[str, ...]) -> None:
+    for option, listed, say in (("--answer", answers, said.set_answer), ("--fail", failures, said.fail)):
         for text in listed:
             step, equals, value = text.partition("=")
             if not equals:

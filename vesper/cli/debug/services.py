@@ -13,7 +13,7 @@ from vesper.cli.exits import FINE, WRONG_INPUT
 from vesper.compiler import Compiled, compile_file
 from vesper.config.settings import find_config
 from vesper.debug.breakpoints import BadBreakpoint, parse_breakpoint
-from vesper.debug.captures import Armed, CapturesError
+from vesper.debug.captures import CaptureFiles, CapturesError
 from vesper.repository.locate import node_files
 from vesper.trace.expressions import BadExpression, Expressions
 
@@ -23,7 +23,7 @@ _SHOWN = 20
 def watch_services(config: Path | None, root: Path, break_on: tuple[str, ...], is_listed: bool, clear: bool) -> int:
     """Sets, lists or clears them. Services see a change within a second, and never stop for one."""
     found = config or find_config()
-    armed = Armed(Path.cwd() if found is None else found.resolve().parent)
+    armed = CaptureFiles(Path.cwd() if found is None else found.resolve().parent)
     try:
         if clear:
             armed.clear()
@@ -86,10 +86,10 @@ class _Nodes:
         return next((each for each in reasons if "VSP1102" not in each), reasons[0] if reasons else None)
 
 
-def _list(armed: Armed) -> None:
+def _list(armed: CaptureFiles) -> None:
     texts = armed.breakpoints()
     click.echo("\n".join(f"breakpoint  {text}" for text in texts) or "no breakpoints")
-    captured = armed.captured()
+    captured = armed.captures()
     for each in captured[-_SHOWN:]:
         at = datetime.fromtimestamp(each.at_us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         click.echo(f"{at}  {each.trace_id}  {each.node_id}  {each.breakpoint}")

@@ -17,7 +17,7 @@ from vesper.cli.load_node import compile_or_exit, find_node, nodes_option
 from vesper.cli.run.command import print_refusal, read_inputs, read_start
 from vesper.cli.traces.open_traces import clean_trace_errors, traces_of
 from vesper.compiler import Compiled, compile_file
-from vesper.debug.responses import Book, CaseAnswers, Defaults, plain_path
+from vesper.debug.responses import AnswerBook, CaseAnswers, Defaults, plain_path
 from vesper.debug.responses import Unanswered as NoAnswer
 from vesper.debug.start import start_of
 from vesper.debug.view import outcome_rows
@@ -115,7 +115,7 @@ def _of_inputs(compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | N
     if unread or accept_inputs(declared, inputs)[1]:  # how fast a node refuses its inputs is not what is asked
         sys.exit(print_refusal(compiled, [REFERENCE], inputs, unread, "text"))
     now = read_start(start)
-    return _traced(compiled, inputs, now, Book(Defaults(now)))
+    return _traced(compiled, inputs, now, AnswerBook(Defaults(now)))
 
 
 def _of_case(compiled: Compiled, wanted: str | None, start: str | None) -> Trace:
@@ -127,10 +127,10 @@ def _of_case(compiled: Compiled, wanted: str | None, start: str | None) -> Trace
         raise click.UsageError(f"{compiled.node.node_id} has no case `{wanted}`; {hint}")
     now = start_of(case) if start is None else read_start(start)
     inputs = {name: plain(value) for name, value in case.inputs.items()}
-    return _traced(compiled, inputs, now, Book(CaseAnswers(case), Defaults(now)))
+    return _traced(compiled, inputs, now, AnswerBook(CaseAnswers(case), Defaults(now)))
 
 
-def _traced(compiled: Compiled, inputs: Mapping[str, object], now: datetime, book: Book) -> Trace:
+def _traced(compiled: Compiled, inputs: Mapping[str, object], now: datetime, book: AnswerBook) -> Trace:
     """The execution to be timed, answered as the debugger answers it."""
 
     def respond(request: Request, _: object) -> Exchange:
