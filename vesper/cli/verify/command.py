@@ -31,7 +31,7 @@ from vesper.verify.differential.against import BadAnswer, CannotImport, Function
 from vesper.verify.differential.forms import COMPARED
 from vesper.verify.differential.regressions import FOLDER, save_program, save_regression
 from vesper.verify.differential.verifier import Report, Verifier
-from vesper.verify.programs.campaign import INPUTS_EACH, ProgramsReport, verify_programs
+from vesper.verify.programs.campaign import INPUTS_PER_PROGRAM, ProgramsReport, verify_programs
 
 _MAX_EXAMPLES = 10_000
 
@@ -58,7 +58,7 @@ _MAX_EXAMPLES = 10_000
     type=click.IntRange(0, 10**6),
     default=0,
     show_default=True,
-    help=f"Draw this many random programs and compare each on {INPUTS_EACH} inputs. Without PATHS, nothing else.",
+    help=f"Draw this many random programs and run each on {INPUTS_PER_PROGRAM} inputs. Without PATHS, nothing else.",
 )
 @click.option(
     "--engine",
