@@ -1,7 +1,7 @@
-"""Values as the YAML of a case: text that `vesper.language.check.expressions.literals` reads back as the very same
-values.
+"""Values as YAML of a case, which the reader of literals reads back as the same values.
 
-A mapping or a list stands on one line where it fits, and otherwise an entry a line.
+The reader is `vesper.language.check.expressions.literals`. A mapping or list is written on one line if it fits,
+otherwise with one entry per line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vesper.values.types import JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf,
 
 _MAX_LINE = 110
 _MAX_DEPTH = 12
-"""Deeper JSON is written as JSON text: a reader of YAML counts levels, too."""
+"""Depth beyond which JSON is written as JSON text, because YAML readers limit nesting."""
 _PLAIN = re.compile(r"[A-Za-z/](?:[A-Za-z0-9_./-]| (?=[A-Za-z0-9/]))*", re.ASCII)
 _PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+Z)?", re.ASCII)
@@ -26,29 +26,29 @@ _LIKE_JSON = re.compile(r'\s*(?:[{\["]|-?[0-9]|(?:true|false|null)\s*\Z)')
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A mapping, its keys as they are written."""
+    """A mapping with keys as they are written."""
 
     pairs: Sequence[tuple[str, Node]]
 
 
 Node: TypeAlias = "str | list[Node] | Entries"
-"""What is written: a scalar as it stands in the file, a list, or a mapping."""
+"""YAML to write: a scalar as it appears in the file, a list or a mapping."""
 
 
-def spelled(type_: Type, value: Value) -> Node:
-    """A value of the type, in a place where a case has one."""
+def to_yaml(type_: Type, value: Value) -> Node:
+    """Return a value as YAML of a case."""
     match type_, value:
         case OptionalOf(inner), _:
-            return "null" if value is None else spelled(inner, value)
+            return "null" if value is None else to_yaml(inner, value)
         case ArrayOf(element), list():
-            return [spelled(element, item) for item in value]
+            return [to_yaml(element, item) for item in value]
         case SetOf(element), frozenset():
-            return [spelled(element, item) for item in in_order(element, value)]
+            return [to_yaml(element, item) for item in in_order(element, value)]
         case MapOf(key, of), dict():
-            return Entries([(_key(spelled(key, cast(Value, each))), spelled(of, item)) for each, item in value.items()])
+            return Entries([(_key(to_yaml(key, cast(Value, each))), to_yaml(of, item)) for each, item in value.items()])
         case Record(fields), dict():
             named = cast(dict[str, Value], value)
-            return Entries([(name, spelled(field, named[name])) for name, field in fields])
+            return Entries([(name, to_yaml(field, named[name])) for name, field in fields])
         case _ if type_ == JSON:
             assert isinstance(value, Json)
             content = value.content
@@ -59,13 +59,13 @@ def spelled(type_: Type, value: Value) -> Node:
 
 
 def scalar(text: str) -> str:
-    """Plain where YAML and the reader cannot take it for anything else; quotes change no kind."""
+    """Return a scalar plain if YAML and the reader read it back unchanged, else quoted."""
     is_word = _PLAIN.fullmatch(text) is not None and text != "null"
-    return text if is_word or _PLAIN_NUMBER.fullmatch(text) or _PLAIN_TIME.fullmatch(text) else _quoted(text)
+    return text if is_word or _PLAIN_NUMBER.fullmatch(text) or _PLAIN_TIME.fullmatch(text) else _quote(text)
 
 
 def lines(key: str, node: Node, indent: int) -> list[str]:
-    """The lines of `key: node`, indented by so many spaces."""
+    """Return the lines of `key: node`, indented by `indent` spaces."""
     space = " " * indent
     flat = f"{space}{key}: {_flow(node)}"
     if len(flat) <= _MAX_LINE or isinstance(node, str) or _is_empty(node):
@@ -82,7 +82,7 @@ def lines(key: str, node: Node, indent: int) -> list[str]:
 
 
 def _item(node: Node, indent: int) -> list[str]:
-    """The lines of one item of a list."""
+    """Return the lines of one list item."""
     space = " " * indent
     flat = f"{space}- {_flow(node)}"
     if len(flat) <= _MAX_LINE or not isinstance(node, Entries) or _is_empty(node):
@@ -111,7 +111,7 @@ def _key(node: Node) -> str:
 
 
 def _json(content: JsonContent) -> Node:
-    """What stands inside a json: a scalar is JSON text or, where it does not look like any, a string."""
+    """Return JSON content; a scalar becomes JSON text, or a string that does not look like JSON."""
     match content:
         case dict():
             return Entries([(scalar(name), _json(each)) for name, each in content.items()])
@@ -123,12 +123,12 @@ def _json(content: JsonContent) -> Node:
             return scalar(exact_text(Json(content)))
 
 
-def _quoted(text: str) -> str:
-    """Any text as a scalar in double quotes, on one line."""
-    return '"' + "".join(map(_escaped, text)) + '"'
+def _quote(text: str) -> str:
+    """Return any text as a double-quoted scalar on one line."""
+    return '"' + "".join(map(_escape, text)) + '"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character in '"\\':
         return "\\" + character
     if character.isprintable() and character != "\ufeff":

@@ -1,8 +1,7 @@
-"""A Host for tests: no server, no configuration file, no waiting. What its nodes ask for is answered by whoever derives
-from it.
+"""A Host for tests without server, configuration file or waiting; subclasses answer requests.
 
-Everything that a node requires is granted to it, less what it denies itself. The journal is a file in a folder of its
-own, which goes with the Host.
+A node is granted everything that it requires, minus its own denials. The journal is a temporary file that is deleted
+with the Host.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ from vesper.values.generated.effects import EFFECTS
 
 
 @dataclass(slots=True)
-class Here:
-    """A run that is under way."""
+class ActiveRun:
+    """A run in progress."""
 
     prepared: Prepared
     problem: Exception | None = None
-    """What the test got wrong so far."""
+    """First mistake of the test so far."""
 
 
 class OfflineHost(Host):
-    """Answers requests with `answered`, in the thread that runs the node."""
+    """A Host that answers requests with `answered`, in the thread that runs the node."""
 
     def __init__(self, *, retries: bool = False) -> None:
         self.folder = _new_folder()
-        """Everything that it keeps; gone when the Host is closed."""
+        """Folder of all its files, deleted when the Host is closed."""
         self._databases: dict[str, DatabaseSettings] = {}
         config = Config(
             None,
@@ -63,21 +62,24 @@ class OfflineHost(Host):
         journal = open_journal(config.journal.dsn)
         performer = _Performer(weakref.ref(self))
         super().__init__(config, journal=journal, performers=dict.fromkeys(EFFECTS, performer))
-        self._attempts = _Straight(retries)
-        self._warned = True  # that the journal will not last is what it is for
+        self._attempts = _SingleAttempts(retries)
+        self._warned = True  # no warning: a test's journal is meant to be temporary
         self._real = Performers(config, {})
-        """For what is performed in the process, after all: databases of the test."""
+        """Performers for effects within the process, such as databases of the test."""
         self._local = threading.local()
-        self._close = weakref.finalize(self, _let_go, journal, self._real, self.folder)
+        self._close = weakref.finalize(self, _release, journal, self._real, self.folder)
 
     @abstractmethod
     def answered(self, ask: Ask) -> object:
-        """What a request comes to, in its Python form. Raises `EffectFailed`; `give_up` ends the run."""
+        """Return the result of a request in its Python form.
+
+        Raises `EffectFailed`; `give_up` ends the run.
+        """
 
     def prepare(self, compiled: Compiled, program: Program, engine: str) -> Prepared:
         prepared = super().prepare(compiled, program, engine)
         self._real.know_machines(prepared.plans.machines, compiled.node.node_id)
-        # Nobody needs the journal of a test after a loss of power: it need not wait for the disk.
+        # A test's journal need not survive a power loss, so it does not wait for the disk.
         return replace(prepared, plans=replace(prepared.plans, writes=False))
 
     def _run(
@@ -88,12 +90,12 @@ class OfflineHost(Host):
         limits: Limits | None,
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
-        """As any Host runs it; what the test got wrong is raised when the node has ended."""
-        here, outer = Here(prepared), getattr(self._local, "here", None)
+        """Run as any Host does; a mistake of the test is raised when the node has ended."""
+        here, outer = ActiveRun(prepared), getattr(self._local, "here", None)
         self._local.here = here
         try:
             ran = super()._run(prepared, inputs, now, limits, on_begun)
-        except _GivenUp as given_up:
+        except _RunAborted as given_up:
             raise given_up.problem from None
         finally:
             self._local.here = outer  # a function that answers may itself run a node
@@ -102,17 +104,17 @@ class OfflineHost(Host):
         return ran
 
     @property
-    def here(self) -> Here:
+    def here(self) -> ActiveRun:
         """The run of this thread."""
-        found: Here = self._local.here
+        found: ActiveRun = self._local.here
         return found
 
     def give_up(self, problem: Exception) -> NoReturn:
-        """Ends the run of this thread: whoever called the node gets the problem, or the first one that was told."""
-        raise _GivenUp(self.here.problem or problem)
+        """End the run of this thread; the node's caller gets the first recorded problem, or this one."""
+        raise _RunAborted(self.here.problem or problem)
 
-    def tell(self, problem: Exception) -> None:
-        """Whoever called the node gets the problem when the node has ended; the first one where there are several."""
+    def record_problem(self, problem: Exception) -> None:
+        """Record a problem for the node's caller, raised when the node has ended. The first one wins."""
         self.here.problem = self.here.problem or problem
 
     def close(self, timeout: float | None = None) -> None:
@@ -120,11 +122,11 @@ class OfflineHost(Host):
         self._close()
 
     def start(self) -> None:
-        """Nobody takes over the runs of a test, and no lease has to be renewed."""
+        """Do nothing: runs of a test are never taken over, and leases are not renewed."""
 
 
-class _GivenUp(InDoubt):
-    """The way out of a run: the Host takes this exception for no fault of the engine."""
+class _RunAborted(InDoubt):
+    """Ends a run without being reported as an engine fault."""
 
     def __init__(self, problem: Exception) -> None:
         super().__init__("", str(problem), "")
@@ -132,7 +134,10 @@ class _GivenUp(InDoubt):
 
 
 class _Performer:
-    """Hands every request to the Host. It holds the Host weakly, so that one that nobody closes is collected."""
+    """A performer that passes every request to the Host.
+
+    It references the Host weakly, so that an unclosed Host is collected.
+    """
 
     def __init__(self, host: weakref.ref[OfflineHost]) -> None:
         self._host = host
@@ -143,15 +148,17 @@ class _Performer:
         return host.answered(ask)
 
     def probe(self, ask: Ask) -> object:
-        raise EffectFailed("unavailable", f"`{ask.path}`: nothing is recovered here, so nothing is probed")
+        raise EffectFailed("unavailable", f"`{ask.path}`: a test Host does not recover runs, so it cannot probe")
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
-class _Straight(Attempts):
-    """One answer settles a request, as in the cases of a node: policies are not applied. With `retries` each attempt
-    that the step's `retry` allows asks anew, and nobody waits in between."""
+class _SingleAttempts(Attempts):
+    """One answer completes a request, as in cases: policies are not applied.
+
+    With `retries`, each attempt that the step's `retry` allows makes a new request without delay.
+    """
 
     def __init__(self, retries: bool) -> None:
         super().__init__(PolicySettings())
@@ -176,19 +183,21 @@ class _Straight(Attempts):
 
 
 def _new_folder() -> Path:
-    """A folder of its own: in memory where the system has room there, unless TMPDIR says where. A database that waits
-    for the disk takes ten times as long, and a test has nothing to lose."""
+    """Create a temporary folder, in memory if there is space and TMPDIR is not set.
+
+    A database on disk is ten times slower, and test data need not be durable.
+    """
     memory = None
-    if "TMPDIR" not in os.environ and _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK):
-        memory = _MEMORY if shutil.disk_usage(_MEMORY).free >= _ROOM else None
+    if "TMPDIR" not in os.environ and _MEMORY_FOLDER.is_dir() and os.access(_MEMORY_FOLDER, os.W_OK):
+        memory = _MEMORY_FOLDER if shutil.disk_usage(_MEMORY_FOLDER).free >= _MIN_FREE_BYTES else None
     return Path(tempfile.mkdtemp(prefix="vesper-test-", dir=memory))
 
 
-_MEMORY = Path("/dev/shm")
-_ROOM = 256 << 20
+_MEMORY_FOLDER = Path("/dev/shm")
+_MIN_FREE_BYTES = 256 << 20
 
 
-def _let_go(journal: Journal, real: Performers, folder: Path) -> None:
+def _release(journal: Journal, real: Performers, folder: Path) -> None:
     real.close()
     journal.close()
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""What stands in a recording in the place of values that nobody may write down.
+"""Placeholders for sensitive values in recordings.
 
 A sensitive input keeps its shape: letters become `x`, digits of a text `0`, digits of a number `1`, so that lengths,
-patterns and signs are as they were. Wherever the value turns up again, in an answer or inside of a longer text, the
-same placeholder stands. A secret is `secret:NAME`.
+patterns and signs are preserved. The same placeholder replaces the value in answers and inside longer texts. A secret
+becomes `secret:NAME`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from vesper.values.model import Value, sorted_map
 from vesper.values.numbers import decimal_text, parse_decimal
 from vesper.values.types import JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 
-_LONG_ENOUGH = 4
-"""Characters of a text that is looked for inside of others; a shorter one is replaced where it is all there is."""
+_MIN_PART_CHARACTERS = 4
+"""Minimum characters of a text that is also replaced inside longer texts."""
 
 
 class Placeholders:
-    """Hides what is sensitive in one run. `redact` puts `secret:NAME` in the place of secrets."""
+    """Placeholders of one run. `redact` replaces secrets by `secret:NAME`."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         self._redact = redact
@@ -30,28 +30,28 @@ class Placeholders:
         self._parts: dict[str, str] = {}
 
     def replace(self, type_: Type, value: Value, by: Value | None = None) -> Value:
-        """The placeholder for a sensitive value, which is looked for from now on."""
-        found = _shaped(type_, value) if by is None else by
+        """Return the placeholder of a sensitive value and replace the value from now on."""
+        found = _shape(type_, value) if by is None else by
         self._learn(value, found)
         return found
 
-    def hidden(self, type_: Type, value: Value) -> Value:
-        """A value with placeholders for all that it holds of what was replaced, and without secrets."""
+    def hide(self, type_: Type, value: Value) -> Value:
+        """Return a value with all replaced parts as placeholders, and without secrets."""
         match type_, value:
             case OptionalOf(inner), _:
-                return None if value is None else self.hidden(inner, value)
+                return None if value is None else self.hide(inner, value)
             case ArrayOf(element), list():
-                return [self.hidden(element, item) for item in value]
+                return [self.hide(element, item) for item in value]
             case SetOf(element), frozenset():
-                return frozenset(cast(Any, self.hidden(element, item)) for item in value)
+                return frozenset(cast(Any, self.hide(element, item)) for item in value)
             case MapOf(key, of), dict():
-                entries = {cast(Any, self.hidden(key, each)): self.hidden(of, item) for each, item in value.items()}
+                entries = {cast(Any, self.hide(key, each)): self.hide(of, item) for each, item in value.items()}
                 return sorted_map(MapOf(key, of), entries)
             case Record(fields), dict():
                 named = cast(dict[str, Value], value)
-                return {name: self.hidden(field, named[name]) for name, field in fields}
+                return {name: self.hide(field, named[name]) for name, field in fields}
             case _ if isinstance(value, Json):
-                return Json(cast(JsonContent, _mapped(value.content, self._leaf, self._name)))
+                return Json(cast(JsonContent, _map_json(value.content, self._leaf, self._name)))
             case Enum(), _:
                 return value
             case _:
@@ -68,11 +68,11 @@ class Placeholders:
         return self._redact(value)
 
     def _name(self, name: str) -> str:
-        """The name of a field in a json, which may be what is sensitive; a short one is taken for the name it is."""
-        return str(self._leaf(name)) if len(name) >= _LONG_ENOUGH else name
+        """Return the name of a JSON field, replaced if it is sensitive; short names are kept."""
+        return str(self._leaf(name)) if len(name) >= _MIN_PART_CHARACTERS else name
 
     def _learn(self, old: object, new: object) -> None:
-        """Pairs what stands at the same place of the value and of its placeholder."""
+        """Pair the parts of a value with the parts of its placeholder."""
         if isinstance(old, Json) and isinstance(new, Json):
             self._learn(old.content, new.content)
         elif isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -88,45 +88,45 @@ class Placeholders:
                 self._learn(one, other)
         elif not isinstance(old, bool | None) and type(old) is type(new):
             self._whole[type(old), old] = new
-            if isinstance(old, str) and isinstance(new, str) and len(old) >= _LONG_ENOUGH:
+            if isinstance(old, str) and isinstance(new, str) and len(old) >= _MIN_PART_CHARACTERS:
                 self._parts[old] = new
 
 
-def _shaped(type_: Type, value: Value) -> Value:
-    """A value of the same type and shape that says nothing of the first one."""
+def _shape(type_: Type, value: Value) -> Value:
+    """Return a value of the same type and shape that reveals nothing of the original."""
     match type_, value:
         case OptionalOf(inner), _:
-            return None if value is None else _shaped(inner, value)
+            return None if value is None else _shape(inner, value)
         case ArrayOf(element), list():
-            return [_shaped(element, item) for item in value]
+            return [_shape(element, item) for item in value]
         case SetOf(element), frozenset():
-            return frozenset(cast(Any, _shaped(element, item)) for item in value)
+            return frozenset(cast(Any, _shape(element, item)) for item in value)
         case MapOf(key, of), dict():
-            entries = {cast(Any, _shaped(key, each)): _shaped(of, item) for each, item in value.items()}
+            entries = {cast(Any, _shape(key, each)): _shape(of, item) for each, item in value.items()}
             return sorted_map(MapOf(key, of), entries)
         case Record(fields), dict():
             named = cast(dict[str, Value], value)
-            return {name: _shaped(field, named[name]) for name, field in fields}
+            return {name: _shape(field, named[name]) for name, field in fields}
         case _ if type_ == JSON:
             assert isinstance(value, Json)
-            return Json(cast(JsonContent, _mapped(value.content, _shaped_leaf, str)))
+            return Json(cast(JsonContent, _map_json(value.content, _shape_leaf, str)))
         case Enum(members=members), _:
             return members[0]
         case _:
-            return cast(Value, _shaped_leaf(value))
+            return cast(Value, _shape_leaf(value))
 
 
-def _mapped(content: JsonContent, leaf: Callable[[object], object], name: Callable[[str], str]) -> object:
-    """A json with every scalar, and every name of a field, as the functions give it."""
+def _map_json(content: JsonContent, leaf: Callable[[object], object], name: Callable[[str], str]) -> object:
+    """Return JSON content with every scalar and field name mapped."""
     if isinstance(content, tuple):
-        return tuple(_mapped(each, leaf, name) for each in content)
+        return tuple(_map_json(each, leaf, name) for each in content)
     if isinstance(content, dict):
-        found = {name(key): _mapped(each, leaf, name) for key, each in content.items()}
+        found = {name(key): _map_json(each, leaf, name) for key, each in content.items()}
         return {key: found[key] for key in sorted(found)}
     return leaf(content)
 
 
-def _shaped_leaf(value: object) -> object:
+def _shape_leaf(value: object) -> object:
     match value:
         case None:
             return None
@@ -139,7 +139,7 @@ def _shaped_leaf(value: object) -> object:
         case float():
             return -1.0 if value < 0 else 1.0
         case str():
-            return "".join(map(_shaped_character, value))
+            return "".join(map(_shape_character, value))
         case bytes():
             return bytes(len(value))
         case datetime():
@@ -149,14 +149,14 @@ def _shaped_leaf(value: object) -> object:
         case timedelta():
             return timedelta(seconds=1)
         case _:
-            raise TypeError(f"no placeholder is known for a {type(value).__name__}")
+            raise TypeError(f"there is no placeholder for a {type(value).__name__}")
 
 
 def _ones(text: str) -> str:
     return "".join("1" if each.isdigit() else each for each in text)
 
 
-def _shaped_character(character: str) -> str:
+def _shape_character(character: str) -> str:
     if character.isdigit():
         return "0"
     if character.isalpha():

@@ -1,7 +1,7 @@
-"""Runs as test cases: a run that was performed for real is written as a case of the node's own form.
+"""Recorder of performed runs as test cases in the node's own form.
 
-What is written comes from a second execution, which is fed what the first was answered: with placeholders where a value
-may not be written down (`vesper.testing.placeholders`). So the case is met by construction, or it is not written.
+The case comes from a second execution on the first one's completions, with placeholders for sensitive values
+(`vesper.testing.placeholders`). A case is therefore only written if it passes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from vesper.journal.journal import Journal
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir.nodes import Output
 from vesper.language.ir.nodes import Request as RequestOfNode
-from vesper.testing.case_yaml import Entries, Node, lines, scalar, spelled
+from vesper.testing.case_yaml import Entries, Node, lines, scalar, to_yaml
 from vesper.testing.placeholders import Placeholders
 from vesper.testing.replay_host import ReplayMismatch, differs, read_cases
 from vesper.values.inputs import accept_inputs
@@ -39,11 +39,14 @@ from vesper.values.vesper_error import VesperError
 
 HEADER = "# Recorded by Vesper"
 _ITERATION = re.compile(r"\[[0-9]+\]")
-_SETTLES = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
+_COMPLETING_KINDS = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
 
 
 class NotRecorded(VesperError):
-    """The run was performed, and no case can be made of it; the message says why. `ran` is what it came to."""
+    """The run was performed, but cannot be written as a case; the message gives the reason.
+
+    `ran` is the result of the run.
+    """
 
     ran: Ran | None = None
 
@@ -53,7 +56,7 @@ class NotRecorded(VesperError):
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """A request of the second execution, and what it is completed with."""
+    """A request of the second execution with its completion."""
 
     request: Request
     value: Value
@@ -67,26 +70,26 @@ def case_lines(
     redact: Callable[[str], str] = lambda text: text,
     placeholders: Mapping[str, object] | None = None,
 ) -> list[str]:
-    """The lines of a case for a run that has ended, indented as `testing: test_cases:` wants them."""
+    """Return the lines of a case for an ended run, indented for `testing: test_cases:`."""
     compiled = prepared.compiled
     outcome = recorded_outcome(entries[-1].body)
     if not isinstance(outcome, Returned | DeclaredError | Failed | ContractBroken):
-        raise NotRecorded(f"a run that ends as {outcome.kind} is no case: what stopped it is not the node's")
+        raise NotRecorded(f"a run that ends as {outcome.kind} cannot be a case: the Host ended it, not the node")
     hiding = Placeholders(redact)
     inputs = _inputs(compiled, entries[0], hiding, placeholders or {})
     now = entries[0].body["now"]
     assert isinstance(now, datetime)
-    exchanges, ended = _again(prepared, inputs, now, entries, hiding)
+    exchanges, ended = _rerun(prepared, inputs, now, entries, hiding)
     hidden = ", ".join(f"`{each}`" for each in compiled.node.grants.sensitive)
     if (ended.kind, _code(ended)) != (outcome.kind, _code(outcome)):
         raise NotRecorded(
-            f"with placeholders for {hidden or 'secrets'} the node ends as {ended.kind} {_code(ended)}, and it ended "
+            f"with placeholders for {hidden or 'secrets'} the node ends as {ended.kind} {_code(ended)}, but it ended "
             f"as {outcome.kind} {_code(outcome)}; choose other ones: `Recorder(…, placeholders={{NAME: VALUE}})`"
         )
     types = {each.name: each.type for each in compiled.node.inputs}
     requests = interface_of(compiled).requests
     pairs: list[tuple[str, Node]] = [
-        ("inputs", Entries([(each, spelled(types[each], value)) for each, value in inputs.items()])),
+        ("inputs", Entries([(each, to_yaml(types[each], value)) for each, value in inputs.items()])),
         ("now", timestamp_text(now)),
     ]
     if exchanges:
@@ -100,35 +103,35 @@ def case_lines(
 
 
 def _inputs(compiled: Compiled, start: Entry, hiding: Placeholders, chosen: Mapping[str, object]) -> dict[str, Value]:
-    """The inputs that were given, with placeholders for those that are sensitive."""
+    """Return the given inputs, with placeholders for sensitive ones."""
     given = start.body["inputs"]
     assert isinstance(given, Mapping)
     declared = [(each.name, each.type, each.default) for each in compiled.node.inputs]
     sensitive = compiled.node.grants.sensitive
     for name in chosen:
         if name not in sensitive:
-            raise NotRecorded(f"a placeholder is given for `{name}`, which is no sensitive input of the node")
+            raise NotRecorded(f"a placeholder is given for `{name}`, which is not a sensitive input of the node")
     values, refused = accept_inputs(declared, dict(given))
     if refused:
         told = ", ".join(f"{each.path}: {each.kind.value}" for each in refused)
-        raise NotRecorded(f"the inputs do not fit the node, so that it never began ({told})")
+        raise NotRecorded(f"the node rejected its inputs, so there is nothing to record ({told})")
     instead, problems = accept_inputs(declared, {**given, **chosen})
     if problems:
-        raise NotRecorded(f"the placeholder for `{problems[0].path}` is no value of its type")
+        raise NotRecorded(f"the placeholder for `{problems[0].path}` has the wrong type")
     types = {name: type_ for name, type_, _ in declared if name in given}
     for name, type_ in types.items():
         if name in sensitive:
             values[name] = hiding.replace(type_, values[name], instead[name] if name in chosen else None)
     return {
-        name: values[name] if name in sensitive else hiding.hidden(type_, values[name]) for name, type_ in types.items()
+        name: values[name] if name in sensitive else hiding.hide(type_, values[name]) for name, type_ in types.items()
     }
 
 
-def _again(
+def _rerun(
     prepared: Prepared, inputs: Mapping[str, Value], now: datetime, entries: Sequence[Entry], hiding: Placeholders
 ) -> tuple[list[_Exchange], Outcome]:
-    """A second execution on what the first was answered. Nothing is performed."""
-    settled = [each for each in entries if each.kind in _SETTLES and not says_not_done(each)]
+    """Run a second execution on the recorded completions; performs nothing."""
+    settled = [each for each in entries if each.kind in _COMPLETING_KINDS and not says_not_done(each)]
     execution = prepared.program.start({name: plain(value) for name, value in inputs.items()}, now, is_traced=False)
     found: list[_Exchange] = []
     step = execution.advance(())
@@ -137,23 +140,23 @@ def _again(
         if not settled or settled[0].path != request.path:
             asked = settled[0].path if settled else "nothing more"
             raise NotRecorded(
-                f"with placeholders the node asks for `{request.path}`, where it asked for {asked} in the run; "
+                f"with placeholders the node requests `{request.path}`, but the run requested {asked}; "
                 "choose other ones: `Recorder(…, placeholders={NAME: VALUE})`"
             )
         known = settled.pop(0)
         code = known.body.get("code")
         gives = prepared.plans.of(request.path).gives
-        value = None if code is not None else hiding.hidden(gives, _accepted(gives, known.body.get("value")))
+        value = None if code is not None else hiding.hide(gives, _accept(gives, known.body.get("value")))
         found.append(_Exchange(request, value, None if code is None else str(code)))
         step = execution.advance((Completion(request.id, plain(value), None if code is None else str(code)),))
     return found, step.outcome
 
 
-def _accepted(type_: Type, value: object) -> Value:
-    """A completion as a value: what a performer gives is plain objects."""
+def _accept(type_: Type, value: object) -> Value:
+    """Return a performer's plain object as a value of the language."""
     values, problems = accept_inputs([("value", type_, None)], {"value": value})
     if problems:
-        raise NotRecorded(f"what was recorded is no {type_}: {problems[0].kind}")
+        raise NotRecorded(f"the recorded value is not a {type_}: {problems[0].kind}")
     return values["value"]
 
 
@@ -162,13 +165,13 @@ def _effect(exchange: _Exchange, of_node: RequestOfNode) -> Node:
     types = {name: value.type for name, value in of_node.arguments}
     parts: list[tuple[str, Node]] = [(name, scalar(text)) for name, text in request.fixed.items()]
     parts += [("key", scalar(request.key))] if request.key is not None and "key" not in types else []
-    parts += [(name, spelled(types[name], _accepted(types[name], value))) for name, value in request.arguments.items()]
+    parts += [(name, to_yaml(types[name], _accept(types[name], value))) for name, value in request.arguments.items()]
     found: list[tuple[str, Node]] = [("step", scalar(plain_step(request.path)))]
     found += [("request", Entries(parts))] if parts else []
     if exchange.failure is not None:
         found.append(("fails", exchange.failure))
     else:
-        found.append(("returns", spelled(of_node.result.type, exchange.value)))
+        found.append(("returns", to_yaml(of_node.result.type, exchange.value)))
     return Entries(found)
 
 
@@ -183,12 +186,12 @@ def _expect(compiled: Compiled, outcome: Outcome) -> Node:
         case ContractBroken(phase, index):
             return Entries([("breaks", scalar(dict(compiled.node.phases())[phase][index].text))])
         case _:
-            raise AssertionError(f"{outcome.kind} is no case")
+            raise AssertionError(f"{outcome.kind} cannot be a case")
 
 
 def _fields(declared: Sequence[Output], values: Mapping[str, Value]) -> Entries:
     types = {each.name: each.type for each in declared}
-    return Entries([(name, spelled(types[name], _accepted(types[name], value))) for name, value in values.items()])
+    return Entries([(name, to_yaml(types[name], _accept(types[name], value))) for name, value in values.items()])
 
 
 def _code(outcome: Outcome) -> str:
@@ -214,7 +217,7 @@ def _check_reading(
     exchanges: Sequence[_Exchange],
     outcome: Outcome,
 ) -> None:
-    """Holds what was written to what it stands for. What cannot be read back is not written."""
+    """Check that the written case reads back as the run. Raises `NotRecorded`."""
     text = "\n".join(["test_cases:", *written, ""])
     try:
         (case,) = read_cases(compiled, SourceFile("the recording", text))
@@ -228,19 +231,20 @@ def _check_reading(
     values = case.expect if isinstance(outcome, Returned) else case.error if isinstance(outcome, DeclaredError) else {}
     told = dict(outcome.value) if isinstance(outcome, Returned | DeclaredError) else {}
     if not is_same or not same(values, told):
-        raise NotRecorded("the run cannot be written as a case: what was written reads back as something else")
+        raise NotRecorded("the run cannot be written as a case: it does not read back as the same values")
 
 
 # -- the Host --------------------------------------------------------------------------------------
 
 
 class Recorder(Host):
-    """A Host that lets another one perform, and writes every run into a file of cases.
+    """A Host that lets another Host perform and writes every run to a file of cases.
 
         node = vesper.load("payment_handler", host=Recorder(host, "tests/recorded/payment.yaml"))
 
-    The file is made anew; one that is no recording is left alone. Sensitive inputs are written as `placeholders` says,
-    or else in their shape alone. A run of which no case can be made raises `NotRecorded`, after it was performed.
+    The file is overwritten; a file that is not a recording is never touched. Sensitive inputs are written as
+    `placeholders` gives them, otherwise as placeholders of the same shape. A run that cannot be written as a case
+    raises `NotRecorded`, after it was performed.
     """
 
     def __init__(
@@ -257,7 +261,7 @@ class Recorder(Host):
             )
         if isinstance(host, Recorder):
             raise TypeError("a Recorder records what a Host performs, and not what another Recorder does")
-        # Nothing of its own: whatever a Host has, the other one has.
+        # No super().__init__: every attribute of the Host is that of the wrapped one.
         self._host = host
         self._performers = host._performers
         self.config = host.config
@@ -272,7 +276,7 @@ class Recorder(Host):
     def prepare(self, compiled: Compiled, program: Program, engine: str) -> Prepared:
         node_id = compiled.node.node_id
         if self._node not in (None, node_id):
-            raise NotRecorded(f"{self.path} records {self._node}: record {node_id} into a file of its own")
+            raise NotRecorded(f"{self.path} records {self._node}: record {node_id} into another file")
         return self._host.prepare(compiled, program, engine)
 
     def moment(self) -> datetime:
@@ -286,12 +290,12 @@ class Recorder(Host):
         limits: Limits | None = None,
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
-        return self._recorded(prepared, self._host.run(prepared, inputs, now, limits, on_begun))
+        return self._record(prepared, self._host.run(prepared, inputs, now, limits, on_begun))
 
     async def arun(
         self, prepared: Prepared, inputs: Mapping[str, object], now: datetime, limits: Limits | None = None
     ) -> Ran:
-        return self._recorded(prepared, await self._host.arun(prepared, inputs, now, limits))
+        return self._record(prepared, await self._host.arun(prepared, inputs, now, limits))
 
     def recover(self, engine: str | None = None, limit: int = 100) -> list[Recovered]:
         return self._host.recover(engine, limit)
@@ -316,7 +320,7 @@ class Recorder(Host):
     def close(self, timeout: float | None = None) -> None:
         self._host.close(timeout)
 
-    def _recorded(self, prepared: Prepared, ran: Ran) -> Ran:
+    def _record(self, prepared: Prepared, ran: Ran) -> Ran:
         try:
             self._write(prepared, ran)
         except NotRecorded as problem:
@@ -326,7 +330,7 @@ class Recorder(Host):
 
     def _write(self, prepared: Prepared, ran: Ran) -> None:
         if not self._host.knows(ran.execution):
-            raise NotRecorded("the inputs do not fit, so the node never began")
+            raise NotRecorded("the node rejected its inputs, so there is nothing to record")
         entries = [each.entry for each in self._host.journal.read(ran.execution).entries]
         with self._writing:
             name = self._name or f"recorded {timestamp_text(cast(datetime, entries[0].body['now']))}"
@@ -340,27 +344,27 @@ class Recorder(Host):
                 "# or answer a test from this file with `vesper.testing.Replay`.",
             ]
             if sensitive:
-                told.append(f"# These inputs are sensitive, and stand here in their shape alone: {sensitive}.")
+                told.append(f"# Sensitive inputs, replaced by placeholders of the same shape: {sensitive}.")
             told.append("test_cases:")
             _write_whole(self.path, "\n".join([*told, *(line for case in self._cases for line in case), ""]))
 
 
 def _check_file(path: Path) -> None:
-    """Before anything is performed: a recording that cannot be written would be found out too late."""
+    """Check that the file can be written, before anything is performed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             with path.open(encoding="utf-8", errors="replace") as file:
                 if file.read(len(HEADER)) != HEADER:
-                    raise NotRecorded(f"{path} is there and is no recording: it is not overwritten")
+                    raise NotRecorded(f"{path} exists and is not a recording: it is not overwritten")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise NotRecorded(f"{path} cannot be written: nobody gave the right to")
+            raise NotRecorded(f"{path} cannot be written: permission denied")
     except OSError as error:
         raise NotRecorded(f"{path} cannot be written: {error.strerror or error}") from None
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """All of it or nothing."""
+    """Write a file atomically."""
     beside = path.with_name(f"{path.name}.new")
     try:
         beside.write_text(text, encoding="utf-8")
