@@ -21,7 +21,7 @@ from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.nodes import item_types
 from vesper.language.ir.statements import all_statements, value_type
-from vesper.trace.expressions import BadExpression, Expressions, Key, Name, Names, Question
+from vesper.trace.expressions import BadExpression, BoundExpression, Expressions, Key, Name, Names
 from vesper.values.generated.effects import EFFECTS
 from vesper.values.model import same
 from vesper.values.types import BOOLEAN
@@ -56,7 +56,7 @@ class Breakpoint:
     pattern: str = ""
     """Step, effect or `from->to`, depending on the kind."""
     line: int = 0
-    question: Question | None = None
+    question: BoundExpression | None = None
     """Condition, breakpoint expression or watched expression."""
     callee: str = ""
     """Id of the called node for a breakpoint of kind `INSIDE`."""
@@ -138,7 +138,7 @@ def _names_a_place(text: str) -> bool:
 
 
 def _build(
-    text: str, place: str, question: Question | None, compiled: Compiled, expressions: Expressions
+    text: str, place: str, question: BoundExpression | None, compiled: Compiled, expressions: Expressions
 ) -> Breakpoint:
     head, _, rest = place.partition(":")
     if place in (Kind.CONTRACT.value, Kind.DIVERGENCE.value):

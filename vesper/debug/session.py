@@ -36,7 +36,7 @@ from vesper.engines.compare import same_requests
 from vesper.engines.engine import Engine, Limits
 from vesper.engines.outcome import Outcome, Returned
 from vesper.language.ir import nodes as ir
-from vesper.trace.expressions import Expressions, Loader, Question, narrowed
+from vesper.trace.expressions import BoundExpression, Expressions, Loader, narrow
 from vesper.values.model import Value, show
 
 MAX_STOPS_PER_CONTINUE = 1_000_000
@@ -301,7 +301,7 @@ class Session:
             return self._has_changed(point, place)
         return any(_is_at(point, side.stops[place.stop]) for side in self.sides if place.stop < len(side.stops))
 
-    def _is_true(self, question: Question, place: Position) -> bool:
+    def _is_true(self, question: BoundExpression, place: Position) -> bool:
         return any(value is True for value in self._values(question, place))
 
     def _has_changed(self, point: Breakpoint, place: Position) -> bool:
@@ -311,12 +311,12 @@ class Session:
         now, before = (self._values(point.question, each) for each in (place, Position(place.stop - 1)))
         return any(has_changed(one, other) for one, other in zip(before, now, strict=True))
 
-    def _values(self, question: Question, place: Position) -> list[Value]:
+    def _values(self, question: BoundExpression, place: Position) -> list[Value]:
         """Return the value on each side; None where the expression has no value."""
         found: list[Value] = []
         for side in self.sides:
             names = self.stop_of(side, place).names
-            outcome = question.ask(side.engine, names) if question.can_be_asked(names) else None
+            outcome = question.ask(side.engine, names) if question.can_evaluate(names) else None
             found.append(outcome.value["value"] if isinstance(outcome, Returned) else None)
         return found
 
@@ -331,7 +331,7 @@ class Session:
             if self.position.is_after and stop.gives is not None and isinstance(stop.statement, ir.Statement):
                 name = getattr(stop.statement, "name", "")
                 names["step", name] = stop.gives
-            seen = narrowed(names)
+            seen = narrow(names)
             question = self.expressions.parse(text, seen, None, "print")
             found[side.name] = question.ask(side.engine, seen)
         return found
@@ -357,7 +357,7 @@ class Session:
         found: dict[str, str] = {}
         for each in self.watches:
             assert each.question is not None
-            outcome = each.question.ask(side.engine, names) if each.question.can_be_asked(names) else None
+            outcome = each.question.ask(side.engine, names) if each.question.can_evaluate(names) else None
             found[each.text] = (
                 show(outcome.value["value"])
                 if isinstance(outcome, Returned)

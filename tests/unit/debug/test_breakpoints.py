@@ -1,4 +1,4 @@
-"""Semantic breakpoints: each kind stops where it says, and one that is wrong says so before anything runs."""
+"""Every kind of breakpoint stops at its place; an invalid one is rejected before the run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFUND = "nodes/payments/refund_v1.vsp"
 
 
 def stopped(of: Session, *texts: str) -> list[tuple[str, bool]]:
-    """Where it stops, and whether the statement was executed, until the end."""
+    """Return all stops until the end, and whether each statement was executed."""
     for text in texts:
         of.add_breakpoint(text)
     found = []
@@ -143,7 +143,7 @@ def test_an_expression_of_a_wrong_type_gets_a_caret_and_changes_nothing(text: st
 
 
 class Lying:
-    """An engine that is the direct one but for one mark, whose value it changes; or that asks for something else."""
+    """The direct engine with one mark changed, or with another request."""
 
     name = "interp"
 

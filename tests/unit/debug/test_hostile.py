@@ -1,4 +1,4 @@
-"""What nobody should send, write or narrow a debugger to: it says so, or goes on; it never falls over."""
+"""Invalid messages, commands and widths: the debugger reports them or continues."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_terminal_may_be_as_narrow_as_it_likes(width: int) -> None:
 @pytest.mark.parametrize("engines", [["python"], ["python", "interp"]])
 @pytest.mark.parametrize("width", [40, 80])
 def test_a_long_value_leaves_room_for_the_others_unless_it_differs(width: int, engines: list[str]) -> None:
-    """Each character is looked at once: a million of them would take hours if the rest were measured for each line."""
+    """Each character is measured once; measuring the rest per line would take hours for a million."""
     of = "y" * 1_000_000
     lines = lay_out([Row("Variables", "text", (of,) * len(engines))], engines, width)
     assert len(lines) < 50

@@ -1,4 +1,4 @@
-"""Breakpoints inside called nodes, and what an editor may change and perform."""
+"""Breakpoints inside called nodes, and changes and effects requested by an editor."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_step_that_no_node_has_is_refused_by_name() -> None:
 
 
 class Editor:
-    """Asks, and keeps what it was told."""
+    """A client that stores all messages."""
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
@@ -194,7 +194,7 @@ def test_live_and_a_recorded_run_do_not_go_together(host: Host) -> None:  # noqa
 
 def test_an_editor_is_told_where_answers_are_given() -> None:
     editor = Editor(Adapter(launcher(str(ROOT / PAYMENT), ROOT / "nodes")))
-    given = {"case": "a declined card", "inputs": {"idempotency_key": "k-9"}}  # then it asks for one more thing
+    given = {"case": "a declined card", "inputs": {"idempotency_key": "k-9"}}  # one more request follows with this key
     assert editor.ask("launch", **given)["success"]
     editor.ask("configurationDone")
     editor.ask("continue", threadId=1)

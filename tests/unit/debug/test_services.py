@@ -1,4 +1,4 @@
-"""Effects for real when asked, and breakpoints of running services: a provider that counts, a journal, traces."""
+"""Performed effects and breakpoints of running services, with a counting provider."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ dsn = "sqlite:{folder}/journal.db"
 
 @pytest.fixture
 def stripe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeStripe]:
-    """A provider that counts, and a folder with a vesper.toml that knows it."""
+    """A counting provider and a folder with a vesper.toml for it."""
     monkeypatch.setenv("VESPER_SECRET_STRIPE_API_KEY", API_KEY)
     with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
         connection.execute(
@@ -106,7 +106,7 @@ def test_a_live_session_that_is_left_ends_its_run(host: Host, stripe: FakeStripe
 
 
 def test_a_live_session_runs_no_execution_but_its_own(host: Host, stripe: FakeStripe) -> None:
-    """A Host runs others of the same node meanwhile: those of its application, and those that somebody left."""
+    """Other runs of the node on the same Host, of the application or abandoned, keep their program."""
     world, session = live(host)
     session.step()
     program = PAIR["python"].load(compiled_node(PAYMENT))
@@ -126,7 +126,7 @@ def test_who_is_interrupted_while_an_effect_is_performed_is_told_how_it_ended(ho
     session.resume(from_start=True)
     request = session.leader.waits_for
     assert request is not None
-    world._tasks.put(request)  # what `answer` does, before Ctrl-C ends its wait
+    world._tasks.put(request)  # as `answer` does before Ctrl-C ends its wait
     ran = world.finish(None)
     assert ran is not None
     assert ran.outcome == LimitHit("cancelled")

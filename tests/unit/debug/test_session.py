@@ -1,4 +1,4 @@
-"""The session: where it stops, what is seen there, forwards and backwards, on both engines."""
+"""Sessions: stops and visible values, forwards and backwards, on both engines."""
 
 from __future__ import annotations
 

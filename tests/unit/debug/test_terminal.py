@@ -1,6 +1,6 @@
-"""What people read: the sessions of the founding document, the four forms of --break-on, every width, scripted use.
+"""Terminal output: founding sessions, forms of --break-on, every width, scripted use.
 
-The transcripts are files of this folder; `make update` writes them anew.
+The transcripts are files of this folder; `make update` rewrites them.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def test_commands_that_are_no_text_are_refused_before_anything_runs(tmp_path: Pa
 def test_without_a_standard_input_nobody_says_anything(
     arguments: list[str], code: int, told: str, tmp_path: Path
 ) -> None:
-    """As under cron, where it is closed, and not merely empty."""
+    """Standard input is closed, as under cron, not only empty."""
     command = [sys.executable, "-c", "import os, sys; os.close(0); os.execv(sys.argv[1], sys.argv[1:])", sys.executable]
     done = subprocess.run(
         [*command, "-m", "vesper", *arguments], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},

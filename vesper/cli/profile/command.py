@@ -31,7 +31,7 @@ from vesper.repository.locate import NodeNotFound, locate
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.profile import Profile, profile
 from vesper.trace.programs import program_of
-from vesper.trace.recorder import Unanswered, exchange_of, traced_run
+from vesper.trace.recorder import Unanswered, exchange_of, record_trace
 from vesper.values.inputs import accept_inputs
 from vesper.values.model import plain
 
@@ -140,7 +140,7 @@ def _traced(compiled: Compiled, inputs: Mapping[str, object], now: datetime, boo
             raise Unanswered from None
         return exchange_of(request, known.result, known.failure)
 
-    found = traced_run(compiled, program_of(compiled, "python"), "python", "profile", inputs, now, respond)
+    found = record_trace(compiled, program_of(compiled, "python"), "python", "profile", inputs, now, respond)
     if found.outcome is None:
         told = plain_path(found.waits_at or "")
         click.echo(f"`{told}` asks, and nobody answers: give a --case or a --trace that has its answer", err=True)
