@@ -1,7 +1,7 @@
-"""The pytest plugin: `.vsp` files that plain `pytest` comes across are tests, as `vesper test` runs them.
+"""The pytest plugin: runs the cases and properties of `.vsp` files as `vesper test` does.
 
 Each case of a node is a test, and so are its properties. pytest loads this module in every project of an environment
-that has Vesper, so nothing of Vesper is imported before there is a node.
+with Vesper, so Vesper is imported only once a node was collected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SUFFIX = ".vsp"
 PROPERTIES = "properties"
 ENGINE_CHOICES = ("python", "interp", "jit", "both")
-"""The engines of `vesper.engines.registry`, which is not asked: that would load them in projects without nodes."""
+"""Names of the engines. Importing `vesper.engines.registry` would load engines in projects without nodes."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,26 +41,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="generated inputs for each node; 0 runs cases only (ini: vesper_max_examples)",
     )
-    group.addoption("--vesper-seed", type=int, metavar="N", help="what inputs are drawn from (ini: vesper_seed)")
+    group.addoption("--vesper-seed", type=int, metavar="N", help="seed of the generated inputs (ini: vesper_seed)")
     parser.addini("vesper_collect", "collect .vsp files as tests", type="bool", default=True)
     parser.addini("vesper_engine", "engine that runs nodes: python, interp or both", default="python")
     parser.addini("vesper_max_examples", "generated inputs for each node", default="100")
-    parser.addini("vesper_seed", "what generated inputs are drawn from", default="0")
-    parser.addini("vesper_nodes", "folder in which the fixture vesper_node looks for nodes", default="nodes")
+    parser.addini("vesper_seed", "seed of the generated inputs", default="0")
+    parser.addini("vesper_nodes", "folder of the nodes that the fixture vesper_node loads", default="nodes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A setting that cannot be meant ends the run at once, also where no node would have met it."""
+    """Reject invalid settings before collection, even without any node."""
     _engine_name(config)
     if _number(config, "max_examples") < 0:
-        raise pytest.UsageError("vesper_max_examples: it must be 0 or more")
+        raise pytest.UsageError("vesper_max_examples must be 0 or more")
     _number(config, "seed")
 
 
 def _engine_name(config: pytest.Config) -> str:
     name = str(config.getoption("vesper_engine") or config.getini("vesper_engine"))
     if name not in ENGINE_CHOICES:
-        raise pytest.UsageError(f"vesper_engine: `{name}` is none of {', '.join(ENGINE_CHOICES)}")
+        raise pytest.UsageError(f"vesper_engine: `{name}` is not one of {', '.join(ENGINE_CHOICES)}")
     return name
 
 
@@ -72,7 +72,7 @@ def _number(config: pytest.Config, setting: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise pytest.UsageError(f"vesper_{setting}: `{text}` is no whole number") from None
+        raise pytest.UsageError(f"vesper_{setting}: `{text}` is not a whole number") from None
 
 
 def _engines(config: pytest.Config) -> dict[str, Engine]:
@@ -92,32 +92,32 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class NodeTestFailed(Exception):
-    """A test of a node is not met; the message is all that a person needs."""
+    """A test of a node failed; the message is shown without a traceback."""
 
 
 class NodeFile(pytest.File):
-    """One file with a node: its cases, then its properties. A node with errors is one test, which fails."""
+    """A file with a node: its cases, then its properties. A node with errors is one failing test."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        compiled, diagnostics = _compiled(self.path)
+        compiled, diagnostics = _compile(self.path)
         if compiled is None:
             yield CheckItem.from_parent(self, name="check", diagnostics=diagnostics)
             return
         from vesper.values.model import printable
         from vesper.verify.node_tests import NodeTester
 
-        # Loaded into its engines when the first of its tests runs, so that `--collect-only` and `-k` cost little.
+        # Engines load the node with its first test, so that `--collect-only` and `-k` stay fast.
         tester = NodeTester(compiled, _engines(self.config))
         names: dict[str, int] = {}
         for case in compiled.cases:
-            name = _unique(printable(case.name), names)
+            name = _unique_id(printable(case.name), names)
             yield CaseItem.from_parent(self, name=name, compiled=compiled, tester=tester, case=case)
         if _number(self.config, "max_examples"):
-            yield PropertiesItem.from_parent(self, name=_unique(PROPERTIES, names), compiled=compiled, tester=tester)
+            yield PropertiesItem.from_parent(self, name=_unique_id(PROPERTIES, names), compiled=compiled, tester=tester)
 
 
-def _compiled(path: Path) -> tuple[Compiled | None, str]:
-    """The node, or what is wrong with it. Messages show the path as it is from here, where that is shorter."""
+def _compile(path: Path) -> tuple[Compiled | None, str]:
+    """Return the node, or its diagnostics with a path relative to the current folder."""
     from vesper.compiler import compile_file
     from vesper.language.diagnostics.render.full import render_full
 
@@ -126,8 +126,8 @@ def _compiled(path: Path) -> tuple[Compiled | None, str]:
     return compiled, "\n\n".join(render_full(bag.source, each) for each in bag.sorted())
 
 
-def _unique(name: str, names: dict[str, int]) -> str:
-    """Ids must tell tests apart, also on the other processes of xdist: `name`, `name#2`, …"""
+def _unique_id(name: str, names: dict[str, int]) -> str:
+    """Return a unique test id that is equal in all processes of xdist: `name`, `name#2`, …"""
     names[name] = names.get(name, 0) + 1
     return name if names[name] == 1 else f"{name}#{names[name]}"
 
@@ -136,7 +136,7 @@ def _unique(name: str, names: dict[str, int]) -> str:
 
 
 class NodeItem(pytest.Item):
-    """A test of a node. What it says when it fails is about the node, and has no Python in it."""
+    """A test of a node. Its failures describe the node, without a Python traceback."""
 
     line = 1
 
@@ -167,7 +167,7 @@ class CaseItem(NodeItem):
     def runtest(self) -> None:
         from vesper.cli.test.failure_text import case_failure_text
 
-        with _unavailable_is_a_failure():
+        with _report_unavailable_engine():
             result = self._tester.run_case(self._case)
         if not result.passed:
             raise NodeTestFailed(case_failure_text(self._compiled, result))
@@ -182,31 +182,31 @@ class PropertiesItem(NodeItem):
         from vesper.cli.test.failure_text import notes, property_failure_text
 
         seed = _number(self.config, "seed")
-        with _unavailable_is_a_failure():
+        with _report_unavailable_engine():
             report = self._tester.run_properties(_number(self.config, "max_examples"), seed)
-        said = "\n".join(f"note: {note}" for note in notes(self._compiled, report))
-        if said:
-            self.add_report_section("call", "vesper", said)
+        lines = "\n".join(f"note: {note}" for note in notes(self._compiled, report))
+        if lines:
+            self.add_report_section("call", "vesper", lines)
         if not report.passed:
             texts = [property_failure_text(self._compiled, each, seed) for each in report.failures]
             raise NodeTestFailed("\n\n".join(texts))
 
 
 @contextmanager
-def _unavailable_is_a_failure() -> Iterator[None]:
+def _report_unavailable_engine() -> Iterator[None]:
     from vesper.engines.engine import EngineUnavailable
 
     try:
         yield
     except EngineUnavailable as problem:
-        raise NodeTestFailed(f"error: the engine cannot work here: {problem}") from None
+        raise NodeTestFailed(f"error: the engine is not available: {problem}") from None
 
 
 # -- the fixtures ---------------------------------------------------------------------------------
 
 
 class NodeUnderTest:
-    """A node as a test calls it: `node(amount="5.00")` gives its outputs, `node.outcome({...})` however it ends."""
+    """A node in a test: `node(amount="5.00")` returns outputs, `node.outcome({...})` any outcome."""
 
     def __init__(self, compiled: Compiled, programs: Mapping[str, Program]) -> None:
         self._compiled = compiled
@@ -220,8 +220,10 @@ class NodeUnderTest:
         return self._compiled.node.node_id
 
     def outcome(self, inputs: Mapping[str, object], now: datetime | None = None) -> Outcome:
-        """How the node ends on these inputs. `now` is when the execution starts: noon of 15 November 2026 UTC, unless
-        said, as in cases. On several engines they must agree."""
+        """Return the outcome on these inputs; several engines must agree.
+
+        `now` is the start time, by default noon of 15 November 2026 UTC, as in cases.
+        """
         __tracebackhide__ = True
         from vesper.cli.output.outcomes import one_line
         from vesper.engines.compare import same_outcome
@@ -230,28 +232,28 @@ class NodeUnderTest:
         outcomes = {name: each.call(dict(inputs), now or NOON) for name, each in self._programs.items()}
         first, *others = outcomes.values()
         if not all(same_outcome(first, other) for other in others):
-            said = "\n".join(f"  {name}  {one_line(self._compiled.node, each)}" for name, each in outcomes.items())
-            raise NodeTestFailed(f"error: the engines disagree on {self.node_id}; this is a bug in Vesper\n{said}")
+            lines = "\n".join(f"  {name}  {one_line(self._compiled.node, each)}" for name, each in outcomes.items())
+            raise NodeTestFailed(f"error: the engines diverge on {self.node_id}; this is a bug in Vesper\n{lines}")
         return first
 
     def __call__(self, **inputs: object) -> dict[str, Any]:
-        """The outputs; a node that ends in any other way is a `NodeTestFailed`."""
+        """Return the outputs; any other outcome raises `NodeTestFailed`."""
         __tracebackhide__ = True
         from vesper.cli.output.outcomes import outcome_lines
         from vesper.engines.outcome import Returned
 
         outcome = self.outcome(inputs)
         if not isinstance(outcome, Returned):
-            said = outcome_lines(self._compiled, outcome, inputs)
-            raise NodeTestFailed(f"{self.node_id} did not return: {outcome.kind.replace('_', ' ')}\n{said}")
+            lines = outcome_lines(self._compiled, outcome, inputs)
+            raise NodeTestFailed(f"{self.node_id} did not return: {outcome.kind.replace('_', ' ')}\n{lines}")
         return dict(outcome.value)
 
 
 @pytest.fixture(scope="session")
 def vesper_node(pytestconfig: pytest.Config) -> Callable[[str], NodeUnderTest]:
-    """Load a node by id, by name (then the newest version) or by path: `vesper_node("payment_decision")`.
+    """Load a node by id, by name (newest version) or by path: `vesper_node("payment_decision")`.
 
-    Nodes are looked for in the folder that the ini option `vesper_nodes` names, `nodes` unless said.
+    Nodes are found in the folder of the ini option `vesper_nodes`, by default `nodes`.
     """
     loaded: dict[str, NodeUnderTest] = {}
 
@@ -270,20 +272,20 @@ def _load(wanted: str, config: pytest.Config) -> NodeUnderTest:
         path = locate(wanted, config.rootpath / str(config.getini("vesper_nodes")))
     except NodeNotFound as problem:
         raise NodeTestFailed(f"vesper_node({wanted!r}): {problem}") from None
-    compiled, diagnostics = _compiled(path)
+    compiled, diagnostics = _compile(path)
     if compiled is None:
         raise NodeTestFailed(f"vesper_node({wanted!r}): the node has errors\n\n{diagnostics}")
     if not compiled.node.is_pure():
         raise NodeTestFailed(
-            f"vesper_node({wanted!r}): it asks for effects, which nobody performs here; load it with "
-            "`vesper.load(…, host=vesper_stubs)`, and say with the fixture vesper_stubs what effects answer"
+            f"vesper_node({wanted!r}): the node has effects, which this fixture does not perform; load it with "
+            "`vesper.load(…, host=vesper_stubs)`, and answer its requests with the fixture vesper_stubs"
         )
-    with _unavailable_is_a_failure():
+    with _report_unavailable_engine():
         return NodeUnderTest(compiled, {name: each.load(compiled) for name, each in _engines(config).items()})
 
 
 _PASSED = pytest.StashKey[bool]()
-"""Whether the body of a test passed; of use where it has the fixture below."""
+"""Whether the body of a test with the fixture below passed."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -298,9 +300,10 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def vesper_stubs(request: pytest.FixtureRequest) -> Iterator[Stubs]:
-    """A Host that the test answers: `vesper_stubs.answer("charge", {...})`, `vesper.load("shop", host=vesper_stubs)`.
+    """A Host with answers from the test: `vesper_stubs.answer("charge", {...})`.
 
-    At the end of a test that passed, every answer must have been used (`assert_all_used`).
+    Load nodes with `vesper.load("shop", host=vesper_stubs)`. After a test that passed, every answer must have been used
+    (`assert_all_used`).
     """
     __tracebackhide__ = True
     from vesper.testing import Stubs

@@ -1,7 +1,7 @@
-"""Every process collects the same tests in the same order: workers of pytest-xdist compare their lists, and stop.
+"""Every process collects the same tests in the same order, as pytest-xdist requires.
 
-That comparison is the test, made whenever tests are run by several workers: a name that hangs on the order of a set is
-another one in another process, as long as each of them has hashes of its own. What is here keeps that so.
+Workers of xdist compare their lists. A test name that depends on the order of a set differs between processes with
+different hash seeds; the test here keeps the seeds different.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Holds the drawings in docs/architecture.md equal to what is enforced, and enforces it.
+"""The diagrams in docs/architecture.md equal the enforced layers, and imports obey them.
 
-The layers are drawn once for people and once for import-linter; the crates are drawn once for people and declared in
-each Cargo.toml. Each pair is compared in both directions here, and the imports are checked.
+Layers are drawn in the page and declared for import-linter; crates are drawn and declared in each Cargo.toml. Both
+directions are compared.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def test_only_the_direct_engine_imports_the_extension() -> None:
         for path in PACKAGE.rglob("*.py")
         if "vesper._direct" in imported_names(ast.parse(path.read_text(encoding="utf-8")))
     }
-    journal = {"vesper/journal/lines.py", "vesper/journal/typed_json.py"}  # texts, of which Python has its own maker
+    journal = {"vesper/journal/lines.py", "vesper/journal/typed_json.py"}  # these files build texts in another way
     assert importers <= {"vesper/engines/direct_engine.py", *journal}
 
 
@@ -101,20 +101,20 @@ def contract_layers() -> Layers:
 def layers_contract() -> dict[str, Any]:
     configuration = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = configuration["tool"]["importlinter"]["contracts"]
-    (contract,) = [each for each in contracts if each["id"] == "layers"]  # another one is of a package in itself
+    (contract,) = [each for each in contracts if each["id"] == "layers"]  # other contracts are internal to a package
     assert isinstance(contract, dict)
     return contract
 
 
 def packages() -> set[str]:
-    """Every package and module directly under vesper/, but for the entry point and the extension."""
+    """Return every package and module directly under vesper/, except entry point and extension."""
     found = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     found |= {path.stem for path in PACKAGE.glob("*.py")}
     return found - {"__init__", *layers_contract()["exhaustive_ignores"]}
 
 
 def imported_names(tree: ast.Module) -> set[str]:
-    """Dotted names of all that a module imports, and the arguments of `import_module` and `__import__`."""
+    """Yield dotted names of all imports, including `import_module` and `__import__`."""
     names: set[str] = set()
     for node in ast.walk(tree):
         match node:
@@ -153,7 +153,7 @@ def dependency_tables(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def block(name: str) -> list[str]:
-    """The lines of the one fenced block of that name in docs/architecture.md."""
+    """Return the lines of the fenced block of that name in docs/architecture.md."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     (found,) = re.findall(rf"^```{name}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
     lines = [line for line in found.splitlines() if line.strip()]

@@ -1,7 +1,7 @@
-"""The worked nodes under `nodes/` use the whole language: every operation, type, form, step, field and kind of clause.
+"""The worked nodes under `nodes/` use every operation, type, form, step, field and clause.
 
-What nobody uses in a node that somebody would write has never been tried the way users try it. The exceptions are
-closed both ways: what is not used must be listed, and what is listed must not be used.
+A construct that no realistic node uses was never tried as users would. Exceptions are checked both ways: unused
+constructs must be listed, and listed ones must be unused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tests.support.language_use import Uses, everything, noting_fields, used_by
 from tests.support.nodes import compiled_anew, worked_nodes
 
 UNUSED: dict[tuple[str, str], str] = {}
-"""What no worked node uses, and why."""
+"""Constructs that no worked node uses, with the reason."""
 
 
 @pytest.fixture(scope="module")

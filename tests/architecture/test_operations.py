@@ -1,4 +1,4 @@
-"""Every operation that is declared is known everywhere, and nothing is known that is not declared."""
+"""Every declared operation is known everywhere, and no others are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def declared(status: str | None = None) -> dict[str, int]:
-    """Operations (of one status) by full name, with the number of their examples, straight from the TOML files."""
+    """Return declared operations by full name with their number of examples, from the TOML files."""
     found = {}
     for path in sorted((ROOT / "schemas" / "ops").glob("*.toml")):
         for family, operations in tomllib.loads(path.read_text(encoding="utf-8"))["op"].items():
@@ -60,5 +60,5 @@ def test_every_example_of_an_implemented_operation_is_a_conformance_case() -> No
             cases[op] = cases.get(op, 0) + 1
     wanted = declared("implemented")
     assert set(cases) == set(wanted)
-    # An example of a generic operation on a type that no engine has yet waits for the type.
+    # An example of a generic operation waits if no engine has its type yet.
     assert all(1 <= cases[op] <= wanted[op] for op in wanted)

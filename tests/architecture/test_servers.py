@@ -1,4 +1,4 @@
-"""The servers that tests start are real and alone."""
+"""Servers for tests are real and not shared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of docs/spec and the declarations speak of the same functions and the same codes."""
+"""The pages of docs/spec and the declarations name the same functions and codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shape of the tree: small folders, no families of prefixed files, a folder for each command."""
+"""The shape of the tree: small folders, no families of prefixed files, a folder per command."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_every_command_has_a_folder_of_its_own() -> None:
 
 
 def test_unit_tests_mirror_the_package() -> None:
-    """Every folder below tests/unit is the name of a package, but for those that hold test data or support."""
+    """Every folder below tests/unit is named like a package, except test data and support."""
     apart = {"schemas", "support", "golden", "goldens", "nodes", "transcripts"}
     unit = ROOT / "tests" / "unit"
     wrong = [

@@ -1,4 +1,4 @@
-"""Values as the files of this folder write them: `{decimal: "1.50"}`, a type and its form."""
+"""Typed values in the files of this folder, such as `{decimal: "1.50"}`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def typed_form(form: dict[str, Any]) -> tuple[Type, Value]:
 
 
 def read_form(type_: Type, form: Any) -> Value:
-    """A value as an example writes it: json need not be in the canonical form, and a long decimal may be 9E+999."""
+    """Read a value; JSON need not be canonical, and a long decimal may be 9E+999."""
     if isinstance(type_, ArrayOf):
         return [read_form(type_.element, item) for item in form]
     if isinstance(type_, OptionalOf):

@@ -1,9 +1,9 @@
-"""The cases of `cases/*.yaml`, each on every engine.
+"""The cases of `cases/*.yaml` on every engine.
 
-A case has an `expression` over typed `inputs`, or a whole `node` with plain ones, and says what must come of it:
-`returns`, `fails` with a code, `breaks` a clause, or raises a declared `error`. Inputs may also be a `json` text over
-declared `types`; an engine that reads such a text itself is asked for its answer too. An engine that does not do so yet
-is listed in `known_gaps.yaml` with the reason; the list closes both ways, so that a gap that is no more is taken out.
+A case has an `expression` over typed `inputs`, or a `node` with plain ones, and its expected result: `returns`, `fails`
+with a code, `breaks` a clause, or a declared `error`. Inputs may be `json` text over declared `types`, which is also
+passed to engines that read JSON. Engines that fail a case are listed with the reason in `known_gaps.yaml`, and a listed
+gap that is closed fails too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def outcome_of(case: dict[str, Any], engine: str) -> Outcome:
 
 
 def problem(case: dict[str, Any], outcome: Outcome) -> str | None:
-    """What is not as the case wants it."""
+    """Return how an outcome differs from the expectation."""
     match outcome:
         case Returned(value) if "returns" in case:
             wanted = {"result": case["returns"]} if "expression" in case else case["returns"]
@@ -101,7 +101,7 @@ def test_case_as_the_engine_reads_it(name: str, engine: str) -> None:
 
 
 def test_known_gaps_name_cases_and_engines() -> None:
-    """A gap of a case that was renamed, or of an engine that is gone, hides nothing any more."""
+    """A gap of a renamed case or a removed engine must be deleted."""
     for gap in GAPS:
         assert set(gap) == {"case", "engine", "why"}, gap
         assert gap["case"] in CASES, gap

@@ -56,13 +56,13 @@ flow:
 
 
 def is_of_some(number: int) -> bool:
-    """The first two planes, tags, the ends of each plane, and one in a hundred of the rest."""
+    """Return whether a code point is in the sample: two planes, tags, plane ends, 1% of the rest."""
     return number < 0x20000 or 0xE0000 <= number < 0xE0200 or not 2 < number & 0xFFFF < 0xFFFD or number % 97 == 0
 
 
 @cache
 def points_of(is_every: bool) -> str:
-    """In one text, made once: as a list they would take a hundred megabytes."""
+    """Return the code points as one text; a list would take a hundred megabytes."""
     numbers = (*range(0xD800), *range(0xE000, 0x110000))
     return "".join(chr(number) for number in numbers if is_every or is_of_some(number))
 
@@ -74,7 +74,7 @@ def chunks(is_every: bool) -> Iterator[list[str]]:
 
 
 def node_text(op: str) -> str:
-    """A node that answers for each string with the text of what the operation gives, or the code of its failure."""
+    """Return a node that gives the operation's result or failure code for each string."""
     spec = OPERATIONS[op]
     expression = _AS_TEXT.get(spec.returns, "text({})").format(f"{spec.function}(point)")
     codes = "".join(f"          {code}: {{value: \"'fails {code}'\"}}\n" for code in spec.raises)
@@ -84,7 +84,7 @@ def node_text(op: str) -> str:
 def node_of(op: str) -> Compiled:
     if OPERATIONS[op].function is not None:
         return compiled_text(node_text(op))
-    # Only the compiler writes this one, into the addresses of requests: the node is built and not written.
+    # Only the compiler writes this operation, so the node is built as IR.
     place, texts = ir.Place(1, 1, 1, 1), ArrayOf(STRING)
     call = ir.Call(op, (), (ir.Local(0, "point", STRING, place),), STRING, place)
     over = ir.Ref("input", "points", texts, place)
@@ -105,7 +105,7 @@ def answers_of(program: Program, points: list[str]) -> list[str]:
 
 
 def first_difference(points: list[str], found: dict[str, list[str]]) -> str | None:
-    """Where the engines part first, for a person; None where they agree."""
+    """Describe the first difference of the engines; None if they agree."""
     for position, answers in enumerate(zip(*found.values(), strict=True)):
         if len(set(answers)) > 1:
             shown = ", ".join(f"{name} {answer!r}" for name, answer in zip(found, answers, strict=True))
@@ -115,7 +115,7 @@ def first_difference(points: list[str], found: dict[str, list[str]]) -> str | No
 
 @cache
 def digest_of(op: str, is_every: bool = False) -> str:
-    """The digest of all answers of one operation, after the engines were seen to agree on each."""
+    """Return the digest of all results of an operation, after the engines agreed on each."""
     programs = {name: engine.load(node_of(op)) for name, engine in ENGINES.items()}
     digest = hashlib.sha256()
     for points in chunks(is_every):
@@ -163,7 +163,7 @@ def write(is_every: bool) -> None:
 
 
 def main() -> int:
-    """Every code point; `--update` writes the file."""
+    """Run all code points; `--update` writes the file."""
     if "--update" in sys.argv:
         write(is_every=True)
     wrong = 0

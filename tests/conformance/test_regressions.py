@@ -1,5 +1,4 @@
-"""Inputs on which the engines once disagreed: they must agree now. The folder may be empty; the reader is tested
-either way."""
+"""Inputs on which the engines once diverged must agree. The folder may be empty."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ CASES: list[dict[str, Any]] = [
 
 _NAMES = {"Decimal": Decimal, "datetime": dt, "inf": float("inf"), "nan": float("nan"), "bytearray": bytearray,
           "frozenset": frozenset, "set": set}  # fmt: skip
-"""What the `repr` of an input may mention."""
+"""Names that the `repr` of an input may contain."""
 
 
 def read_value(form: dict[str, Any]) -> object:
@@ -47,7 +46,7 @@ def read_value(form: dict[str, Any]) -> object:
 
 
 def agreement(case: dict[str, Any]) -> list[object]:
-    beside = sorted(FOLDER.glob("*.vsp"))  # random programs are kept with their cases
+    beside = sorted(FOLDER.glob("*.vsp"))  # random programs are stored with their cases
     path = next((path for path in [*worked_nodes(), *beside] if path.stem == case["node"]), None)
     assert path is not None, f"{case['node']} is not a worked node; move the case beside its own node"
     node = compiled(path)
@@ -59,8 +58,7 @@ def agreement(case: dict[str, Any]) -> list[object]:
 
 
 def replayed(case: dict[str, Any]) -> Responder:
-    """The answers that the case has kept, in the order in which each step asks; an engine that asks for more than was
-    ever answered is told that it is unavailable."""
+    """Return the stored completions in request order; further requests fail as unavailable."""
     kept: dict[str, list[dict[str, Any]]] = {}
     for each in case.get("effects", ()):
         kept.setdefault(each["path"], []).append(each)
@@ -103,7 +101,7 @@ def test_a_saved_case_can_be_read_back(tmp_path: Path) -> None:
 
 
 def recorded(node: Compiled, inputs: dict[str, object], seed: str) -> tuple[Done, list[tuple[str, Completion]]]:
-    """An execution on the reference with what effects answered."""
+    """Return an execution on the reference engine with its completions."""
     responses = GeneratedResponses(node)
     respond = responses.responder(seed)
     given: list[tuple[str, Completion]] = []
@@ -121,7 +119,7 @@ def test_answers_of_effects_are_kept_and_given_again(tmp_path: Path) -> None:
     done, given = next(
         (done, given)
         for done, given in (recorded(node, inputs, f"1 {number}") for number in range(1000))
-        if {found.failure is None for _, found in given} == {True, False}  # something failed, something did not
+        if {found.failure is None for _, found in given} == {True, False}  # both failures and values
     )
     difference = Difference(inputs, 1, {"python": done, "interp": done}, None, None, False, tuple(given), NOON)
     (case,) = yaml.safe_load(save_regression(tmp_path, node, difference).read_text(encoding="utf-8"))

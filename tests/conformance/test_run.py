@@ -1,4 +1,4 @@
-"""The command that counts: it sees what disagrees."""
+"""The conformance command reports disagreements."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The examples of the specification, `expression => value` or `expression => fails code`, on every engine.
+"""Examples of the specification, `expression => value` or `=> fails code`, on every engine.
 
-A line that no engine can run yet, because it uses a type, a function or a form of a later version, is listed in
-`waiting_examples.txt`. The list closes both ways: a line that cannot be compiled and is not listed fails, and so does
-one that is listed and compiles. `date('2023-02-29')` fails when it is checked: the diagnostic must name the code.
+Lines that no engine can run yet are listed in `waiting_examples.txt`. The list is checked both ways: an unlisted line
+must compile, and a listed one must not. `date('2023-02-29')` fails during checking: the diagnostic must name the code.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ LINES = sorted(
 
 
 def checked(text: str, expected: Type | None = None) -> tuple[ir.Expression | None, DiagnosticBag]:
-    """The expression as IR, or None where this version cannot say it, and what there is to say about it."""
+    """Return the expression as IR, or None if it is not supported yet, with its diagnostics."""
     quoted = text.replace("'", "''")
     bag = DiagnosticBag(SourceFile("example.vsp", f"value: '{quoted}'\n"))
     tree = read_yaml(bag)
@@ -60,7 +59,7 @@ def typed(text: str, expected: Type | None = None) -> ir.Expression | None:
 
 
 def is_refused_with(text: str, code: str) -> bool:
-    """True for a literal that the checker evaluates, and refuses because of this code."""
+    """Return whether the checker evaluates a literal and rejects it with this code."""
     return any(each.code is Code.BAD_LITERAL and f" {code} " in (each.help or "") for each in checked(text)[1].sorted())
 
 

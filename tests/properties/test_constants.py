@@ -1,6 +1,7 @@
-"""What the checker calls constant is so in every execution: random programs, run where they were judged.
+"""Expressions that the checker calls constant are constant in every execution.
 
-A comparison is not marked in a trace, so each one that was judged is put into an `if` of its own, whose condition is.
+Random programs are run where they were judged. A comparison is not marked, so each judged one becomes the condition of
+an added `if`, which is.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def _drawn(seed: int) -> Compiled:
 
 
 def _watched(compiled: Compiled, findings: tuple[Finding, ...]) -> tuple[Compiled, dict[int, Finding]]:
-    """The same node with every judged expression as the condition of an `if`, and the findings by its index."""
+    """Return the node with every judged expression as an `if` condition, and findings by index."""
     numbered = {finding.expression.index: number for number, finding in enumerate(findings)}
 
     def wrapped(expression: ir.Expression) -> ir.Expression:
@@ -47,7 +48,7 @@ def _watched(compiled: Compiled, findings: tuple[Finding, ...]) -> tuple[Compile
         inner: ir.Expression = replace(expression, **changed)  # type: ignore[arg-type]
         if expression.index not in numbered:
             return inner
-        # Lines from the millionth are in no file: the place says which finding it is.
+        # Lines from the millionth on are in no file: the place identifies the finding.
         place = ir.Place(1_000_000 + numbered[expression.index], 1, 1, 1)
         yes, no = ir.Literal(BOOLEAN, True, place), ir.Literal(BOOLEAN, False, place)
         return ir.If(inner, yes, no, BOOLEAN, place)
@@ -106,7 +107,7 @@ def _examine(compiled: Compiled, seed: int) -> Counter[Code]:
                 continue
             wrong = value is not finding.holds
             if finding.code is Code.CONTRADICTION:
-                # It may hold, and so may the clause that it contradicts, but never all of them.
+                # Each clause may hold, but never all contradicting ones together.
                 is_before = index <= max(phases, default=-1)
                 wrong = all(each in held for each in phases) if is_before else isinstance(done.outcome, Returned)
             place = finding.expression.place
@@ -120,5 +121,5 @@ def test_what_is_called_constant_is_constant() -> None:
     counts: Counter[Code] = Counter()
     for seed in range(31_000, 31_000 + PROGRAMS):
         counts += _examine(_drawn(seed), seed)
-    # Enough of each kind, so that the test says something.
+    # Enough of each kind for the test to be meaningful.
     assert all(counts[code] > 0 for code in (Code.ALWAYS_HOLDS, Code.UNREACHABLE_BRANCH, Code.CONSTANT_COMPARISON))

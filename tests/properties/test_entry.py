@@ -1,7 +1,7 @@
-"""The entry of generated code takes, makes and refuses exactly what docs/spec/values.md says, however it looks first.
+"""Generated entry code accepts and rejects inputs as docs/spec/values.md defines.
 
-`accept_inputs` is the meaning: what it makes of the inputs, given to the typed function, must come to the same. The
-inputs are drawn, and then spoiled: by objects of subclasses that lie, by edges of every type, by names.
+`accept_inputs` is the definition: its result, passed to the typed function, must give the same outcome. Inputs are
+drawn and then altered: by lying subclasses, edges of every type, and names.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def pure_nodes() -> list[Path]:
 
 @cache
 def every_type() -> Compiled:
-    """Inputs of every form that the entry reads in a way of its own, and all of them returned."""
+    """Return a node with inputs of every form that the entry reads separately, all returned."""
     inputs = """\
 a: decimal
 b: integer
@@ -85,7 +85,7 @@ class: integer"""
 
 
 def end_of(run: Callable[[], Any]) -> tuple[object, ...]:
-    """What it comes to, in a form that can be compared."""
+    """Return the outcome in a comparable form."""
     try:
         return "returned", run()
     except raised.BadInput as bad:
@@ -124,7 +124,7 @@ def _renamed(record: dict[str, Any], field: str) -> dict[Any, Any]:
 
 
 def spoil(source: random.Random, inputs: dict[Any, Any]) -> None:
-    """Put something odd in: at any depth, as a value or as a name, or take something away."""
+    """Insert or remove something at any depth, as a value or a name."""
     place: Any = inputs
     for _ in range(source.randrange(4)):
         inner = [each for each in (place.values() if isinstance(place, dict) else place) if type(each) in (dict, list)]
@@ -198,7 +198,7 @@ def test_what_is_no_dict_of_names_is_a_type_error(inputs: Any) -> None:
 
 
 def test_outputs_are_objects_of_their_own() -> None:
-    """Changing what was given, or what came back, changes nothing inside."""
+    """Changing inputs or outputs afterwards changes nothing inside."""
     node = small_node(
         "x: array<integer>\ny: {type: array<integer>, default: [1, 2]}",
         "- operation: return\n  success: {x: input.x, y: input.y, z: fixed, w: table}",

@@ -1,4 +1,4 @@
-"""Random programs with little fuel: both engines run out of it at the same place, or neither does."""
+"""Random programs with little fuel: the engines run out at the same place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FUELS = (0, 0, 1, 1, 2, 2, 3, 3, 4, 5, 7, 10, 15, 25)
 
 
 def same_with(node: Compiled, fuel: int, inputs: dict[str, object], seed: str) -> tuple[bool, str]:
-    """Whether the engines agree on one execution with this fuel, observed and called; and how it ends."""
+    """Return whether the engines agree with this fuel, observed and called; and the outcome."""
     limits, responses = Limits(fuel), GeneratedResponses(node)
     programs = [engine.load(node) for engine in PAIR.values()]
     done = [run_with(program, inputs, responses.now(seed), responses.responder(seed), limits) for program in programs]
@@ -49,7 +49,7 @@ def test_random_programs_with_little_fuel() -> None:
 
 
 def test_no_more_is_spent_than_the_bound_says() -> None:
-    """With as much fuel as the bound, nothing runs out of it."""
+    """Fuel equal to the bound is always enough."""
     for seed in range(9000, 9000 + PROGRAMS):
         node = compiled_text(draw_program(seed).text())
         program = PythonEngine().load(node)
@@ -63,7 +63,7 @@ def test_no_more_is_spent_than_the_bound_says() -> None:
 
 @pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
 def test_the_cases_of_nodes_with_little_fuel(path: Path) -> None:
-    """With effects and called nodes, each case with one unit less than it needs, and with less."""
+    """Cases with effects and called nodes, with one unit of fuel less than needed, and with less."""
     node = compiled(path)
     programs = [engine.load(node) for engine in PAIR.values()]
     for case in node.cases[:3]:
@@ -76,7 +76,7 @@ def test_the_cases_of_nodes_with_little_fuel(path: Path) -> None:
 
 
 def test_which_nodes_are_counted() -> None:
-    """Most nodes never are: what they can spend is within what they have."""
+    """Most nodes are not metered: their bound is below the default fuel."""
     counted = set()
     for path in worked_nodes():
         program = PythonEngine().load(compiled(path))

@@ -1,4 +1,4 @@
-"""`null` where its place says no type, and where it does: found by random programs."""
+"""`null` with and without an expected type: findings of random programs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_null_without_a_type_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_optional_or_null_is_one_optional(engine: str) -> None:
-    """`IF c THEN x ELSE null` with an optional `x` once was an optional of an optional."""
+    """Regression: `IF c THEN x ELSE null` with an optional `x` was an optional of an optional."""
     node = small_node(
         "x: optional<integer>\nc: boolean",
         "- {step: y, operation: compute, value: IF c THEN x ELSE null}\n"
@@ -73,7 +73,7 @@ def test_what_comes_before_a_null_is_still_evaluated(engine: str, text: str) -> 
 
 
 def test_arrays_in_calls_in_arrays_take_no_longer_at_every_level() -> None:
-    """The first item was read twice where its place says no type: thirty levels took a thousand million times."""
+    """Regression: the first item was read twice per level, so thirty levels never ended."""
     with processor_seconds(5):
         found, _ = compile_source(SourceFile("test.vsp", _NODE % ("[length(" * 30 + "[1]" + ")]" * 30)))
     assert found is not None

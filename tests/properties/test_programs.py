@@ -1,4 +1,4 @@
-"""Laws that hold for every node the checker accepts, on random ones from fixed seeds."""
+"""Properties of every accepted node, on random programs from fixed seeds."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from vesper.verify.programs.nodes import draw_program
 
 PROGRAMS = 400
 RUN = 25
-"""How many of them are turned into Python and run: that is most of the time."""
+"""Number of programs that are generated as Python and run, which takes most of the time."""
 
 
 @cache
 def programs() -> tuple[Compiled, ...]:
-    """Each one accepted by the checker: `compiled_text` shows the diagnostics of one that is not."""
+    """Return programs that the checker accepts; `compiled_text` shows diagnostics of others."""
     return tuple(compiled_text(draw_program(seed).text()) for seed in range(7000, 7000 + PROGRAMS))
 
 
@@ -56,7 +56,7 @@ def test_the_same_seed_draws_the_same_program() -> None:
 
 
 def test_the_programs_use_the_whole_language() -> None:
-    """A form or an operation that no program has is one that the verifier would never try."""
+    """A form or operation that no program has would never be verified."""
     parts = [part for each in programs() for part in each.node.expressions()]
     operations = {part.op for part in parts if isinstance(part, Call)}
     missing = set(IMPLEMENTED) - operations
@@ -104,7 +104,7 @@ def test_layout_does_not_change_the_meaning_and_is_done_once() -> None:
 
 def test_generated_python_is_of_known_forms_and_marks_only_observe() -> None:
     for each in programs()[:RUN]:
-        plain = generate_module(each.node).text  # refuses forms that no writer should produce
+        plain = generate_module(each.node).text  # rejects forms that no writer should produce
         traced = generate_module(each.node, traced=True).text
         assert without_marks(traced) == without_marks(plain)
 

@@ -1,8 +1,7 @@
-"""Console sessions as tests: `$ command` and what it prints, as a person would paste it.
+"""Console sessions as tests: `$ command` and its expected output.
 
-`…` in an expected line stands for anything on that line; a line that is only `...` stands for any lines. Output is
-standard output and standard error together. A session runs in a copy of the repository's `nodes/`, so nothing it
-writes stays.
+`…` in an expected line matches anything on that line; a line `...` matches any lines. Output is standard output and
+standard error together. A session runs in a copy of the repository's `nodes/`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Command:
     line: int
     expected: list[str] = field(default_factory=list)
     exit_code: int | None = None
-    """Asked for by a line `exit N` at the end; None when the session does not say."""
+    """Expected exit code, from a line `exit N` at the end; None if not given."""
 
 
 def parse_session(text: str, first_line: int = 1) -> list[Command]:
@@ -50,7 +49,7 @@ def parse_session(text: str, first_line: int = 1) -> list[Command]:
 
 
 def markdown_sessions(path: Path) -> list[list[Command]]:
-    """The ```console blocks of a page."""
+    """Return the ```console blocks of a page."""
     found = []
     lines = path.read_text(encoding="utf-8").split("\n")
     start: int | None = None
@@ -64,7 +63,7 @@ def markdown_sessions(path: Path) -> list[list[Command]]:
 
 
 def markdown_files(path: Path) -> dict[str, str]:
-    """The files that a page gives: blocks that begin with ```yaml and the name of a file."""
+    """Return the files of a page: ```yaml blocks with a file name."""
     text = path.read_text(encoding="utf-8")
     return dict(re.findall(r"^```yaml (\S+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
 
@@ -73,13 +72,13 @@ def run_session(commands: list[Command], folder: Path, files: Mapping[str, str] 
     for name, body in (files or {}).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(body, encoding="utf-8")
-    # One node, so that no session changes when the repository gets another.
+    # One node, so that new nodes of the repository do not change sessions.
     (folder / "nodes" / "payments").mkdir(parents=True)
     shutil.copy(ROOT / "nodes/payments/payment_decision_v1.vsp", folder / "nodes/payments")
     for command in commands:
         words = shlex.split(command.text, comments=True)
         if words[0] == "make":
-            continue  # what `make` does is what runs these tests
+            continue  # `make` runs these tests itself
         assert words[0] in {"vesper", "sed", "cat"}, f"line {command.line}: a session runs vesper, not `{words[0]}`"
         if words[0] == "vesper":
             check_printed(command, *vesper(words[1:], folder))
@@ -91,7 +90,7 @@ def run_session(commands: list[Command], folder: Path, files: Mapping[str, str] 
 
 
 def check_printed(command: Command, text: str, code: int) -> None:
-    """That a command printed what the session says, and ended as it says."""
+    """Assert the printed text and the exit code of a command."""
     printed = [line.rstrip() for line in text.rstrip("\n").split("\n")]
     pattern = "\n".join(_pattern(line) for line in command.expected)
     pattern = pattern.replace("\n" + _ANY_LINES, "(?:\n.*)*").replace(_ANY_LINES + "\n", "(?:.*\n)*")

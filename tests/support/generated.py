@@ -1,7 +1,7 @@
-"""Generated modules by content: a test process generates the Python of one IR once, however many tests load it.
+"""Cache of generated modules, so that a test process generates each IR once.
 
-Canonical bytes hold all that a module is made from: tests/unit/language/ir shows that they give back the node. Tests of
-generation itself call `generate_module`, which knows nothing of this.
+Canonical bytes contain all that a module is generated from: tests/unit/language/ir shows that they round-trip. Tests of
+generation itself call `generate_module` directly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KEPT = 1_000
 
 
 class GeneratedOnce:
-    """Takes the place of `generate_module` where the reference engine loads a node."""
+    """Replacement of `generate_module` for the reference engine."""
 
     def __init__(self) -> None:
         self._modules: OrderedDict[tuple[bytes, bool, bool], GeneratedModule] = OrderedDict()

@@ -1,4 +1,4 @@
-"""Expected texts kept as files."""
+"""Expected texts stored as files."""
 
 from __future__ import annotations
 

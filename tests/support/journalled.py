@@ -1,5 +1,4 @@
-"""Runs in a real journal: made through the Host with effects that the test registers, some of them left by a process
-that died in the middle."""
+"""Runs in a real journal, made through the Host, some of them abandoned by a dead process."""
 
 from __future__ import annotations
 
@@ -66,7 +65,7 @@ security:
 def node_text(
     node_id: str = "charge_v1", effect_class: str = "unsafe", policy: str = "", sensitive: bool = False, audit: str = ""
 ) -> str:
-    """A node that reads, charges and returns."""
+    """Return a node that reads, charges and returns."""
     security = "  sensitive_data: [customer]\n" if sensitive else ""
     security += f"  audit_level: {audit}\n" if audit else ""
     policy = f"    {policy}\n" if policy else ""
@@ -86,7 +85,7 @@ def _loaded(text: str, engine: str) -> Program:
 
 
 def dead_owner() -> str:
-    """The name of a process of this machine that has ended."""
+    """Return the name of an ended process of this machine."""
     ended = subprocess.Popen(["true"])
     ended.wait()
     host, _, _, place = this_owner().rsplit(":", 3)
@@ -94,7 +93,7 @@ def dead_owner() -> str:
 
 
 class Died(KeyboardInterrupt):
-    """What the process dies of: the one thing that an effect does not turn into a failure."""
+    """An exception that kills the process: effects do not turn it into a failure."""
 
 
 class Place:
@@ -104,11 +103,11 @@ class Place:
         self.folder = folder
         self.dsn = dsn
         self.charged: list[str] = []
-        """The customers that were charged, in order."""
+        """Customers that were charged, in order."""
         self.dies = False
-        """True: the process dies before it charges anybody."""
+        """True if the process dies before charging."""
         self.failures: list[str] = []
-        """Codes that the next charges fail with."""
+        """Failure codes of the next charges."""
         self.settings()
 
     def settings(self, journal: str = "") -> None:
@@ -129,12 +128,12 @@ class Place:
             found.close()
 
     def run(self, text: str, customer: str = "ann", amount: str = "10.00", engine: str = "python") -> str:
-        """A run to its end; its id."""
+        """Run to the end and return the id."""
         with Host(self.config) as host:
             return self._run(host, text, customer, amount, engine)
 
     def left(self, text: str, customer: str = "bob", amount: str = "7.50", engine: str = "python") -> str:
-        """A run whose process died after it had said that it was about to charge, and before it did; its id."""
+        """Return the id of a run whose process died between its intent and the charge."""
         self.dies = True
         try:
             with self.journal(dead_owner()) as journal, Host(self.config, journal=journal) as host:
@@ -147,7 +146,7 @@ class Place:
         raise AssertionError("the process did not die")
 
     def in_doubt(self, text: str, customer: str = "bob", amount: str = "7.50") -> str:
-        """A run that was left and is in doubt; its id."""
+        """Return the id of an abandoned run that is in doubt."""
         execution = self.left(text, customer, amount)
         with Host(self.config) as host:
             assert host.resume(execution).outcome is None
@@ -170,7 +169,7 @@ class Place:
 
 @contextmanager
 def a_place(folder: Path, dsn: str) -> Iterator[Place]:
-    """The place, with its effects registered as long as it is used."""
+    """Yield the place with its effects registered."""
     place = Place(folder, dsn)
     before = set(registered())
     effect("known", effect_class="read")(_known)
@@ -195,7 +194,7 @@ def _charging(place: Place) -> Callable[..., object]:
 
 
 def invoke(*arguments: str, answer: str | None = None) -> Result:
-    """`vesper …` in this process; an exception that would be a traceback fails the test."""
+    """Run `vesper …` in this process; an unexpected exception fails the test."""
     result = CliRunner().invoke(vesper, list(arguments), input=answer)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

@@ -1,7 +1,7 @@
-"""What of the language nodes use, and what there is to use: as sets of names by kind, such as `operation` or `step`.
+"""Constructs of the language that nodes use and that exist, as names by kind.
 
-What there is comes from the declarations (`schemas/`, the generated tables, the union of expressions), so that a new
-operation, step, field or form is asked for without a change here.
+Existing constructs come from the declarations (`schemas/`, generated tables, the union of expressions), so new ones are
+covered without a change here.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _OF_ANY_STEP = frozenset(
         "effect", "key", "timeout", "retry",
     )
 )  # fmt: skip
-"""Fields that mean the same in every step that has them: one step that uses them is enough."""
+"""Fields with the same meaning in every step, of which one use is enough."""
 
 
 def everything() -> Uses:
-    """All that a node can say, with the name under which `used_by` reports it."""
+    """Return every construct under the name that `used_by` reports."""
     declared = tomllib.loads((ROOT / "schemas/types.toml").read_text(encoding="utf-8"))["type"]
     by_kind: dict[str, Iterator[str]] = {
         "operation": (name for name, spec in OPERATIONS.items() if spec.is_implemented),
@@ -80,7 +80,7 @@ def everything() -> Uses:
 
 
 def used_by(node: Compiled) -> Uses:
-    """What one node uses, but for its fields: those are noted as they are read, by `noting_fields`."""
+    """Return the constructs of a node without its fields, which `noting_fields` collects."""
     found: Uses = set()
     bag = DiagnosticBag(node.source)
     tree = read_yaml(bag)
@@ -101,7 +101,7 @@ def used_by(node: Compiled) -> Uses:
 
 @contextmanager
 def noting_fields(found: Uses) -> Iterator[None]:
-    """Whatever reads the fields of a mapping meanwhile, the front end anywhere, notes in `found` which there were."""
+    """Collect in `found` every mapping field that the front end reads meanwhile."""
     read = Fields.__init__
 
     def noting(self: Fields, mapping: Mapping, shape: Shape, bag: DiagnosticBag) -> None:
@@ -172,7 +172,7 @@ def _uses_of_ir(expression: ir.Expression) -> Iterator[tuple[str, str]]:
             yield "reference", kind
         case ir.For(kind=kind, where=where):
             yield "for", kind
-            # Operations that are forms; a comprehension is one by what it computes, another by what it leaves out.
+            # Operations written as forms; a comprehension is selected by its value or by its filter.
             forms = {name for name, spec in OPERATIONS.items() if spec.form == kind}
             yield from (("operation", name) for name in forms if name != "array.filter" or where is not None)
         case _:
@@ -207,7 +207,7 @@ def _type_names(type_: types.Type) -> Iterator[str]:
 
 
 def _parts(part: object) -> Iterator[object]:
-    """A part of a document and everything inside it, each once."""
+    """Yield a part of a document and all parts inside, each once."""
     if isinstance(part, tuple | list):
         for each in part:
             yield from _parts(each)

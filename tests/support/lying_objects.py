@@ -1,4 +1,4 @@
-"""Objects of subclasses whose every method lies or fails: values are taken by what their base type stores."""
+"""Objects of subclasses whose methods lie or fail; values must be read from the base type."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Dict(dict[Any, Any]):
 
 
 def lying(value: Any) -> Any:
-    """The same value as an object of a lying subclass; what has none is given back."""
+    """Return the value as an object of a lying subclass, or unchanged without one."""
     kinds = {str: _Text, int: _Int, Decimal: _Decimal, float: _Float, list: _List, dict: _Dict}
     kind = kinds.get(type(value))
     return value if kind is None else kind(value)

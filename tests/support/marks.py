@@ -1,11 +1,11 @@
-"""Traced and metered Python with its marks and its metering taken out: what must be left is the plain form."""
+"""Removal of marks and metering from generated Python, which must leave the plain form."""
 
 from __future__ import annotations
 
 import ast
 
 _OWN = ("mark", "meter")
-"""Parameters that the forms have over the plain one."""
+"""Parameters that the traced and metered forms add."""
 
 _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
@@ -28,7 +28,7 @@ _EXTREMES: dict[type[ast.cmpop], tuple[bool, bool]] = {
 class _Plain(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        # The two forms have their lines elsewhere: the table of the one is not that of the other.
+        # The forms have different line tables.
         is_table = isinstance(node.func, ast.Name) and node.func.id == "Source"
         node.keywords = [each for each in node.keywords if each.arg not in (("lines",) if is_table else _OWN)]
         match node.func:
@@ -40,7 +40,7 @@ class _Plain(ast.NodeTransformer):
                 return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
-        """`total = mark(3, total)` says what a loop came to."""
+        """Remove `total = mark(3, total)`, which marks the result of a loop."""
         self.generic_visit(node)
         is_itself = isinstance(node.value, ast.Name) and ast.unparse(node.targets[0]) == node.value.id
         return None if is_itself else node
@@ -68,7 +68,7 @@ class _Plain(ast.NodeTransformer):
                 return node
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        """`not mark(1, a == b)` is `a != b` in the plain form."""
+        """Turn `not mark(1, a == b)` into `a != b`, as in the plain form."""
         is_marked = isinstance(node.operand, ast.Call) and ast.unparse(node.operand.func) == "mark"
         self.generic_visit(node)
         if not is_marked or not isinstance(node.op, ast.Not):
@@ -113,5 +113,5 @@ class _Plain(ast.NodeTransformer):
 
 
 def without_marks(text: str) -> str:
-    """The text of a traced or metered module without what it has over the plain one, as `ast.unparse` writes it."""
+    """Return a traced or metered module without its additions, as `ast.unparse` writes it."""
     return ast.unparse(_Plain().visit(ast.parse(text)))

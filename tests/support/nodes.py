@@ -1,4 +1,4 @@
-"""Nodes for tests: the worked ones, small ones from text, and ones built around a single operation."""
+"""Nodes for tests: worked ones, small ones from text, and ones around a single operation."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def worked_nodes() -> list[Path]:
 
 
 def written_for_tests() -> list[Path]:
-    """Nodes that are written for the tests: every form of the language is in one of them."""
+    """Return the nodes written for tests, which use every form of the language."""
     return sorted((ROOT / "tests" / "integration" / "differential" / "nodes").glob("*.vsp"))
 
 
 def compiled(path: Path) -> Compiled:
-    """The node of a file. Those of the repository stay as they are while tests run, and are compiled once."""
+    """Return the node of a file, compiled once; files do not change during tests."""
     return _compiled_once(path) if path.is_relative_to(ROOT) else compiled_anew(path)
 
 
@@ -47,16 +47,16 @@ def _compiled_once(path: Path) -> Compiled:
 
 
 def compiled_anew(path: Path) -> Compiled:
-    """The same, whoever compiled it before: for tests that watch how."""
+    """Compile a file without the cache, for tests of compilation."""
     node, bag = compile_file(path)
     assert node is not None, "\n".join(render_full(bag.source, each) for each in bag.sorted())
     return node
 
 
 def compiled_text(text: str, path: str = "test.vsp") -> Compiled:
-    """The node of a text, called by anybody or not: a random one may have contracts that contradict each other.
+    """Return the node of a text, even if no caller can satisfy its contracts.
 
-    The path says where nodes that it calls are looked for.
+    `path` is the base for nodes that it calls.
     """
     node, bag = compile_source(SourceFile(path, text), judge_contracts=False)
     assert node is not None, "\n".join(render_full(bag.source, each) for each in bag.sorted())
@@ -64,7 +64,7 @@ def compiled_text(text: str, path: str = "test.vsp") -> Compiled:
 
 
 def small_node(inputs: str, flow: str, outputs: str = "result: decimal", rest: str = "") -> Compiled:
-    """A node from the parts that a test is about."""
+    """Return a node from the parts that a test needs."""
     indent = "\n".join
     return compiled_text(
         indent(
@@ -92,7 +92,7 @@ def compiled_ir(node: ir.Node) -> Compiled:
 
 
 def operation_node(op: str, of: Sequence[Type], args: Sequence[tuple[Type, Value]]) -> Compiled:
-    """A node whose one step is one operation; its arguments are the inputs, but for those that must be literals."""
+    """Return a node of one operation; its arguments are inputs, except required literals."""
     spec = OPERATIONS[op]
     bindings: dict[str, Type] = dict(zip((name for name, _ in spec.type_params), of, strict=True))
     inputs: list[ir.Input] = []
@@ -117,7 +117,7 @@ def operation_node(op: str, of: Sequence[Type], args: Sequence[tuple[Type, Value
 
 
 def expression_node(text: str, inputs: Mapping[str, Type]) -> Compiled:
-    """A node whose one step is an expression over its inputs."""
+    """Return a node of one expression over its inputs."""
     shown = "".join(f"  {name}: '{type_}'\n" for name, type_ in inputs.items())
     quoted = text.replace("'", "''")
     bag = DiagnosticBag(SourceFile("test.vsp", f"inputs:\n{shown}value: '{quoted}'\n"))

@@ -1,7 +1,7 @@
-"""A shop that takes payments with `payment_handler_v1`: a database, a payment provider on loopback that counts, a Host.
+"""A shop with `payment_handler_v1`: a database, a counting provider on loopback, a Host.
 
-The clock is scaled: with `scale=100` a second of the node's policies is ten milliseconds, and a provider that answers
-after 45 seconds answers after less than half a one.
+The clock is scaled: with `scale=100` a second of the node's policies is ten milliseconds, and a provider that responds
+after 45 seconds takes less than half a second.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ _Host = TypeVar("_Host", bound=Host)
 
 
 def founding_text(is_sensitive: bool = False) -> str:
-    """The handler as the founding document draws it: a time-out is handled by nobody, and ends the execution at its
-    third step. It has the first of its cases."""
+    """Return the handler of the founding document, with the first of its cases.
+
+    Its timeout has no handler and ends the execution at the third step.
+    """
     text = (ROOT / "nodes" / "payments" / "payment_handler_v1.vsp").read_text("utf-8")
     text = text.partition("    - name: without a key nobody is asked about repeats")[0]
     text = text.replace("      timeout, unavailable, http_5xx:", "      http_5xx:")
@@ -46,7 +48,7 @@ def founding_text(is_sensitive: bool = False) -> str:
 
 
 class _ScaledAttempts(Attempts):
-    """Policies on a clock that runs faster: each attempt has so much less time."""
+    """Policies on a faster clock: each attempt has proportionally less time."""
 
     def __init__(self, host: Host, scale: float) -> None:
         super().__init__(host.config.policies)
@@ -76,7 +78,7 @@ class Shop:
         monkeypatch.chdir(folder)
         monkeypatch.setenv("VESPER_SECRET_STRIPE_API_KEY", KEY)
         clock = SimpleNamespace(sleep=lambda _: None, monotonic=time.monotonic, monotonic_ns=time.monotonic_ns)
-        monkeypatch.setattr("vesper.host.attempts.time", clock)  # nobody here waits for a second try
+        monkeypatch.setattr("vesper.host.attempts.time", clock)  # no test waits for a retry
         self.node = folder / "nodes" / "payment_handler_v1.vsp"
         self.node.parent.mkdir()
         self.node.write_text(founding_text() if text is None else text, encoding="utf-8")
@@ -128,18 +130,18 @@ dsn = "sqlite:journal.db"
         return host
 
     def answers_after(self, seconds: float) -> None:
-        """So long on the scaled clock."""
+        """Set the provider's latency in seconds of the scaled clock."""
         self.stripe.latency = seconds / self.scale
 
     def pay(self, engine: str = "python", **inputs: object) -> Ran:
-        """A payment as in the founding document, where nothing else is said."""
+        """Make the founding document's payment, unless other inputs are given."""
         given = {"order_id": ORDER, "user_id": "user_123", "amount": Decimal("99.99"), "idempotency_key": "k-1"}
         compiled = self.compiled()
         with self.host() as host:
             return host.run(host.prepare(compiled, ENGINES[engine].load(compiled), engine), {**given, **inputs}, NOW)
 
     def rows(self) -> list[tuple[str, str]]:
-        """What was recorded: order and status."""
+        """Return the recorded orders with their status."""
         with closing(sqlite3.connect(self.folder / "shop.db")) as connection:
             return connection.execute("SELECT order_id, status FROM transactions ORDER BY 1").fetchall()
 

@@ -1,8 +1,7 @@
-"""The `vesper` command in a process that has what takes long to import: `python -m tests.support.prepared`.
+"""A server that runs `vesper` commands in forks of a warm process.
 
-It answers one question after the other, each a line of JSON: which arguments, in which folder. The command runs in a
-fork, so that it sees what the first command of a process sees, and nothing that another one left. That a process of its
-own does the same from the beginning is tested by `tests/unit/cli/test_output.py` and others.
+Run it with `python -m tests.support.prepared`. Each request is a line of JSON with arguments and folder. A fork starts
+like a new process, without leftovers of other commands; `tests/unit/cli/test_output.py` and others test real processes.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def _server() -> subprocess.Popen[str]:
 
 
 def vesper(arguments: list[str], folder: Path) -> tuple[str, int]:
-    """What `vesper` with these arguments prints in a folder, to both its outputs, and what it ends with."""
+    """Return the outputs and exit code of `vesper` with these arguments in a folder."""
     server = _server()
     assert server.stdin is not None
     assert server.stdout is not None
@@ -64,14 +63,14 @@ def _answer(arguments: list[str], folder: str) -> tuple[str, int]:
 
 
 def _become(arguments: list[str], folder: str, output: IO[bytes]) -> None:
-    """The process from here on: as `python -m vesper` in that folder, until its end."""
+    """Turn the forked process into `python -m vesper` in that folder, until it exits."""
     import signal
 
     from vesper.cli.main import main
 
     code = 1
     try:
-        signal.alarm(_SECONDS)  # it would wait for ever, and everybody for it
+        signal.alarm(_SECONDS)  # a hanging command would block all tests
         os.chdir(folder)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output.fileno(), 1)

@@ -1,6 +1,6 @@
-"""Real servers for tests, each in a folder of its own, gone with the process that started it.
+"""Real servers for tests, each in its own folder, stopped with the process that started it.
 
-A missing server fails the test that needs it, never a skip; `make system` installs both.
+A missing server fails the test that needs it, never skips it; `make system` installs both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _START_SECONDS = 30
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
+    """Return a free port of loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -38,7 +38,7 @@ def _program(name: str, package: str) -> str:
 
 
 class Server:
-    """A process with a folder. `stop` is as hard as a crash where asked; it ends with this process in any case."""
+    """A server process with a folder, stopped with this process. `stop` can be as hard as a crash."""
 
     def __init__(self, folder: Path, command: list[str], is_up: Callable[[], bool], user: str | None = None) -> None:
         self.folder = folder
@@ -62,14 +62,14 @@ class Server:
             time.sleep(0.02)
 
     def stop(self, hard: bool = False) -> None:
-        """Ends the server; `hard` gives it no time to write anything."""
+        """Stop the server; `hard` leaves no time for writes."""
         process, self._process = self._process, None
         if process is not None:
             os.killpg(process.pid, signal.SIGKILL if hard else signal.SIGINT)
             process.wait()
 
     def remove(self) -> None:
-        """Ends the server and deletes its folder; a forked child leaves both alone."""
+        """Stop the server and delete its folder; a forked child does neither."""
         if os.getpid() == self._owner:
             with contextlib.suppress(ProcessLookupError):
                 self.stop(hard=True)
@@ -77,7 +77,7 @@ class Server:
 
 
 class Postgres(Server):
-    """A PostgreSQL server on a Unix socket and a port of loopback. `durable` syncs as production does."""
+    """A PostgreSQL server on a Unix socket and a port of loopback. `durable` syncs as in production."""
 
     def __init__(self, durable: bool = False) -> None:
         folder = Path(tempfile.mkdtemp(prefix="vesper-postgres-"))
@@ -110,7 +110,7 @@ class Postgres(Server):
         return f"postgresql://vesper@127.0.0.1:{self.port}/{database}"
 
     def new_database(self) -> str:
-        """The DSN of a database that nobody has used."""
+        """Return the DSN of a new database."""
         import psycopg
 
         self._databases += 1
@@ -130,7 +130,7 @@ class Postgres(Server):
 
 
 class Redis(Server):
-    """A Redis server on a port of loopback, with nothing on disk. `durable` syncs every command instead."""
+    """A Redis server on a port of loopback without persistence. `durable` syncs every command."""
 
     def __init__(self, durable: bool = False) -> None:
         self.port = free_port()

@@ -1,5 +1,7 @@
-"""Raises at every moment at which CPython may raise `KeyboardInterrupt`, one after the other: where a function begins,
-and where one that is written in C returns. So a test does not depend on when Ctrl-C comes."""
+"""Interruption of a function at every moment at which CPython may raise `KeyboardInterrupt`.
+
+These are function entries and returns from C functions. A test thus does not depend on when Ctrl-C arrives.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,15 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 SOON = 60.0
-"""Seconds after which a thread counts as blocked for ever; nothing here takes one."""
+"""Seconds after which a thread counts as blocked."""
 
 
 class Struck(BaseException):
-    """Stands for `KeyboardInterrupt`."""
+    """Stand-in for `KeyboardInterrupt`."""
 
 
 def strikes(work: Callable[[], object], most: int = 2000) -> Iterator[int]:
-    """Do the work again and again, and interrupt it a moment later each time, until it completes."""
+    """Repeat the work, interrupted one moment later each time, until it completes."""
     for moment in range(most):
         try:
             if not _is_struck(work, moment):
@@ -30,7 +32,7 @@ def strikes(work: Callable[[], object], most: int = 2000) -> Iterator[int]:
 
 
 def _is_struck(work: Callable[[], object], moment: int) -> bool:
-    """Do the work, and raise at one moment of it. Returns whether there was such a moment."""
+    """Run the work and raise at one moment; return whether that moment was reached."""
     left = moment
 
     def look(_: FrameType, event: str, __: object) -> None:
@@ -49,7 +51,7 @@ def _is_struck(work: Callable[[], object], moment: int) -> bool:
 
 
 def within(work: Callable[[], object]) -> None:
-    """Does it in another thread, and fails where that waits for ever."""
+    """Run the work in another thread and fail if it blocks."""
     raised: list[BaseException] = []
 
     def guarded() -> None:
@@ -67,7 +69,7 @@ def within(work: Callable[[], object]) -> None:
 
 
 def is_free(lock: threading.Lock | threading.RLock) -> bool:
-    """Whether a thread that has nothing to do with it can take it, soon at least."""
+    """Return whether another thread can soon take the lock."""
     got: list[bool] = []
 
     def take() -> None:

@@ -1,5 +1,7 @@
-"""Waiting for what another thread or process does: until it is so, never for a fixed time. And work that must end soon:
-its processor time counts, so that a busy machine fails no test."""
+"""Waiting for other threads and processes by condition, and limits on processor time.
+
+Nothing waits for a fixed time, and processor time is counted so that a busy machine fails no test.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from contextlib import contextmanager
 
 
 def eventually(is_so: Callable[[], bool], within: float = 60.0) -> None:
-    """Comes back once it is so; fails where it is not so in time."""
+    """Return once the condition holds; fail after `within` seconds."""
     until = time.monotonic() + within
     while not is_so():
         assert time.monotonic() < until, "it did not come to that in time"
@@ -18,7 +20,7 @@ def eventually(is_so: Callable[[], bool], within: float = 60.0) -> None:
 
 @contextmanager
 def processor_seconds(at_most: float) -> Iterator[None]:
-    """Fails where what is done here takes more of a processor, by this thread alone."""
+    """Fail if the block takes more processor time of this thread."""
     begun = time.thread_time()
     yield
     took = time.thread_time() - begun

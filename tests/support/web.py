@@ -1,9 +1,9 @@
-"""A real HTTP server on loopback for tests, scripted by path down to the byte; and a payment provider made of it.
+"""An HTTP server on loopback, scripted by path and byte, and a payment provider built on it.
 
-The server speaks HTTP by itself, because a library would not let it misbehave. It records what it got, and counts
-connections when they are accepted: a request that was refused before it was sent has left no trace at all.
+The server implements HTTP itself, because a library would not let it misbehave. It records requests and counts
+connections when they are accepted: a request that was refused before it was sent leaves no record.
 
-    $ python -m tests.support.web --latency 0.05     # FakeStripe as a process of its own; prints its port
+    $ python -m tests.support.web --latency 0.05     # FakeStripe as a separate process; prints its port
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _START_SECONDS = 30
 
 @dataclass(frozen=True)
 class Got:
-    """A request that arrived whole."""
+    """A completely received request."""
 
     method: str
     target: str
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """Header names in lower case."""
     body: bytes
     connection: int
-    """Which connection it came over, from 1."""
+    """Number of its connection, from 1."""
 
     @property
     def path(self) -> str:
@@ -50,7 +50,7 @@ class Got:
 
 
 class Wire:
-    """The server's side of a connection, for a script to write on."""
+    """The server's side of a connection, for scripts."""
 
     def __init__(self, connection: socket.socket, stopping: threading.Event) -> None:
         self._connection = connection
@@ -61,7 +61,7 @@ class Wire:
         self._connection.sendall(data)
 
     def wait(self, seconds: float) -> bool:
-        """Waits, at most until the server is closed; whether it goes on."""
+        """Wait, at most until the server closes; return whether it is still open."""
         return not self.stopping.wait(seconds)
 
     def close(self) -> None:
@@ -75,19 +75,19 @@ Script: TypeAlias = Callable[[Got, Wire], None]
 
 
 def message(status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> bytes:
-    """A response that is as it should be."""
+    """Return a well-formed response."""
     lines = [f"HTTP/1.1 {status} -", f"Content-Length: {len(body)}"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
 def says(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Script:
-    """A JSON value."""
+    """Respond with a JSON value."""
     return sends(message(status, json.dumps(value).encode(), {"Content-Type": "application/json", **(headers or {})}))
 
 
 def sends(*pieces: bytes, pause: float = 0.0, then_close: bool = False) -> Script:
-    """Exactly these bytes, with pauses between the pieces."""
+    """Send exactly these bytes, with pauses between the pieces."""
 
     def script(got: Got, wire: Wire) -> None:
         for piece in pieces:
@@ -101,7 +101,7 @@ def sends(*pieces: bytes, pause: float = 0.0, then_close: bool = False) -> Scrip
 
 
 def sends_for_ever(start: bytes, again: bytes, pause: float = 0.0) -> Script:
-    """A beginning, and then one piece until the other side has had enough."""
+    """Send a start, then one piece repeatedly until the client disconnects."""
 
     def script(got: Got, wire: Wire) -> None:
         wire.send(start)
@@ -118,13 +118,13 @@ def redirects(location: str, status: int = 302) -> Script:
 
 
 def hangs(got: Got, wire: Wire) -> None:
-    """No answer, and no end either."""
+    """Send nothing and keep the connection open."""
     wire.wait(60)
     wire.close()
 
 
 def closes(got: Got, wire: Wire) -> None:
-    """No answer: the connection ends."""
+    """Close the connection without a response."""
     wire.close()
 
 
@@ -132,7 +132,7 @@ def closes(got: Got, wire: Wire) -> None:
 
 
 class Web:
-    """An HTTP server on a port of loopback, with a thread for each connection. `on` says what a path answers."""
+    """An HTTP server on loopback with a thread per connection; `on` scripts a path."""
 
     def __init__(self, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
         self.got: list[Got] = []
@@ -156,11 +156,11 @@ class Web:
         self._scripts[path] = script
 
     def answer(self, got: Got, wire: Wire) -> None:
-        """What happens with a request; without a script it is not found."""
+        """Respond to a request by its script; without one, with 404."""
         self._scripts.get(got.path, sends(message(404, b'{"error": "no such path"}')))(got, wire)
 
     def drop_idle(self) -> None:
-        """Ends every connection from this side."""
+        """Close every connection."""
         with self._lock:
             for each in list(self._open):
                 with contextlib.suppress(OSError):
@@ -213,7 +213,7 @@ class Web:
         except ssl.SSLError:
             self.tls_failures += 1
         except OSError:
-            pass  # the other side has gone, which is what many of the scripts want it to do
+            pass  # the client has gone, as many scripts intend
         finally:
             with self._lock:
                 self._open.discard(connection)
@@ -226,7 +226,7 @@ def _read_request(lines: Iterable[bytes], number: int) -> Got | None:
     first = next(reader, b"")
     words = first.decode("latin-1").split(" ")
     if len(words) != 3:
-        return None  # the end, or something that is no HTTP
+        return None  # the end of the stream, or no HTTP
     method, target, _ = words
     headers: dict[str, str] = {}
     for line in reader:
@@ -243,11 +243,11 @@ def _read_request(lines: Iterable[bytes], number: int) -> Got | None:
 
 
 class FakeStripe(Web):
-    """Charges and refunds, with idempotency keys: the same key and body get the same answer again and act once; the
-    same key with another body is an error. It counts what it did, which is what a test wants to know.
+    """A provider of charges and refunds with idempotency keys, which counts its actions.
 
-    `drop_answers` is how many of the next charges and refunds are made and not answered: the connection just ends.
-    A customer or source in `declines` has no money.
+    The same key and body get the same response and act once; the same key with another body is an error. The next
+    `drop_answers` charges and refunds are made without a response: the connection ends. A customer or source in
+    `declines` has no money.
     """
 
     def __init__(
@@ -270,7 +270,7 @@ class FakeStripe(Web):
         self.charges_without_key = 0
         self.refunds_without_key = 0
         self._answers: dict[str, tuple[tuple[str, bytes], bytes | None]] = {}
-        """By key: what was asked for, and the answer, or none while it is being made."""
+        """Request and response by key; no response while it is being made."""
         self._made_under: dict[str, str] = {}
         self._numbers = itertools.count(1)
         self._state = threading.Lock()
@@ -377,7 +377,7 @@ class FakeStripe(Web):
             return message(200, json.dumps(refund).encode(), {"Content-Type": "application/json"})
 
     def _found(self, path: str) -> bytes:
-        """`/v1/charges/ID`, and `/v1/made_under/KEY` for those who must know whether a request came through."""
+        """Return `/v1/charges/ID`, or `/v1/made_under/KEY` to look up a request by key."""
         with self._state:
             name = unquote(path.rpartition("/")[2])
             found = None
@@ -408,7 +408,7 @@ def _error(status: int, code: str) -> bytes:
 
 
 class FakeStripeProcess:
-    """`FakeStripe` in a process of its own: what it counts outlives whoever is killed."""
+    """`FakeStripe` in a separate process, whose counts survive a killed client."""
 
     def __init__(self, *options: str) -> None:
         command = [sys.executable, "-m", "tests.support.web", *options]
@@ -434,7 +434,7 @@ class FakeStripeProcess:
             connection.close()
 
     def close(self) -> None:
-        """The process ends with its standard input, so also when we are killed."""
+        """Close standard input, on which the process ends, as it does if this process is killed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -468,7 +468,7 @@ def main() -> None:
 
 
 class Authority:
-    """A certificate authority of a test, and what it signs."""
+    """A certificate authority for tests, with its certificates."""
 
     def __init__(self, folder: Path) -> None:
         from cryptography import x509
@@ -481,7 +481,7 @@ class Authority:
         self.ca_file.write_bytes(self._signed(self._name, self._key.public_key(), None))
 
     def server(self, *hosts: str, days: int = 1) -> ssl.SSLContext:
-        """A context for a server of these names or addresses; `days` below 0 has run out."""
+        """Return a TLS context for these names or addresses; `days` below 0 means expired."""
         from cryptography import x509
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ec
@@ -498,7 +498,7 @@ class Authority:
         return context
 
     def _signed(self, subject: object, public: object, hosts: tuple[str, ...] | None, days: int = 1) -> bytes:
-        """A certificate; without hosts that of the authority itself."""
+        """Return a signed certificate; without hosts, that of the authority."""
         import ipaddress
         from datetime import UTC, datetime, timedelta
 
@@ -515,7 +515,7 @@ class Authority:
             .not_valid_before(now - timedelta(days=10))
             .not_valid_after(now + timedelta(days=days))
             .add_extension(x509.BasicConstraints(ca=hosts is None, path_length=None), critical=True)
-            # Python 3.13 asks for what follows.
+            # Python 3.13 requires these extensions.
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(cast(Any, public)), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
             .add_extension(_usage(is_authority=hosts is None), critical=True)

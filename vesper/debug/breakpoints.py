@@ -1,8 +1,8 @@
-"""Semantic breakpoints: where to stop, said in the words of the node.
+"""Breakpoints in terms of the node: contracts, transitions, steps, effects, expressions.
 
-`contract_violation`, `state_transition:paid->refunded` (with `*`), an expression (`input.amount > 10000`),
-`divergence`, `step:NAME`, `effect:http`, `FILE:LINE`; each with ` if EXPRESSION` behind it. What a text means is found
-out, and what is wrong with it said, before anything runs.
+Forms: `contract_violation`, `state_transition:paid->refunded` (with `*`), an expression (`input.amount > 10000`),
+`divergence`, `step:NAME`, `effect:http`, `FILE:LINE`; each takes an optional ` if EXPRESSION`. Texts are parsed and
+rejected before an execution starts.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.nodes import item_types
 from vesper.language.ir.statements import all_statements, value_type
-from vesper.trace.expressions import BadExpression, Expressions, Key, Name, Names, Question
+from vesper.trace.expressions import BadExpression, BoundExpression, Expressions, Key, Name, Names
 from vesper.values.generated.effects import EFFECTS
 from vesper.values.model import same
 from vesper.values.types import BOOLEAN
 
 
 class BadBreakpoint(ValueError):
-    """The text means no place of this node; the message says why and what would."""
+    """The text names no place of this node; the message gives the reason and valid forms."""
 
 
 class Kind(Enum):
@@ -44,9 +44,9 @@ class Kind(Enum):
 
 
 AFTER = frozenset({Kind.CONTRACT, Kind.TRANSITION})
-"""Those that are about what a statement came to, and not about reaching it."""
+"""Kinds that concern the result of a statement rather than reaching it."""
 _ANYWHERE = AFTER | {Kind.EFFECT}
-"""Those that are about called nodes in any case: who waits for a request does not care who asks."""
+"""Kinds that also apply inside called nodes without naming them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ class Breakpoint:
     text: str
     kind: Kind
     pattern: str = ""
-    """A step, an effect, `from->to`; what each kind takes."""
+    """Step, effect or `from->to`, depending on the kind."""
     line: int = 0
-    question: Question | None = None
-    """The condition, the expression, or what is watched."""
+    question: BoundExpression | None = None
+    """Condition, breakpoint expression or watched expression."""
     callee: str = ""
-    """Of one inside a called node: which."""
+    """Id of the called node for a breakpoint of kind `INSIDE`."""
     inner: str = ""
-    """What it is there."""
+    """Text of the breakpoint inside that node."""
 
 
 _TRANSITION = re.compile(r"\s*(?P<from>[^\s>-]+)\s*(?:->|→)\s*(?P<to>\S+)\s*")
@@ -70,7 +70,10 @@ _CONDITION = re.compile(r"(?P<place>\S.*?)\s+if\s+(?P<condition>.+)", re.DOTALL)
 
 
 def parse_breakpoint(text: str, compiled: Compiled, expressions: Expressions) -> Breakpoint:
-    """Raises `BadBreakpoint`, and `BadExpression` for an expression that is none."""
+    """Parse a breakpoint.
+
+    Raises `BadBreakpoint`, and `BadExpression` for an invalid expression.
+    """
     try:
         return _parse_here(text.strip(), compiled, expressions)
     except BadBreakpoint as problem:
@@ -81,7 +84,10 @@ def parse_breakpoint(text: str, compiled: Compiled, expressions: Expressions) ->
 
 
 def _parse_inside(text: str, compiled: Compiled) -> Breakpoint | None:
-    """A step, a line or a transition of a node that is called: `step:pay/charge`, `step:charge`, `charge_v1.vsp:12`."""
+    """Parse a step, line or transition of a called node, or return None.
+
+    Examples: `step:pay/charge`, `step:charge`, `charge_v1.vsp:12`.
+    """
     head, _, rest = text.partition(":")
     for callee, wanted in _callees_for(head, rest, text, compiled):
         try:
@@ -93,7 +99,7 @@ def _parse_inside(text: str, compiled: Compiled) -> Breakpoint | None:
 
 
 def _callees_for(head: str, rest: str, text: str, compiled: Compiled) -> Iterator[tuple[Compiled, str]]:
-    """The called nodes that a text may mean, each with what it means there."""
+    """Yield the called nodes that a text may name, each with its text inside that node."""
     by_id = {each.node.node_id: each for each in compiled.callees}
     if head == "step" and "/" in rest:
         step, _, inner = rest.strip().partition("/")
@@ -105,7 +111,7 @@ def _callees_for(head: str, rest: str, text: str, compiled: Compiled) -> Iterato
 
 
 def inside(points: Iterable[Breakpoint], callee: Compiled) -> Iterator[tuple[str, str]]:
-    """What breakpoints of a node mean in one that it calls, and what they are called by whoever set them."""
+    """Yield the breakpoints that apply in a called node: the text there, and the user's text."""
     for each in points:
         if each.kind is Kind.INSIDE and each.callee == callee.node.node_id:
             yield each.inner, each.text
@@ -119,7 +125,7 @@ def _parse_here(stripped: str, compiled: Compiled, expressions: Expressions) -> 
     if conditional is not None and _names_a_place(conditional["place"]):
         place = conditional["place"]
         question = expressions.parse(conditional["condition"], all_names(compiled.node), BOOLEAN, "breakpoint")
-    return _parsed(stripped, place, question, compiled, expressions)
+    return _build(stripped, place, question, compiled, expressions)
 
 
 def _names_a_place(text: str) -> bool:
@@ -131,25 +137,27 @@ def _names_a_place(text: str) -> bool:
     )
 
 
-def _parsed(
-    text: str, place: str, question: Question | None, compiled: Compiled, expressions: Expressions
+def _build(
+    text: str, place: str, question: BoundExpression | None, compiled: Compiled, expressions: Expressions
 ) -> Breakpoint:
     head, _, rest = place.partition(":")
     if place in (Kind.CONTRACT.value, Kind.DIVERGENCE.value):
         return Breakpoint(text, Kind(place), question=question)
     if head == "state_transition":
-        return Breakpoint(text, Kind.TRANSITION, _transition(rest, compiled.node), question=question)
+        return Breakpoint(text, Kind.TRANSITION, _check_transition(rest, compiled.node), question=question)
     if head == "step":
-        return Breakpoint(text, Kind.STEP, _step(rest.strip(), compiled), question=question)
+        return Breakpoint(text, Kind.STEP, _check_step(rest.strip(), compiled), question=question)
     if head == "effect":
-        return Breakpoint(text, Kind.EFFECT, _effect(rest.strip(), compiled), question=question)
+        return Breakpoint(text, Kind.EFFECT, _check_effect(rest.strip(), compiled), question=question)
     found = _PLACE.fullmatch(place)
     if found is not None:
-        return Breakpoint(text, Kind.LINE, line=_line(found["file"], int(found["line"]), compiled), question=question)
+        return Breakpoint(
+            text, Kind.LINE, line=_statement_line(found["file"], int(found["line"]), compiled), question=question
+        )
     if re.fullmatch(r"[a-z_]+", place) and place not in {name.name for name in all_names(compiled.node).values()}:
         words = [Kind.CONTRACT.value, Kind.DIVERGENCE.value, *(f"step:{each}" for each in step_names(compiled))]
         hint = did_you_mean(place, words) or did_you_mean(f"step:{place}", words) or HELP
-        raise BadBreakpoint(f"`{place}` is no breakpoint, and nothing in {compiled.node.node_id} has this name; {hint}")
+        raise BadBreakpoint(f"`{place}` is not a breakpoint, and {compiled.node.node_id} has no such name; {hint}")
     return Breakpoint(
         text, Kind.EXPRESSION, question=expressions.parse(place, all_names(compiled.node), BOOLEAN, "breakpoint")
     )
@@ -162,25 +170,25 @@ HELP = (
 
 
 def check_engines(point: Breakpoint, count: int) -> None:
-    """Raises `BadBreakpoint` for one that so many engines never meet."""
+    """Raise `BadBreakpoint` for a breakpoint that this number of engines never reaches."""
     if point.kind is Kind.DIVERGENCE and count < 2:
-        raise BadBreakpoint("`divergence`: one engine alone differs from nobody; --comparative runs both")
+        raise BadBreakpoint("`divergence` needs two engines; start with --comparative to run both")
 
 
 def parse_watch(text: str, compiled: Compiled, expressions: Expressions) -> Breakpoint:
-    """Stops wherever the value has changed."""
+    """Parse a watch, which stops where the value of its expression changes."""
     question = expressions.parse(text.strip(), all_names(compiled.node), None, "watch")
     return Breakpoint(text.strip(), Kind.WATCH, question=question)
 
 
 def all_names(node: ir.Node) -> Names:
-    """Every name that has a value somewhere in the flow, with its declared type."""
+    """Return every name that has a value somewhere in the flow, with its declared type."""
     found: dict[Key, Name] = {("input", each.name): Name(each.name, each.type) for each in node.inputs}
     for statement in all_statements(node.body):
         type_ = value_type(statement)
         if type_ is not None and not isinstance(statement, ir.Return | ir.Raise | ir.Require):
             name = statement.name.lstrip("_")
-            if not any(each.name == name for each in found.values()):  # a guard comes before what it guards
+            if not any(each.name == name for each in found.values()):  # the guard comes before the step that it guards
                 found["step", statement.name] = Name(name, type_)
         if isinstance(statement, ir.Loop):
             if statement.over is not None:
@@ -194,7 +202,7 @@ def all_names(node: ir.Node) -> Names:
 
 
 def step_names(compiled: Compiled, prefix: str = "") -> Iterator[str]:
-    """The steps of a node by the names that people give them."""
+    """Yield the names of a node's steps as its author wrote them."""
     seen = set()
     for statement in all_statements(compiled.node.body):
         name = label(statement)
@@ -203,7 +211,7 @@ def step_names(compiled: Compiled, prefix: str = "") -> Iterator[str]:
             yield f"{prefix}{name}"
 
 
-def _step(wanted: str, compiled: Compiled) -> str:
+def _check_step(wanted: str, compiled: Compiled) -> str:
     names = list(step_names(compiled))
     if wanted in names or (any(sign in wanted for sign in "*?[") and any(fnmatchcase(each, wanted) for each in names)):
         return wanted
@@ -211,30 +219,30 @@ def _step(wanted: str, compiled: Compiled) -> str:
     raise BadBreakpoint(f"{compiled.node.node_id} has no step `{wanted}`; {hint}")
 
 
-def _effect(wanted: str, compiled: Compiled) -> str:
+def _check_effect(wanted: str, compiled: Compiled) -> str:
     if not any(matches_effect(wanted, each) for each in EFFECTS):
         families = sorted({each.partition("_")[0] for each in EFFECTS})
         hint = did_you_mean(wanted, [*EFFECTS, *families]) or f"effects are {', '.join(families)}"
-        raise BadBreakpoint(f"no effect is called `{wanted}`; {hint}")
+        raise BadBreakpoint(f"there is no effect `{wanted}`; {hint}")
     asked = sorted({plan.effect for plan in plans_of(compiled).requests.values()})
     if not any(matches_effect(wanted, each) for each in asked):
-        others = f"it asks for {', '.join(asked)}" if asked else "it has no effects"
-        raise BadBreakpoint(f"{compiled.node.node_id} never asks for `{wanted}`; {others}")
+        others = f"it requests {', '.join(asked)}" if asked else "it has no effects"
+        raise BadBreakpoint(f"{compiled.node.node_id} never requests `{wanted}`; {others}")
     return wanted
 
 
 def matches_effect(wanted: str, effect: str) -> bool:
-    """`http` is every effect of the family; so is `http_request` itself."""
+    """Return whether a name, a family such as `http`, or a pattern matches an effect."""
     return effect == wanted or effect.startswith(f"{wanted}_") or fnmatchcase(effect, wanted)
 
 
-def _transition(text: str, node: ir.Node) -> str:
+def _check_transition(text: str, node: ir.Node) -> str:
     found = _TRANSITION.fullmatch(text)
     if found is None:
         raise BadBreakpoint(f"`state_transition:{text}`: write state_transition:paid->refunded; `*` is any state")
     states = [state for machine in node.machines for state in machine.states]
     if not states:
-        raise BadBreakpoint(f"{node.node_id} has no state machine: no transition ever happens in it")
+        raise BadBreakpoint(f"{node.node_id} has no state machine: it makes no transitions")
     for wanted in (found["from"], found["to"]):
         if not any(fnmatchcase(state, wanted) for state in states):
             hint = did_you_mean(wanted, states) or f"its states are {', '.join(dict.fromkeys(states))}"
@@ -247,16 +255,16 @@ def matches_transition(pattern: str, before: str, after: str) -> bool:
     return fnmatchcase(before, wanted) and fnmatchcase(after, to)
 
 
-def _line(file: str | None, wanted: int, compiled: Compiled) -> int:
-    """The line of the statement that stands there: what its author sees at that line, or above it."""
+def _statement_line(file: str | None, wanted: int, compiled: Compiled) -> int:
+    """Return the line of the statement at or above the wanted line."""
     own = PurePath(compiled.source.path)
     if file and PurePath(file).name != own.name:
-        raise BadBreakpoint(f"`{file}:{wanted}`: this session is about {own.name}")
+        raise BadBreakpoint(f"`{file}:{wanted}`: this session debugs {own.name}")
     lines = statement_lines(compiled)
     last = compiled.source.text.count("\n") + 1
     reached = [each for each in lines if each <= wanted]
     if not reached or wanted > last:
-        raise BadBreakpoint(f"line {wanted} is in no step; the steps stand in lines {lines[0]} to {lines[-1]}")
+        raise BadBreakpoint(f"line {wanted} is in no step; the steps are in lines {lines[0]} to {lines[-1]}")
     return reached[-1]
 
 

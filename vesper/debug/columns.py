@@ -1,4 +1,4 @@
-"""Rows beside each other: a column for each engine, differences marked, in as many columns as the terminal has."""
+"""Layout of rows in one column per engine, with differences marked, for a terminal's width."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from vesper.debug.view import Row
 from vesper.language.diagnostics.excerpt import display_width
 
 RUNTIMES = {"python": "PYTHON RUNTIME", "interp": "DIRECT RUNTIME"}
-NARROWEST = 60
-"""Below this two columns would be unreadable: they stand below each other instead."""
+MIN_TWO_COLUMN_WIDTH = 60
+"""Terminal width below which the engines are printed one below the other."""
 MARKER = "≠"
-_WIDEST = 2
-"""Columns that one character may take."""
-_LONGEST = 400
-"""Characters of one entry that is the same on all sides: a view has many, and `print` shows one value whole."""
+_MAX_CHARACTER_COLUMNS = 2
+"""Maximum terminal columns of one character."""
+_MAX_ENTRY_CHARACTERS = 400
+"""Maximum characters of an entry that is equal on all sides; `print` shows a whole value."""
 
 Style = Callable[[str, str], str]
-"""A text and what it is: `differs`, `title` or `dim`."""
+"""Function of a text and its role: `differs`, `title` or `dim`."""
 
 
 def plain_style(text: str, _: str) -> str:
@@ -28,7 +28,7 @@ def lay_out(rows: Sequence[Row], engines: Sequence[str], width: int, style: Styl
     titles = [RUNTIMES.get(name, f"{name.upper()} RUNTIME") for name in engines]
     if len(engines) == 1:
         return [style(titles[0], "title"), "-" * min(width, 40), *_one_column(rows, 0, width)]
-    if width < NARROWEST:
+    if width < MIN_TWO_COLUMN_WIDTH:
         return [
             line
             for number, title in enumerate(titles)
@@ -39,9 +39,9 @@ def lay_out(rows: Sequence[Row], engines: Sequence[str], width: int, style: Styl
 
 def _two_columns(rows: Sequence[Row], titles: Sequence[str], width: int, style: Style) -> list[str]:
     inner = (width - 3) // 2
-    room = max([display_width(title) for title in titles] + [_wanted(rows)])
+    room = max([display_width(title) for title in titles] + [_widest_entry(rows)])
     inner = min(inner, max(28, room))
-    left, right = (_padded(title, inner) for title in titles)
+    left, right = (_pad(title, inner) for title in titles)
     lines = [f"{style(left, 'title')}| {style(right.rstrip(), 'title')}", f"{'-' * inner}+{'-' * inner}"]
     for section, group in _sections(rows):
         if section == "Location":
@@ -55,8 +55,8 @@ def _two_columns(rows: Sequence[Row], titles: Sequence[str], width: int, style: 
     return lines
 
 
-def _wanted(rows: Sequence[Row]) -> int:
-    """How wide the widest text is, so that no column is wider than it has to be."""
+def _widest_entry(rows: Sequence[Row]) -> int:
+    """Return the width of the widest entry, so that no column is wider than needed."""
     texts = [_entry(row.key, text) for row in rows for text in row.texts if text is not None]
     return max(map(display_width, texts), default=0) + 12
 
@@ -69,13 +69,13 @@ def _entry(key: str, text: str) -> str:
 
 
 def _pair(texts: Sequence[str], differs: bool, inner: int, style: Style) -> list[str]:
-    columns = [_wrapped(text if differs else _shortened(text), inner - 1) for text in texts]
+    columns = [_wrap(text if differs else _shorten(text), inner - 1) for text in texts]
     height = max(map(len, columns))
     lines = []
     for number in range(height):
         left, right = (column[number] if number < len(column) else "" for column in columns)
         sign = MARKER if differs and number == 0 else "|"
-        line = f"{_padded(left, inner)}{sign} {right}".rstrip()
+        line = f"{_pad(left, inner)}{sign} {right}".rstrip()
         lines.append(style(line, "differs") if differs else line)
     return lines
 
@@ -92,7 +92,7 @@ def _one_column(rows: Sequence[Row], number: int, width: int) -> list[str]:
         for key, text, differs in texts:
             sign = f" {MARKER}" if differs else ""
             entry = f"  {_entry(key, text or '')}"
-            lines += _wrapped(f"{entry if differs else _shortened(entry)}{sign}", width)
+            lines += _wrap(f"{entry if differs else _shorten(entry)}{sign}", width)
     return lines
 
 
@@ -103,20 +103,25 @@ def _sections(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     return list(found.items())
 
 
-def _shortened(text: str) -> str:
-    """The beginning of a long entry, and how much more there is. What differs is never cut: it may do so at its end."""
-    if len(text) <= _LONGEST:
+def _shorten(text: str) -> str:
+    """Cut a long entry and report the number of characters left out.
+
+    Entries that differ are never cut, because they may differ at the end.
+    """
+    if len(text) <= _MAX_ENTRY_CHARACTERS:
         return text
-    return f"{text[:_LONGEST]} … ({len(text) - _LONGEST} characters more)"
+    return f"{text[:_MAX_ENTRY_CHARACTERS]} … ({len(text) - _MAX_ENTRY_CHARACTERS} characters more)"
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """The text in lines that are not wider; what goes on is indented. Nothing is cut. Each character is looked at once:
-    a text may have a million of them."""
+def _wrap(text: str, width: int) -> list[str]:
+    """Wrap a text to a width, with continuation lines indented and nothing cut.
+
+    Each character is measured once: a text may have a million of them.
+    """
     lines: list[str] = []
-    indent = " " * min(len(text) - len(text.lstrip(" ")) + 2, max(0, width - 2))  # a wide character has room beside it
+    indent = " " * min(len(text) - len(text.lstrip(" ")) + 2, max(0, width - 2))  # leaves room for a wide character
     start, before = 0, ""
-    while width >= _WIDEST and (end := _fitting(text, start, width - len(before))) < len(text):
+    while width >= _MAX_CHARACTER_COLUMNS and (end := _fit_end(text, start, width - len(before))) < len(text):
         line = before + text[start:end]
         space = line.rfind(" ", len(indent))
         at = space if space > width // 2 else len(line)
@@ -128,8 +133,8 @@ def _wrapped(text: str, width: int) -> list[str]:
     return [*lines, before + text[start:]]
 
 
-def _fitting(text: str, start: int, width: int) -> int:
-    """Up to where a text from `start` on fits into so many columns; at least one character does."""
+def _fit_end(text: str, start: int, width: int) -> int:
+    """Return the end of the part from `start` that fits into `width`, at least one character."""
     used = 0
     for number in range(start, len(text)):
         used += display_width(text[number])
@@ -138,5 +143,5 @@ def _fitting(text: str, start: int, width: int) -> int:
     return len(text)
 
 
-def _padded(text: str, width: int) -> str:
+def _pad(text: str, width: int) -> str:
     return text + " " * max(0, width - display_width(text))

@@ -1,4 +1,4 @@
-"""The words that a person types at `(sir-db)`, and what they are answered: text in, lines out, no terminal."""
+"""Commands of the `(sir-db)` prompt: one line of text in, lines of text out, no terminal."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from vesper.debug.breakpoints import HELP, Kind
 from vesper.debug.columns import Style, lay_out, plain_style
-from vesper.debug.responses import Said, Unanswered
-from vesper.debug.session import Moved, Session, Why
+from vesper.debug.responses import ManualAnswers, Unanswered
+from vesper.debug.session import Move, Session, StopReason
 from vesper.debug.stops import END
 from vesper.debug.view import divergence_lines, outcome_rows, rows
 from vesper.engines.engine import EngineUnavailable
@@ -21,12 +21,12 @@ from vesper.values.vesper_error import VesperError
 
 PROMPT = "(sir-db) "
 TITLE = "Comparative Debugging Session"
-_AROUND = 5
-"""Lines that `list` shows before and after."""
+_CONTEXT_LINES = 5
+"""Lines that `list` prints before and after the current line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Command:
     usage: str
     help: str
     run: Callable[[str], list[str]]
@@ -34,61 +34,70 @@ class Word:
 
 
 class Commands:
-    """One conversation. `into` puts the session of a called node on top; `out` of its end takes it away."""
+    """Interpreter of one debugging session's prompt.
+
+    `into` pushes the session of a called node; `out` at its end pops it.
+    """
 
     def __init__(
         self,
         session: Session,
-        said: Said | None = None,
+        manual: ManualAnswers | None = None,
         width: Callable[[], int] = lambda: 80,
         style: Style = plain_style,
     ) -> None:
         self._sessions = [session]
-        self._said = said
+        self._manual = manual
         self._width = width
         self._style = style
         self.is_over = False
         self.has_refused = False
-        """A command was none, or could not be done."""
+        """True once a command was unknown or failed."""
         self._last = ""
-        self._words = {
-            "step": Word("step [N]", "to the next statement, inside blocks too", self._step, ("s",)),
-            "next": Word("next [N]", "to the next statement that is not inside this one", self._next, ("n",)),
-            "into": Word("into", "into the node that is called here", self._into, ("i",)),
-            "out": Word("out", "to after the block, or out of the called node", self._out, ("o",)),
-            "continue": Word("continue", "to the next breakpoint, or to the end", self._continue, ("c",)),
-            "back": Word("back [N]", "one statement back; performs nothing", self._back, ("b",)),
-            "reverse-continue": Word("reverse-continue", "back to the breakpoint before", self._reverse, ("rc",)),
-            "break": Word("break [WHERE]", f"stop there; without WHERE list them. {HELP}", self._break, ("br",)),
-            "delete": Word("delete N", "take a breakpoint or a watch away", self._delete, ()),
-            "watch": Word("watch EXPR", "show it at every stop, and stop where it changes", self._watch, ("w",)),
-            "print": Word(
-                "print EXPR", "an expression over what is seen here, on each engine", self._print, ("p", "eval")
+        self._commands = {
+            "step": Command("step [N]", "go to the next statement, including those inside blocks", self._step, ("s",)),
+            "next": Command("next [N]", "go to the next statement outside the current one", self._next, ("n",)),
+            "into": Command("into", "enter the node called by the current statement", self._into, ("i",)),
+            "out": Command("out", "go past the enclosing block, or leave the called node", self._out, ("o",)),
+            "continue": Command("continue", "run to the next breakpoint or to the end", self._continue, ("c",)),
+            "back": Command("back [N]", "go back one statement; performs no effect", self._back, ("b",)),
+            "reverse-continue": Command(
+                "reverse-continue", "go back to the previous breakpoint", self._reverse, ("rc",)
             ),
-            "where": Word("where", "the position, with the calls that led to it", self._where, ("bt",)),
-            "list": Word("list", "the text of the node around here", self._list, ("l",)),
-            "diff": Word("diff", "what differs between the engines, here and first", self._diff, ("d",)),
-            "answer": Word("answer JSON", "what the request that waits is answered with", self._answer, ()),
-            "fail": Word("fail CODE", "let the request that waits fail", self._fail, ()),
-            "show": Word("show", "the position again", lambda _: self._shown(), ()),
-            "help": Word("help", "this list", self._help, ("h", "?")),
-            "quit": Word("quit", "end the session", self._quit, ("q", "exit")),
+            "break": Command(
+                "break [WHERE]", f"set a breakpoint; without WHERE, list them. {HELP}", self._break, ("br",)
+            ),
+            "delete": Command("delete N", "remove a breakpoint or a watch", self._delete, ()),
+            "watch": Command(
+                "watch EXPR", "show a value at every stop, and stop where it changes", self._watch, ("w",)
+            ),
+            "print": Command(
+                "print EXPR", "evaluate an expression on each engine at this position", self._print, ("p", "eval")
+            ),
+            "where": Command("where", "show the position and the calls that led to it", self._where, ("bt",)),
+            "list": Command("list", "show the node's source around the current line", self._list, ("l",)),
+            "diff": Command("diff", "show the first divergence and the differences here", self._diff, ("d",)),
+            "answer": Command("answer JSON", "answer the pending request with this value", self._answer, ()),
+            "fail": Command("fail CODE", "fail the pending request with this code", self._fail, ()),
+            "show": Command("show", "show the position again", lambda _: self._render(), ()),
+            "help": Command("help", "show this list", self._help, ("h", "?")),
+            "quit": Command("quit", "end the session", self._quit, ("q", "exit")),
         }
-        self._short = {short: name for name, word in self._words.items() for short in word.short}
+        self._short = {short: name for name, word in self._commands.items() for short in word.short}
 
     @property
     def session(self) -> Session:
         return self._sessions[-1]
 
     def begin(self, runs: bool) -> list[str]:
-        """The title and where it stands; with breakpoints from the start on, where the first one is hit."""
+        """Return the title and the position; with `runs`, run to the first breakpoint first."""
         title = [TITLE if len(self.session.sides) > 1 else "Debugging Session", "=" * 40, ""]
         if not runs:
-            return [*title, *self._shown()]
-        return [*title, *self._moved(lambda: self.session.resume(from_start=True))]
+            return [*title, *self._render()]
+        return [*title, *self._move_and_render(lambda: self.session.resume(from_start=True))]
 
     def run(self, line: str) -> list[str]:
-        """What a line is answered. An empty one repeats a step, as debuggers do."""
+        """Run one line and return its output. An empty line repeats the last step."""
         text = line.strip()
         if not text:
             text = self._last
@@ -96,11 +105,11 @@ class Commands:
                 return []
         name, _, rest = text.partition(" ")
         name = self._short.get(name, name)
-        word = self._words.get(name)
+        word = self._commands.get(name)
         if word is None:
-            hint = did_you_mean(name, self._words) or "`help` lists the commands"
+            hint = did_you_mean(name, self._commands) or "`help` lists the commands"
             self.has_refused = True
-            return [f"`{name}` is no command; {hint}"]
+            return [f"`{name}` is not a command; {hint}"]
         self._last = ""
         try:
             told = word.run(rest.strip())
@@ -113,63 +122,63 @@ class Commands:
     # -- moving -----------------------------------------------------------------------------------
 
     def _step(self, rest: str) -> list[str]:
-        return self._moved(lambda: _times(rest, self.session.step))
+        return self._move_and_render(lambda: _repeat(rest, self.session.step))
 
     def _next(self, rest: str) -> list[str]:
-        return self._moved(lambda: _times(rest, self.session.next))
+        return self._move_and_render(lambda: _repeat(rest, self.session.next))
 
     def _back(self, rest: str) -> list[str]:
-        return self._moved(lambda: _times(rest, self.session.back))
+        return self._move_and_render(lambda: _repeat(rest, self.session.back))
 
     def _continue(self, _: str) -> list[str]:
-        return self._moved(self.session.resume)
+        return self._move_and_render(self.session.resume)
 
-    def _entered(self, inside: Sequence[Session]) -> list[str]:
-        """A breakpoint in a called node: its session goes on top, as after `into`."""
+    def _enter(self, inside: Sequence[Session]) -> list[str]:
+        """Push the sessions of called nodes in which a breakpoint was met."""
         self._sessions += inside
         return [f"into {each.compiled.node.node_id}" for each in inside]
 
     def _reverse(self, _: str) -> list[str]:
-        return self._moved(self.session.reverse)
+        return self._move_and_render(self.session.reverse)
 
     def _into(self, _: str) -> list[str]:
         inner = self.session.into()
         if inner is None:
-            return ["no node is called here; `step` goes on"]
+            return ["no node is called here; `step` goes to the next statement"]
         self._sessions.append(inner)
-        return [f"into {inner.compiled.node.node_id}", "", *self._shown()]
+        return [f"into {inner.compiled.node.node_id}", "", *self._render()]
 
     def _out(self, _: str) -> list[str]:
         if len(self._sessions) > 1:
             self._sessions.pop()
-            return [f"back in {self.session.compiled.node.node_id}", "", *self._moved(self.session.step)]
-        return self._moved(self.session.out)
+            return [f"back in {self.session.compiled.node.node_id}", "", *self._move_and_render(self.session.step)]
+        return self._move_and_render(self.session.out)
 
-    def _moved(self, move: Callable[[], Moved]) -> list[str]:
+    def _move_and_render(self, move: Callable[[], Move]) -> list[str]:
         try:
             moved = move()
         except Unanswered as problem:
-            return [*self._shown(), "", *str(problem).splitlines()]
-        lines = self._entered(moved.inside)
+            return [*self._render(), "", *str(problem).splitlines()]
+        lines = self._enter(moved.inside)
         for point in moved.breakpoints:
             if point.kind is Kind.DIVERGENCE:
                 lines += divergence_lines(self.session)
             else:
                 lines.append(f"stopped by {'watch ' if point.kind is Kind.WATCH else ''}`{point.text}`")
-        if moved.why is Why.START:
-            lines.append("this is the start")
-        if moved.why is Why.END and self.session.is_at_end:
-            lines.append(self._ended())
-        return [*lines, *([""] if lines else []), *self._shown()]
+        if moved.why is StopReason.START:
+            lines.append("at the start")
+        if moved.why is StopReason.END and self.session.is_at_end:
+            lines.append(self._describe_end())
+        return [*lines, *([""] if lines else []), *self._render()]
 
-    def _ended(self) -> str:
+    def _describe_end(self) -> str:
         points = self.session.breakpoints
-        hint = "" if not points else "; no breakpoint was hit on the way"
+        hint = "" if not points else "; no breakpoint was hit"
         if len(self._sessions) > 1:
-            return f"{self.session.compiled.node.node_id} has ended; `out` goes back to its caller"
+            return f"{self.session.compiled.node.node_id} has ended; `out` returns to its caller"
         return f"the execution has ended{hint}" if self.session.stop_of(self.session.leader).path == END else "no more"
 
-    def _shown(self) -> list[str]:
+    def _render(self) -> list[str]:
         names = [side.name for side in self.session.sides]
         return lay_out(rows(self.session), names, self._width(), self._style)
 
@@ -177,24 +186,24 @@ class Commands:
 
     def _break(self, rest: str) -> list[str]:
         if not rest:
-            return self._listed()
+            return self._list_breakpoints()
         self.session.add_breakpoint(rest)
         return [f"breakpoint {len(self.session.breakpoints)}: {rest}"]
 
     def _watch(self, rest: str) -> list[str]:
         if not rest:
-            return self._listed()
+            return self._list_breakpoints()
         self.session.add_watch(rest)
         return [f"watch {len(self.session.breakpoints)}: {rest}"]
 
     def _delete(self, rest: str) -> list[str]:
         points = self.session.breakpoints
         if rest not in map(str, range(1, len(points) + 1)):
-            return [f"there is no breakpoint `{rest}`", *self._listed()]
+            return [f"no breakpoint `{rest}`", *self._list_breakpoints()]
         gone = points.pop(int(rest) - 1)
         return [f"deleted {gone.text}"]
 
-    def _listed(self) -> list[str]:
+    def _list_breakpoints(self) -> list[str]:
         points = self.session.breakpoints
         if not points:
             return ["no breakpoints"]
@@ -207,7 +216,7 @@ class Commands:
 
     def _print(self, rest: str) -> list[str]:
         if not rest:
-            return ["print what? `print amount * 2`"]
+            return ["`print` needs an expression, such as `print amount * 2`"]
         outcomes = self.session.evaluate(rest)
         texts = [
             show(outcome.value["value"]) if isinstance(outcome, Returned) else outcome_rows(outcome)[""]
@@ -233,8 +242,8 @@ class Commands:
         source = self.session.compiled.source
         line = self.session.stop_of(self.session.leader).line
         last = source.text.rstrip("\n").count("\n") + 1
-        first = max(1, line - _AROUND)
-        numbers = range(first, min(last, line + _AROUND) + 1)
+        first = max(1, line - _CONTEXT_LINES)
+        numbers = range(first, min(last, line + _CONTEXT_LINES) + 1)
         width = len(str(numbers[-1]))
         return [
             f"{'->' if number == line else '  '} {number:>{width}} | {source.line_text(number)}".rstrip()
@@ -243,31 +252,31 @@ class Commands:
 
     def _diff(self, _: str) -> list[str]:
         if len(self.session.sides) < 2:
-            return ["one engine alone differs from nobody; --comparative runs both"]
+            return ["`diff` needs two engines; start with --comparative to run both"]
         first = divergence_lines(self.session)
         here = [row for row in rows(self.session) if row.differs]
         if not first and not here:
-            return ["the engines agree, as far as they were run"]
+            return ["the engines agree so far"]
         names = [side.name for side in self.session.sides]
         return [*first, *([""] if first and here else []), *(lay_out(here, names, self._width()) if here else [])]
 
     def _answer(self, rest: str) -> list[str]:
-        return self._say(lambda said, path: said.say(path, rest))
+        return self._supply(lambda manual, path: manual.set_answer(path, rest))
 
     def _fail(self, rest: str) -> list[str]:
-        return self._say(lambda said, path: said.fail(path, rest))
+        return self._supply(lambda manual, path: manual.fail(path, rest))
 
-    def _say(self, say: Callable[[Said, str], None]) -> list[str]:
+    def _supply(self, say: Callable[[ManualAnswers, str], None]) -> list[str]:
         waiting = self._sessions[0].leader.waits_for
-        if waiting is None or self._said is None:
-            return ["no request waits for an answer"]
-        say(self._said, waiting.path)
-        return self._moved(self._sessions[0].step)
+        if waiting is None or self._manual is None:
+            return ["no request is pending"]
+        say(self._manual, waiting.path)
+        return self._move_and_render(self._sessions[0].step)
 
     def _help(self, _: str) -> list[str]:
-        width = max(len(word.usage) for word in self._words.values())
+        width = max(len(word.usage) for word in self._commands.values())
         lines = []
-        for word in self._words.values():
+        for word in self._commands.values():
             told = f"  {word.usage:<{width}}  {word.help}{f' ({word.short[0]})' if word.short else ''}"
             indent = " " * (width + 4)
             lines += textwrap.wrap(told, max(self._width(), width + 24), subsequent_indent=indent)
@@ -278,13 +287,13 @@ class Commands:
         return []
 
 
-def _times(rest: str, move: Callable[[], Moved]) -> Moved:
-    """Once, or as often as the number says; until the end or the start."""
+def _repeat(rest: str, move: Callable[[], Move]) -> Move:
+    """Repeat a move as often as `rest` says, once by default, or until the end or start."""
     if rest and not re.fullmatch("[1-9][0-9]{0,17}", rest):
-        raise ValueError(f"`{rest[:80]}` is no number of times")
+        raise ValueError(f"`{rest[:80]}` is not a count; write a whole number from 1")
     moved = move()
     for _ in range(int(rest or 1) - 1):
-        if moved.why in (Why.END, Why.START):
+        if moved.why in (StopReason.END, StopReason.START):
             break
         moved = move()
     return moved

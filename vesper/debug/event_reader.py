@@ -1,8 +1,7 @@
-"""What an engine told, read one after the other: marks, requests, answers, the end; and the values that they stand for.
+"""Reader of an engine's events: marks, requests, completions and the end, with their values.
 
-The walk through the statements of a node (`vesper/debug/statement_walk.py`) asks here for what comes next, and waits
-where
-nothing has come yet: what waits is a generator, which goes on when there is more.
+The walk over the statements (`vesper/debug/statement_walk.py`) takes the next event from here. Reading is a generator:
+it suspends while no event is available.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from vesper.debug.stops import Ended, Event, Marked, Stop
+from vesper.debug.stops import EndEvent, Event, MarkEvent, Stop
 from vesper.engines.engine import Engine
 from vesper.engines.outcome import DeclaredError, Failed, Returned
 from vesper.language.ir import nodes as ir
@@ -30,24 +29,24 @@ class Failure(Exception):
         self.code = code
 
 
-class Over(Exception):
-    """The execution ends here."""
+class ExecutionOver(Exception):
+    """The execution ended here."""
 
 
-class Left(Exception):
-    """The body returned, or raised."""
+class BodyLeft(Exception):
+    """The body returned or raised. The argument tells whether it returned."""
 
 
-class Lost(Exception):
-    """The engine told of something that cannot come here."""
+class WalkLost(Exception):
+    """The engine reported an event that is impossible at this statement."""
 
 
 Walking: TypeAlias = Generator[None, None, None]
 Computing: TypeAlias = Generator[None, None, Value]
 
 
-class Reading:
-    """The events of one execution on one engine, and what is known by them."""
+class EventReader:
+    """The events of one execution on one engine, and the values derived from them."""
 
     def __init__(
         self, node: ir.Node, engine: Engine, expressions: Expressions, inputs: Mapping[str, object], now: datetime
@@ -60,7 +59,7 @@ class Reading:
         self._mark_count = 0
         self.stops: list[Stop] = []
         self.owners: list[int] = []
-        """The stop to which each mark belongs."""
+        """Index of the stop that owns each mark."""
         values, _ = accept_inputs([(each.name, each.type, each.default) for each in self._node.inputs], inputs)
         self._names: dict[tuple[str, str], Name] = {NOW: Name("now", TIMESTAMP, now)}
         self._names |= {
@@ -72,38 +71,38 @@ class Reading:
 
     # -- values -----------------------------------------------------------------------------------
 
-    def _marked(self, root: ir.Expression) -> Computing:
-        """The value of an expression that is marked; conditions inside it come first."""
+    def _read_marked(self, root: ir.Expression) -> Computing:
+        """Read the value of a marked expression, after the conditions inside it."""
         low = self._low_of(root)
         while True:
             event = yield from self._peek()
-            if not (isinstance(event, Marked) and low <= event.index <= root.index):
+            if not (isinstance(event, MarkEvent) and low <= event.index <= root.index):
                 raise self._failure((root,))
             self._waiting.popleft()
             self._note(event)
             if event.index == root.index:
                 return event.value
 
-    def _unmarked(self, root: ir.Expression) -> Walking:
-        """Conditions inside an expression that has no mark itself."""
+    def _read_conditions(self, root: ir.Expression) -> Walking:
+        """Read the conditions inside an expression that has no mark of its own."""
         low = self._low_of(root)
         if low == root.index:
             return
-        while isinstance((event := (yield from self._peek())), Marked) and low <= event.index < root.index:
+        while isinstance((event := (yield from self._peek())), MarkEvent) and low <= event.index < root.index:
             self._waiting.popleft()
             self._note(event)
 
     def _low_of(self, root: ir.Expression) -> int:
         return self._low[root.index]
 
-    def _note(self, event: Marked) -> None:
+    def _note(self, event: MarkEvent) -> None:
         self.stops[-1].marks.append((self._mark_count, event.index, event.value))
         self.owners.append(len(self.stops) - 1)
         self._mark_count += 1
 
-    def _computed(self, root: ir.Expression) -> Value:
-        """What an expression without a mark came to; or that it failed."""
-        known = self._read_off(root)
+    def _compute(self, root: ir.Expression) -> Value:
+        """Compute an expression that has no mark, or raise its failure."""
+        known = self._resolve_without_engine(root)
         if known is not None:
             return known.value
         outcome = self._expressions.of_node(root).ask(self._engine, self._names)
@@ -111,8 +110,8 @@ class Reading:
             return outcome.value["value"]
         raise self._failure((root,))
 
-    def _read_off(self, expression: ir.Expression) -> Name | None:
-        """What is a name or a literal, or made of such, needs no engine; None where it does."""
+    def _resolve_without_engine(self, expression: ir.Expression) -> Name | None:
+        """Return a name or literal, or a value built from them, without an engine; None otherwise."""
         match expression:
             case ir.Literal(type_, literal):
                 return Name("", type_, plain(literal))
@@ -121,13 +120,13 @@ class Reading:
             case ir.Local(number):
                 return self._names.get(("local", str(number)))
             case ir.Call("optional.some", _, (inner,)):
-                return self._read_off(inner)
+                return self._resolve_without_engine(inner)
             case ir.Field(of, name, type_):
-                found = self._read_off(of)
+                found = self._resolve_without_engine(of)
                 record: Any = None if found is None else found.value
                 return Name("", type_, record[name]) if isinstance(record, dict) else None
             case ir.RecordValue(fields):
-                parts = [(name, self._read_off(value)) for name, value in fields]
+                parts = [(name, self._resolve_without_engine(value)) for name, value in fields]
                 if any(part is None for _, part in parts):
                     return None
                 made: Any = {name: part.value for name, part in parts if part is not None}
@@ -136,19 +135,19 @@ class Reading:
                 return None
 
     def _failure(self, roots: Sequence[ir.Expression]) -> Exception:
-        """How one of these failed, where what was to come of them did not come."""
+        """Return the failure of one of these expressions, after their expected event did not come."""
         event = self._waiting[0] if self._waiting else None
-        if isinstance(event, Ended) and isinstance(event.outcome, Failed):
+        if isinstance(event, EndEvent) and isinstance(event.outcome, Failed):
             return Failure(str(event.outcome.code))
-        if isinstance(event, Ended) and not isinstance(event.outcome, Returned | DeclaredError):
-            return Over()
+        if isinstance(event, EndEvent) and not isinstance(event.outcome, Returned | DeclaredError):
+            return ExecutionOver()
         for root in roots:
             outcome = self._expressions.of_node(root).ask(self._engine, self._names)
             if isinstance(outcome, Failed):
                 return Failure(str(outcome.code))
-        return Lost()
+        return WalkLost()
 
-    def _is_inside(self, event: Ended, values: Iterable[tuple[str, ir.Expression]]) -> bool:
+    def _is_inside(self, event: EndEvent, values: Iterable[tuple[str, ir.Expression]]) -> bool:
         at = event.outcome.at if isinstance(event.outcome, Failed) else None
         return at is not None and any(self._low_of(each) <= at <= each.index for _, each in values)
 
@@ -167,6 +166,6 @@ class Reading:
     def _take(self) -> Generator[None, None, Event]:
         event = yield from self._peek()
         self._waiting.popleft()
-        if isinstance(event, Marked):
+        if isinstance(event, MarkEvent):
             self._note(event)
         return event

@@ -1,8 +1,7 @@
-"""What effects are answered with while somebody debugs: a case, a recorded run, what the command line says; and only on
-demand the real world.
+"""Answers to requests in the debugger: from a case, a trace, the command line or the Host.
 
-A request is answered once. Whoever asks for the same again (the second engine, a called node that is looked into) is
-told the same.
+The Host performs effects only on demand. A request is answered once: the second engine, or a session inside a called
+node, receives the same completion.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ from vesper.verify.inputs.responses import NOON, GeneratedResponses
 
 
 class Unanswered(Exception):
-    """Nobody said what this request is answered with. Nothing was performed."""
+    """No source has an answer for this request. Nothing was performed."""
 
     def __init__(self, request: Request, is_recorded: bool = False) -> None:
         path = plain_path(request.path)
         self.request = request
-        self.why = f"nobody says what `{path}` ({request.effect}) is answered with, and nothing was performed"
-        # A recorded run has its own inputs, and is not performed again: there is no other case, and no --live.
+        self.why = f"`{path}` ({request.effect}) has no answer, and nothing was performed"
+        # A recorded run has fixed inputs and is never performed again: no other case and no --live.
         begin = f"--answer {path}=JSON" if is_recorded else f"--case NAME, --answer {path}=JSON or --live"
-        super().__init__(f"{self.why}\n  answer it here: `answer JSON` or `fail CODE`; or begin with {begin}")
+        super().__init__(f"{self.why}\n  answer it here: `answer JSON` or `fail CODE`; or start with {begin}")
 
 
-class Stopped(Exception):
-    """The Host gave the execution up with this outcome: a capability that is not granted, a limit."""
+class RunStopped(Exception):
+    """The Host ended the run with this outcome: a denied capability or a limit."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.kind)
@@ -53,7 +52,7 @@ class Stopped(Exception):
 
 class Answers(Protocol):
     def answer(self, request: Request) -> Completion | None:
-        """What came of a request; None where nobody says."""
+        """Return the completion of a request; None if this source has none."""
         ...
 
 
@@ -62,12 +61,12 @@ def without_iterations(path: str) -> str:
 
 
 def plain_path(path: str) -> str:
-    """The path as people write it: without the underscores that the compiler puts before a name."""
+    """Return a path without the underscores that the compiler puts before names."""
     return "/".join(part.lstrip("_") for part in path.split("/"))
 
 
-class Book:
-    """Every answer that was given, by the path of its request. Those that were said beforehand come first."""
+class AnswerBook:
+    """All completions by request path. Sources are consulted in order, once per request."""
 
     def __init__(self, *sources: Answers) -> None:
         self._sources = sources
@@ -75,7 +74,7 @@ class Book:
         self.given: dict[str, Completion] = {}
 
     def answer(self, request: Request) -> Completion:
-        """Raises `Unanswered`, and `Stopped` where the Host ends the run."""
+        """Return the completion. Raises `Unanswered`, and `RunStopped` if the Host ends the run."""
         known = self.given.get(request.path)
         if known is None:
             for source in self._sources:
@@ -87,16 +86,16 @@ class Book:
         self.given[request.path] = known
         return replace(known, id=request.id)
 
-    def inside(self, path: str) -> Book:
-        """What the node that is called at this path was answered; nothing else is ever asked for."""
+    def inside(self, path: str) -> AnswerBook:
+        """Return the completions inside the node called at this path; the result has no other source."""
         prefix = f"{path}/"
-        found = Book()
+        found = AnswerBook()
         found.given = {key[len(prefix) :]: each for key, each in self.given.items() if key.startswith(prefix)}
         return found
 
 
 class CaseAnswers:
-    """As a case of the node lists them: by path, and where a loop asks more often than listed, the last one again."""
+    """Answers of a case by path. A loop with more requests than answers repeats the last answer."""
 
     def __init__(self, case: Case) -> None:
         self._listed: dict[str, list[Completion]] = {}
@@ -112,49 +111,49 @@ class CaseAnswers:
         return listed.pop(0) if len(listed) > 1 else listed[0]
 
 
-class Said:
-    """What the command line, or the person at the prompt, says: `call_stripe_api={"id": "ch_1", …}`."""
+class ManualAnswers:
+    """Answers from the command line or the prompt, such as `call_stripe_api={"id": "ch_1", …}`."""
 
     def __init__(self, compiled: Compiled) -> None:
         self._types = GeneratedResponses(compiled)
         self._effects = {plain_path(path): plan.effect for path, plan in plans_of(compiled).requests.items()}
-        self._said: dict[str, Completion] = {}
+        self._answers: dict[str, Completion] = {}
 
-    def say(self, path: str, text: str) -> None:
-        """Raises `ValueError` where the text is no value of what the step gives."""
+    def set_answer(self, path: str, text: str) -> None:
+        """Set the answer of a step from JSON. Raises `ValueError` if it has another type."""
         wanted = plain_path(path)
         type_ = self._type(wanted)
         try:
             value = input_of_json(type_, forms_of_json(text))
         except (JsonMistake, ValueError, ValueProblem) as problem:
-            raise ValueError(f"`{wanted}` is answered with {type_}, as JSON; `{text}` is none: {problem}") from None
-        # An engine would take one of another type for a provider that answers badly, and say no more than that.
+            raise ValueError(f"`{wanted}` takes {type_} as JSON, not `{text}`: {problem}") from None
+        # An engine would report a value of another type only as a bad response of the provider.
         _, problems = accept_inputs([(wanted, type_, None)], {wanted: value})
         if problems:
             places = [each.path.removeprefix(wanted).lstrip(".") for each in problems]
             kinds = [each.kind.value for each in problems]
             told = ", ".join(f"{place}: {kind}" if place else kind for place, kind in zip(places, kinds, strict=True))
-            raise ValueError(f"`{wanted}` is answered with {type_}, as JSON; `{text}` is none: {told}")
-        self._said[wanted] = Completion(0, value)
+            raise ValueError(f"`{wanted}` takes {type_} as JSON, not `{text}`: {told}")
+        self._answers[wanted] = Completion(0, value)
 
-    def put(self, path: str, value: object) -> None:
-        """The same with a value that is one of what the step gives."""
-        self._said[plain_path(path)] = Completion(0, value)
+    def set_value(self, path: str, value: object) -> None:
+        """Set the answer of a step to a value that already has its type."""
+        self._answers[plain_path(path)] = Completion(0, value)
 
-    def copied(self) -> Said:
-        """The same answers, for whoever wants to change them and may give that up."""
+    def copy(self) -> ManualAnswers:
+        """Return a copy that can be changed independently."""
         found = copy.copy(self)
-        found._said = dict(self._said)
+        found._answers = dict(self._answers)
         return found
 
     def fail(self, path: str, code: str) -> None:
-        """Raises `ValueError` where the step cannot fail so."""
+        """Set a failure as the answer of a step. Raises `ValueError` for an impossible code."""
         wanted = plain_path(path)
         self._type(wanted)
         problem = no_such_code(self._effects[without_iterations(wanted)], wanted, code)
         if problem is not None:
             raise ValueError(problem)
-        self._said[wanted] = Completion(0, failure=code)
+        self._answers[wanted] = Completion(0, failure=code)
 
     def _type(self, path: str) -> Type:
         for written in (path, "/".join(f"_{part}" for part in path.split("/"))):
@@ -162,16 +161,18 @@ class Said:
                 return self._types.type_of(written)
             except KeyError:
                 continue
-        raise ValueError(f"no step `{path}` asks for anything")
+        raise ValueError(f"no step `{path}` makes a request")
 
     def answer(self, request: Request) -> Completion | None:
         path = plain_path(request.path)
-        return self._said.get(path) or self._said.get(without_iterations(path))
+        return self._answers.get(path) or self._answers.get(without_iterations(path))
 
 
 class Defaults:
-    """What needs no answer of anybody, as in tests: clock, random, uuid, secrets; and an entity is in the first state
-    that a transition takes."""
+    """Answers for effects that need none in tests: clock, random, UUID, secrets, transitions.
+
+    An entity starts in the first state that its transition accepts.
+    """
 
     def __init__(self, now: datetime = NOON) -> None:
         self._now = now
@@ -195,7 +196,7 @@ class Defaults:
 
 
 class Recorded:
-    """The answers of a recorded run, and no others."""
+    """Answers of a recorded run, and no others."""
 
     def __init__(self, exchanges: Mapping[str, Completion]) -> None:
         self._exchanges = exchanges
@@ -208,8 +209,11 @@ _CANCELLED = LimitHit("cancelled")
 
 
 class Live:
-    """The real world: a Host performs each request when the debugger goes past it, under its policies, granted and
-    journalled as ever. It drives a program that has no logic of its own and asks for what the debugger hands it."""
+    """Real effects: a Host performs each request when the debugger passes it.
+
+    Policies, grants and the journal apply as usual. The Host drives a `_Puppet`, a program that makes the debugger's
+    requests.
+    """
 
     def __init__(
         self, host: Host, compiled: Compiled, engine: str, inputs: Mapping[str, object], now: datetime
@@ -218,9 +222,9 @@ class Live:
         self._results: SimpleQueue[Completion | Ran | BaseException] = SimpleQueue()
         self._ran: Ran | None = None
         self._problem: BaseException | None = None
-        """Why there is no run: it could not be begun, or its journal broke."""
-        # The puppet runs this execution alone. What a Host has prepared runs all others of the node, too: those that it
-        # takes over from a process that died would ask for what this debugger does.
+        """Reason for a missing run: it could not start, or its journal failed."""
+        # Only this execution runs on the puppet. Other executions of the prepared node, such as runs taken over from a
+        # dead process, must keep the real program.
         prepared = replace(
             host.prepare(compiled, ENGINES[engine].load(compiled), engine),
             program=_Puppet(compiled.semantic_hash, self._tasks, self._results),
@@ -238,25 +242,25 @@ class Live:
 
     def answer(self, request: Request) -> Completion:
         if self._ran is not None:
-            raise Stopped(self._ran.outcome)
+            raise RunStopped(self._ran.outcome)
         if self._problem is not None:
             raise self._problem
         self._tasks.put(request)
         found = self._results.get()
         if isinstance(found, BaseException):
-            self._problem = found  # the run is over: nobody waits for anything more
+            self._problem = found  # the run has ended: no request is pending
             raise found
         if isinstance(found, Ran):
             self._ran = found
-            raise Stopped(found.outcome)
+            raise RunStopped(found.outcome)
         return found
 
     def finish(self, outcome: Outcome | None) -> Ran | None:
-        """Says how the execution ended; without an outcome it is given up, which the journal says as well."""
+        """End the run with an outcome; None cancels it, which the journal records."""
         if self._ran is None and self._problem is None:
             self._tasks.put(_CANCELLED if outcome is None else outcome)
             found = self._results.get()
-            while isinstance(found, Completion):  # of a request at which somebody was interrupted, who does not wait
+            while isinstance(found, Completion):  # a completion of a request whose waiter was interrupted
                 found = self._results.get()
             if isinstance(found, BaseException):
                 self._problem = found
@@ -267,7 +271,7 @@ class Live:
 
 
 class _Puppet:
-    """A program whose executions ask for what they are handed."""
+    """A program whose executions make the requests that the debugger hands over."""
 
     def __init__(
         self,
@@ -284,7 +288,7 @@ class _Puppet:
         return self._hash
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
-        raise ValueError("it is started, and asks")
+        raise ValueError("the puppet is only started, never called")
 
     def start(
         self,

@@ -1,8 +1,8 @@
-"""A debugging session, without any terminal: both engines in lockstep, moved forwards and backwards.
+"""A debugging session without a terminal: engines in lockstep, moved forwards and backwards.
 
-What happens between two requests is recorded on both engines at once, and the session moves over what is recorded: so
-going back performs nothing and shows the same. A position is a stop (docs/spec/debugger.md) and whether its statement
-was executed already. Only going past a request needs an answer, and where it comes from is not known here.
+All engines are recorded between two requests at once, and the session moves over the recording; moving back therefore
+performs nothing and shows the same values. A position is a stop (docs/spec/debugger.md) plus whether its statement was
+executed. Only moving past a request needs an answer, which the `AnswerBook` supplies.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from vesper.debug.breakpoints import (
     parse_watch,
 )
 from vesper.debug.divergence import Divergence, first_divergence, kind_of
-from vesper.debug.responses import Book, Stopped, Unanswered
+from vesper.debug.responses import AnswerBook, RunStopped, Unanswered
 from vesper.debug.side import Side
 from vesper.debug.stops import END, LOST, Position, Stop, guarded_by
 from vesper.engines.compare import same_requests
 from vesper.engines.engine import Engine, Limits
 from vesper.engines.outcome import Outcome, Returned
 from vesper.language.ir import nodes as ir
-from vesper.trace.expressions import Expressions, Loader, Question, narrowed
+from vesper.trace.expressions import BoundExpression, Expressions, Loader, narrow
 from vesper.values.model import Value, show
 
-LOOKED_AT_MOST = 1_000_000
-"""Stops that one `continue` goes over: a session must not run for ever."""
+MAX_STOPS_PER_CONTINUE = 1_000_000
+"""Maximum stops that one `continue` passes, so that a session always returns."""
 
 
-class Why(Enum):
-    """Why the session stands where it stands."""
+class StopReason(Enum):
+    """Reason for the position at which a move ended."""
 
     STEP = "step"
     BREAKPOINT = "breakpoint"
@@ -53,11 +53,11 @@ class Why(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    why: Why
+class Move:
+    why: StopReason
     breakpoints: tuple[Breakpoint, ...] = ()
     inside: tuple[Session, ...] = ()
-    """Of a breakpoint in a called node: the sessions that lead there, the one that was called from here first."""
+    """Sessions that lead to a breakpoint in a called node, outermost call first."""
 
 
 class Session:
@@ -67,7 +67,7 @@ class Session:
         engines: Sequence[Engine],
         inputs: Mapping[str, object],
         now: datetime,
-        book: Book,
+        book: AnswerBook,
         limits: Limits | None = None,
         prefix: str = "",
         loader: Loader | None = None,
@@ -78,19 +78,19 @@ class Session:
         self.now = now
         self.book = book
         self.prefix = prefix
-        """Of a called node: the path of the call, with `/` behind it."""
+        """Path of the call with a trailing `/`, for the session of a called node."""
         self._loader = loader or Loader()
         self.expressions = Expressions(compiled, self._loader)
         self.breakpoints: list[Breakpoint] = []
         self._limits = limits
         self._compared: tuple[object, Divergence | None] | None = None
         self.sides = tuple(
-            Side(compiled, engine, self.expressions, inputs, now, self._called, self._loader, limits)
+            Side(compiled, engine, self.expressions, inputs, now, self._rerun_call, self._loader, limits)
             for engine in engines
         )
         self.position = Position(min(1, self._last()))
 
-    # -- what is recorded -------------------------------------------------------------------------
+    # -- recording ------------------------------------------------------------------------------------
 
     @property
     def leader(self) -> Side:
@@ -100,18 +100,24 @@ class Session:
         return max(len(side.stops) for side in self.sides) - 1
 
     def _is_recorded(self) -> bool:
-        """True where nothing more can come: whoever is left waits for what the first engine never asked for."""
+        """Return whether the leader has ended.
+
+        A follower that still waits requests something that the leader never requested.
+        """
         return self.leader.is_over
 
     def _record(self) -> None:
-        """Answers the request that the first engine waits for. The others are told the same, if they ask the same."""
+        """Complete the leader's pending request.
+
+        Followers receive the same completion if they made the same request.
+        """
         request = self.leader.waits_for
         assert request is not None
         self.divergence()
         following = [each for each in self.sides[1:] if each.waits_for is not None]
         try:
             completion = self.book.answer(request)
-        except Stopped as stopped:
+        except RunStopped as stopped:
             for side in self.sides:
                 if not side.is_over:
                     side.give_up(stopped.outcome)
@@ -124,16 +130,21 @@ class Session:
                 side.complete(replace(completion, id=waiting.id))
 
     def _complete(self, stop: int) -> None:
-        """Records until the statement of this stop was executed; or until the engines part, where that is to stop it:
-        what one of them asks for then is not answered before somebody goes on."""
-        is_looked_for = any(each.kind is Kind.DIVERGENCE for each in self.breakpoints) and self.divergence() is None
+        """Record until this stop's statement was executed.
+
+        With a `divergence` breakpoint, recording ends at the first divergence: later requests stay pending until the
+        user continues.
+        """
+        stops_at_divergence = (
+            any(each.kind is Kind.DIVERGENCE for each in self.breakpoints) and self.divergence() is None
+        )
         while not self._is_recorded() and len(self.leader.stops) <= stop + 1:
             self._record()
-            if is_looked_for and self.divergence() is not None:
+            if stops_at_divergence and self.divergence() is not None:
                 return
 
     def stop_of(self, side: Side, position: Position | None = None) -> Stop:
-        """Where a side is; one that has fewer stops is at its last."""
+        """Return the stop of a side at a position; a side with fewer stops is at its last."""
         wanted = (position or self.position).stop
         return side.stops[min(wanted, len(side.stops) - 1)]
 
@@ -143,50 +154,53 @@ class Session:
 
     # -- moving -----------------------------------------------------------------------------------
 
-    def step(self) -> Moved:
-        """To the next statement, whatever block it stands in. Raises `Unanswered` and stays, where an answer lacks."""
+    def step(self) -> Move:
+        """Move to the next statement in any block.
+
+        Raises `Unanswered` without moving if a request has no answer.
+        """
         return self._until(lambda _: True)
 
-    def next(self) -> Moved:
-        """To the next statement that is not inside this one."""
+    def next(self) -> Move:
+        """Move to the next statement that is not inside the current one."""
         depth = self.stop_of(self.leader).depth
         return self._until(lambda stop: stop.depth <= depth)
 
-    def out(self) -> Moved:
-        """To the first statement after the block around this one."""
+    def out(self) -> Move:
+        """Move to the first statement after the enclosing block."""
         depth = self.stop_of(self.leader).depth
         return self._until(lambda stop: stop.depth < depth)
 
-    def _until(self, is_there: Callable[[Stop], bool]) -> Moved:
+    def _until(self, is_there: Callable[[Stop], bool]) -> Move:
         while True:
             self._complete(self.position.stop)
             if self.position.stop >= self._last():
-                return Moved(Why.END)
+                return Move(StopReason.END)
             self.position = Position(self.position.stop + 1)
             if self.stop_of(self.leader).path in (END, LOST) or is_there(self.stop_of(self.leader)):
-                return Moved(Why.END if self.is_at_end else Why.STEP)
+                return Move(StopReason.END if self.is_at_end else StopReason.STEP)
 
-    def resume(self, from_start: bool = False) -> Moved:
-        """Forwards to the next breakpoint, or to the end."""
+    def resume(self, from_start: bool = False) -> Move:
+        """Move forwards to the next breakpoint or to the end."""
         place = Position(-1, True) if from_start else self.position
-        for _ in range(LOOKED_AT_MOST):
-            following = self._after(place)
+        for _ in range(MAX_STOPS_PER_CONTINUE):
+            following = self._next_position(place)
             if following is None:
                 self.position = Position(self._last())
-                return Moved(Why.END)
+                return Move(StopReason.END)
             place = following
             self.position = place
-            found = self._hit(place)
+            found = self._breakpoints_at(place)
             if found:
-                return Moved(Why.BREAKPOINT, found)
-            met = self._met_inside(place) if place.is_after else None
+                return Move(StopReason.BREAKPOINT, found)
+            met = self._find_inside(place) if place.is_after else None
             if met is not None:
                 self.position = Position(place.stop)
                 return met
-        return Moved(Why.STEP)
+        return Move(StopReason.STEP)
 
-    def _met_inside(self, place: Position) -> Moved | None:
-        """Goes through the node that was called here, where a breakpoint may be in it."""
+    def _find_inside(self, place: Position) -> Move | None:
+        """Run the node that was called here, if a breakpoint may be inside it."""
         call = called_by(self.stop_of(self.leader, place))
         if call is None or place.stop >= len(self.leader.stops):
             return None
@@ -196,72 +210,75 @@ class Session:
             return None
         inner = self._session_of(self.stop_of(self.leader, place), call, self.engines)
         for text, told in texts:
-            with suppress(BadBreakpoint):  # no machine, no such transition: nothing to stop at
+            with suppress(BadBreakpoint):  # the callee has no such machine or transition: no stop is possible
                 inner.add_breakpoint(text, told)
         try:
             moved = inner.resume(from_start=True)
         except Unanswered:
-            return None  # the call is not over: the engines parted in it
-        return Moved(Why.BREAKPOINT, moved.breakpoints, (inner, *moved.inside)) if moved.breakpoints else None
+            return None  # the call has not ended: the engines diverged in it
+        return Move(StopReason.BREAKPOINT, moved.breakpoints, (inner, *moved.inside)) if moved.breakpoints else None
 
     def leave_call(self) -> None:
-        """To after the call that was looked into: going on does not go into it again."""
+        """Move past the call that was entered, so that `resume` does not enter it again."""
         self.position = Position(self.position.stop, True)
 
-    def _after(self, place: Position) -> Position | None:
+    def _next_position(self, place: Position) -> Position | None:
         self._complete(place.stop)
         if not place.is_after:
             return Position(place.stop, True)
         return Position(place.stop + 1) if place.stop < self._last() else None
 
-    def back(self) -> Moved:
+    def back(self) -> Move:
         if self.position.is_after:
             self.position = Position(self.position.stop)
-            return Moved(Why.STEP)
+            return Move(StopReason.STEP)
         if self.position.stop == 0:
-            return Moved(Why.START)
+            return Move(StopReason.START)
         self.position = Position(self.position.stop - 1)
-        return Moved(Why.STEP)
+        return Move(StopReason.STEP)
 
-    def reverse(self) -> Moved:
-        """Backwards to the breakpoint before, or to the start."""
+    def reverse(self) -> Move:
+        """Move backwards to the previous breakpoint or to the start."""
         place = self.position
         while True:
             if place.is_after:
                 place = Position(place.stop)
             elif place.stop == 0:
                 self.position = Position(0)
-                return Moved(Why.START)
+                return Move(StopReason.START)
             else:
                 place = Position(place.stop - 1, True)
-            found = self._hit(place)
+            found = self._breakpoints_at(place)
             if found:
                 self.position = place
-                return Moved(Why.BREAKPOINT, found)
+                return Move(StopReason.BREAKPOINT, found)
 
     def goto(self, position: Position) -> None:
-        """To a position that was recorded."""
+        """Move to a recorded position."""
         self.position = Position(max(0, min(position.stop, self._last())), position.is_after)
 
     # -- breakpoints ------------------------------------------------------------------------------
 
     def add_breakpoint(self, text: str, told: str | None = None) -> Breakpoint:
-        """Raises `BadBreakpoint` or `BadExpression`; then nothing has changed. `told` is what people call it."""
+        """Add a breakpoint; raise `BadBreakpoint` or `BadExpression` and change nothing if it is invalid.
+
+        `shown_as` replaces the text that the user sees.
+        """
         found = parse_breakpoint(text, self.compiled, self.expressions)
         check_engines(found, len(self.engines))
-        return self._added(found if told is None else replace(found, text=told))
+        return self._append(found if told is None else replace(found, text=told))
 
     def add_watch(self, text: str) -> Breakpoint:
-        return self._added(parse_watch(text, self.compiled, self.expressions))
+        return self._append(parse_watch(text, self.compiled, self.expressions))
 
-    def _added(self, found: Breakpoint) -> Breakpoint:
+    def _append(self, found: Breakpoint) -> Breakpoint:
         if found.question is not None:
             for engine in self.engines:
                 found.question.load(engine)
         self.breakpoints.append(found)
         return found
 
-    def _hit(self, place: Position) -> tuple[Breakpoint, ...]:
+    def _breakpoints_at(self, place: Position) -> tuple[Breakpoint, ...]:
         return tuple(each for each in self.breakpoints if self._is_hit(each, place) and self._is_meant(each, place))
 
     def _is_meant(self, point: Breakpoint, place: Position) -> bool:
@@ -284,7 +301,7 @@ class Session:
             return self._has_changed(point, place)
         return any(_is_at(point, side.stops[place.stop]) for side in self.sides if place.stop < len(side.stops))
 
-    def _is_true(self, question: Question, place: Position) -> bool:
+    def _is_true(self, question: BoundExpression, place: Position) -> bool:
         return any(value is True for value in self._values(question, place))
 
     def _has_changed(self, point: Breakpoint, place: Position) -> bool:
@@ -294,19 +311,19 @@ class Session:
         now, before = (self._values(point.question, each) for each in (place, Position(place.stop - 1)))
         return any(has_changed(one, other) for one, other in zip(before, now, strict=True))
 
-    def _values(self, question: Question, place: Position) -> list[Value]:
-        """Of each side; None where the expression has no value there."""
+    def _values(self, question: BoundExpression, place: Position) -> list[Value]:
+        """Return the value on each side; None where the expression has no value."""
         found: list[Value] = []
         for side in self.sides:
             names = self.stop_of(side, place).names
-            outcome = question.ask(side.engine, names) if question.can_be_asked(names) else None
+            outcome = question.ask(side.engine, names) if question.can_evaluate(names) else None
             found.append(outcome.value["value"] if isinstance(outcome, Returned) else None)
         return found
 
-    # -- asking -----------------------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------------------
 
     def evaluate(self, text: str) -> dict[str, Outcome]:
-        """An expression over what is seen here, computed by each engine from its own values. Raises `BadExpression`."""
+        """Evaluate an expression on each engine from its own values. Raises `BadExpression`."""
         found: dict[str, Outcome] = {}
         for side in self.sides:
             stop = self.stop_of(side)
@@ -314,17 +331,17 @@ class Session:
             if self.position.is_after and stop.gives is not None and isinstance(stop.statement, ir.Statement):
                 name = getattr(stop.statement, "name", "")
                 names["step", name] = stop.gives
-            seen = narrowed(names)
+            seen = narrow(names)
             question = self.expressions.parse(text, seen, None, "print")
             found[side.name] = question.ask(side.engine, seen)
         return found
 
     def divergence(self) -> Divergence | None:
-        """The first place where two engines part, as far as both are recorded."""
+        """Return the first divergence of the recorded executions, or None."""
         if len(self.sides) < 2:
             return None
-        # What is recorded only grows, and is compared once: a `continue` asks at every stop.
-        # The first place that is found stays: an engine that then waits would fall behind in everything else, too.
+        # The recording only grows, so each length is compared once although `continue` calls this at every stop. The
+        # first divergence is final: an engine that waits after it would differ in all later events.
         recorded = tuple((len(side.marks), len(side.requests), side.is_over) for side in self.sides)
         if self._compared is None or (self._compared[0] != recorded and self._compared[1] is None):
             self._compared = (recorded, first_divergence(self.compiled.node, self.sides[:2]))
@@ -335,12 +352,12 @@ class Session:
         return [each for each in self.breakpoints if each.kind is Kind.WATCH]
 
     def watched(self, side: Side) -> dict[str, str]:
-        """What is watched, and its value on one side."""
+        """Return the watched expressions with their values on one side."""
         names = self.stop_of(side).names
         found: dict[str, str] = {}
         for each in self.watches:
             assert each.question is not None
-            outcome = each.question.ask(side.engine, names) if each.question.can_be_asked(names) else None
+            outcome = each.question.ask(side.engine, names) if each.question.can_evaluate(names) else None
             found[each.text] = (
                 show(outcome.value["value"])
                 if isinstance(outcome, Returned)
@@ -353,9 +370,9 @@ class Session:
     # -- called nodes -----------------------------------------------------------------------------
 
     def into(self) -> Session | None:
-        """A session about the node that is called here, on what it is given and was answered; None where none is.
+        """Return a session of the node called here, or None if no node is called.
 
-        The call is executed first: looking into it then needs nothing that was not recorded.
+        The call is executed first: entering it then needs only recorded completions.
         """
         stop = self.stop_of(self.leader)
         call = called_by(stop)
@@ -371,8 +388,8 @@ class Session:
         book, prefix = self.book.inside(path), f"{self.prefix}{path}/"
         return Session(callee, engines, given, self.now, book, self._limits, prefix, self._loader)
 
-    def _called(self, stop: Stop, engine: Engine) -> Outcome | None:
-        """What a call came to on one engine; None where it asks for what nobody was ever asked."""
+    def _rerun_call(self, stop: Stop, engine: Engine) -> Outcome | None:
+        """Return the outcome of a call on one engine; None if it makes a request that was not recorded."""
         call = called_by(stop)
         assert call is not None
         session = self._session_of(stop, call, (engine,))
@@ -414,7 +431,7 @@ def _is_at(point: Breakpoint, stop: Stop) -> bool:
 
 
 def transition_of(stop: Stop) -> tuple[str, str] | None:
-    """The state that an entity left, and the one it is in now."""
+    """Return the state that an entity left and the state that it entered."""
     request, completion = stop.request, stop.completion
     if request is None or completion is None or request.effect != "state_transition" or completion.failure is not None:
         return None

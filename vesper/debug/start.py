@@ -1,4 +1,4 @@
-"""From what somebody asks for to a session: the node, its inputs, and where answers come from. Nothing is performed."""
+"""Construction of a session from a case, a trace or given inputs. Performs nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from vesper.compiler import Compiled
-from vesper.debug.responses import Answers, Book, CaseAnswers, Defaults, Live, Recorded, Said
+from vesper.debug.responses import AnswerBook, Answers, CaseAnswers, Defaults, Live, ManualAnswers, Recorded
 from vesper.debug.session import Session
 from vesper.engines.engine import Completion, Engine
 from vesper.language.check.cases import Case
@@ -26,39 +26,42 @@ class NoSuchCase(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One execution that can be begun again and again, with other inputs or other answers."""
+    """One execution that can start repeatedly, with other inputs or answers."""
 
     compiled: Compiled
     engines: tuple[Engine, ...]
     inputs: Mapping[str, object]
     now: datetime
-    said: Said
+    manual: ManualAnswers
     sources: tuple[Answers, ...] = ()
-    """Of a recorded run: then nobody else answers."""
+    """Answers of a recorded run. If present, cases and defaults are not consulted."""
     case: Case | None = None
     loader: Loader = field(default_factory=Loader)
 
     def session(self, world: Live | None = None) -> Session:
-        """A new session from the start. Each has answers of its own: a case is read from its beginning. With the real
-        `world` nobody else answers: what it was not asked is not in the journal, and such a run replays nowhere."""
+        """Return a new session at the start, with its own answers.
+
+        A `world` that performs effects is the only source of answers: an answer from elsewhere would be missing in the
+        journal, and the run could not be replayed.
+        """
         stubs: tuple[Answers, ...] = self.sources
         if not stubs:
             stubs = (*(() if self.case is None else (CaseAnswers(self.case),)), Defaults(self.now))
-        book = Book(self.said, *stubs) if world is None else Book(world)
+        book = AnswerBook(self.manual, *stubs) if world is None else AnswerBook(world)
         return Session(self.compiled, self.engines, self.inputs, self.now, book, loader=self.loader)
 
     def with_input(self, name: str, value: object) -> Subject:
         return replace(self, inputs={**self.inputs, name: value})
 
     def with_answer(self, path: str, value: object) -> Subject:
-        """The same, where the request at this path is answered with another value."""
-        said = self.said.copied()
-        said.put(path, value)
-        return replace(self, said=said)
+        """Return a copy whose request at this path is answered with another value."""
+        manual = self.manual.copy()
+        manual.set_value(path, value)
+        return replace(self, manual=manual)
 
 
 def case_of(compiled: Compiled, wanted: str | None) -> Case | None:
-    """The case of this name; without one the first, and None where there is none."""
+    """Return the case of this name, the first one without a name, or None without cases."""
     if wanted is None:
         return compiled.cases[0] if compiled.cases else None
     found = next((each for each in compiled.cases if each.name == wanted), None)
@@ -76,29 +79,34 @@ def start_of(case: Case | None) -> datetime:
 def subject_of_case(
     compiled: Compiled, engines: Sequence[Engine], case: Case | None, given: Mapping[str, object], now: datetime | None
 ) -> Subject:
-    """A case, with these inputs in the place of its own."""
+    """Return the execution of a case, with `given` in place of its own inputs."""
     inputs = {**(case.inputs if case is not None else {}), **given}
-    return Subject(compiled, tuple(engines), inputs, now or start_of(case), Said(compiled), case=case)
+    return Subject(compiled, tuple(engines), inputs, now or start_of(case), ManualAnswers(compiled), case=case)
 
 
 def subject_for_real(
     compiled: Compiled, engines: Sequence[Engine], case: Case | None, given: Mapping[str, object], now: datetime
 ) -> Subject:
-    """An execution whose effects are performed. Of a case, which somebody must have named, it takes the inputs alone:
-    what a node writes into the world under `now()` is never the time of a test."""
+    """Return an execution whose effects are performed.
+
+    It takes only the inputs of a case that the user named: `now()` is the real time, never the time of a case.
+    """
     return replace(subject_of_case(compiled, engines, case, given, now), case=None)
 
 
 def unfit_inputs(subject: Subject) -> list[Problem]:
-    """What an engine would refuse of the inputs, known before anything is journalled."""
+    """Return the problems for which an engine would reject the inputs, before a journal entry exists."""
     declared = [(each.name, each.type, each.default) for each in subject.compiled.node.inputs]
     _, problems = accept_inputs(declared, dict(subject.inputs))
     return problems
 
 
 def subject_of_trace(trace: Trace, engines: Sequence[Engine], loader: Loader | None = None) -> Subject:
-    """A recorded run, on the node as it was then; what was not recorded is answered by nobody but you. Raises
-    `TraceError` where the node that it carries is none, or was changed."""
+    """Return a recorded run on the definition that the trace carries.
+
+    Only the user can answer requests that were not recorded. Raises `TraceError` if the definition is invalid or was
+    changed.
+    """
     compiled = compiled_of(trace.definition)
     exchanges = {each.path: Completion(0, each.value, each.failure) for each in trace.exchanges}
     subject = subject_of_case(compiled, engines, None, dict(trace.inputs), trace.now)

@@ -1,11 +1,11 @@
-"""Where an execution is: from its marks to the statements of its node, one after the other.
+"""The walk from an execution's marks to the statements of its node, in order.
 
-An engine tells what it computed (docs/spec/ir.md, Marks), asks, and ends. The walk goes through the statements of the
-node beside it and reads off those events which way it went: each statement that is reached is a stop, with the names
-that are seen there. Nothing is computed twice but what has no mark: what a loop goes over, its first state, what a call
-is given, and with which code something failed. That is asked of the same engine.
+An engine reports marks (docs/spec/ir.md, Marks), requests and its end. The walk follows the node's statements and
+derives the path from those events: each statement reached is a stop, with the names visible there. Only what has no
+mark is computed again, on the same engine: the items and first state of a loop, the inputs of a call, and failure
+codes.
 
-The walk never guesses. Where an engine tells something that the node's flow does not lead to, it is lost, and says so.
+The walk never guesses. An event that the node's flow cannot produce ends it with the stop `lost`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from vesper.compiler import Compiled
-from vesper.debug.event_reader import Computing, Failure, Left, Lost, Over, Reading, Walking
+from vesper.debug.event_reader import BodyLeft, Computing, EventReader, ExecutionOver, Failure, Walking, WalkLost
 from vesper.debug.stops import (
     BEGINNING,
     END,
     LOST,
     PROMISES,
-    Answered,
-    Asked,
     Clause,
-    Ended,
+    CompletionEvent,
+    EndEvent,
     Event,
-    Marked,
+    MarkEvent,
+    RequestEvent,
     Stop,
     guarded_by,
     label,
@@ -46,12 +46,14 @@ from vesper.values.model import Value, in_order
 from vesper.values.types import ArrayOf, MapOf, SetOf, Type
 
 OnCall: TypeAlias = Callable[[Stop, Engine], Outcome | None]
-"""What a call came to that failed: runs the called node once more on what it was given and answered. None where it
-asks for something else then."""
+"""Outcome of a failed call, from running the called node again on its inputs and completions.
+
+None if it makes another request then.
+"""
 
 
-class Walk(Reading):
-    """The stops of one execution on one engine, as far as its events go."""
+class Walk(EventReader):
+    """The stops of one execution on one engine, as far as its events reach."""
 
     def __init__(
         self,
@@ -66,11 +68,11 @@ class Walk(Reading):
         self._on_call = on_call
         self._iterations = ""
         self.is_ended = False
-        self._steps = self._whole()
+        self._steps = self._walk()
         next(self._steps)
 
     def feed(self, events: Iterable[Event]) -> None:
-        """Goes on as far as these lead."""
+        """Advance as far as these events allow."""
         self._waiting.extend(events)
         if not self.is_ended:
             try:
@@ -80,19 +82,19 @@ class Walk(Reading):
 
     # -- the phases -------------------------------------------------------------------------------
 
-    def _whole(self) -> Walking:
+    def _walk(self) -> Walking:
         outcome: Outcome | None = None
         try:
-            with suppress(Over):
+            with suppress(ExecutionOver):
                 yield from self._phases()
             event = yield from self._peek()
-            if not isinstance(event, Ended):
-                raise Lost
-        except Lost:
-            self._stop(LOST, "the engine is where the node does not lead", 1)
+            if not isinstance(event, EndEvent):
+                raise WalkLost
+        except WalkLost:
+            self._stop(LOST, "the engine left the node's flow", 1)
         while outcome is None:
             event = yield from self._take()
-            if isinstance(event, Ended):
+            if isinstance(event, EndEvent):
                 outcome = event.outcome
         self._end(outcome)
 
@@ -103,20 +105,20 @@ class Walk(Reading):
         yield from self._clauses("constraint", node.constraints)
         yield from self._clauses("precondition", node.preconditions)
         event = yield from self._peek()
-        if isinstance(event, Ended) and isinstance(event.outcome, Failed) and event.outcome.at is None:
-            raise Over  # the inputs do not fit: there was no flow
+        if isinstance(event, EndEvent) and isinstance(event.outcome, Failed) and event.outcome.at is None:
+            raise ExecutionOver  # the inputs were rejected: the body was not entered
         has_returned = False
         try:
             yield from self._block(node.body, 0)
-        except Left as left:
+        except BodyLeft as left:
             has_returned = left.args[0]
         except Failure as failure:
             if not self._becomes_declared(failure.code):
-                raise Over from None
+                raise ExecutionOver from None
         promised = (*(node.postconditions if has_returned else ()), *node.invariants)
         if promised:
             outcome = yield from self._outcome_ahead()
-            self._see_outputs(outcome)
+            self._add_outputs(outcome)
             self._stop(PROMISES, "contract", promised[0].holds.place.line)
             if has_returned:
                 yield from self._clauses("postcondition", node.postconditions)
@@ -127,23 +129,26 @@ class Walk(Reading):
         return can_become_declared(self._node) and code in getattr(errors[0].type, "members", ())
 
     def _outcome_ahead(self) -> Generator[None, None, Outcome]:
-        """How it ends: nothing is asked for after the body, so the end is told already or comes with the rest."""
-        while not (self._waiting and isinstance(self._waiting[-1], Ended)):
-            if any(not isinstance(each, Marked) for each in self._waiting):
-                raise Lost
+        """Return the outcome of the execution.
+
+        No request follows the body, so the end has arrived or comes with the next events.
+        """
+        while not (self._waiting and isinstance(self._waiting[-1], EndEvent)):
+            if any(not isinstance(each, MarkEvent) for each in self._waiting):
+                raise WalkLost
             yield
         last = self._waiting[-1]
-        assert isinstance(last, Ended)
+        assert isinstance(last, EndEvent)
         return last.outcome
 
-    def _see_outputs(self, outcome: Outcome) -> None:
+    def _add_outputs(self, outcome: Outcome) -> None:
         if isinstance(outcome, Returned):
             types = {each.name: each.type for each in self._node.outputs}
             found = {("output", name): Name(name, types[name], value) for name, value in outcome.value.items()}
             self._names = self._names | found
 
     def _end(self, outcome: Outcome) -> None:
-        self._see_outputs(outcome)
+        self._add_outputs(outcome)
         line = self.stops[-1].line
         if isinstance(outcome, Failed) and outcome.at is not None:
             line = self._node.expressions()[outcome.at].place.line
@@ -161,20 +166,20 @@ class Walk(Reading):
 
     def _clause(self, phase: str, index: int, clause: ir.Clause) -> Walking:
         try:
-            holds = yield from self._marked(clause.holds)
+            holds = yield from self._read_marked(clause.holds)
         except Failure:
-            raise Over from None
+            raise ExecutionOver from None
         shown: dict[str, Value] = {}
         for reference in ir.mentioned_refs(clause):
             found = self._names.get((reference.kind, reference.name))
             if found is not None:
                 shown[found.name] = found.value
         event = self._waiting[0] if self._waiting else None
-        if holds is not True and isinstance(event, Ended) and isinstance(event.outcome, ContractBroken):
-            shown |= event.outcome.values  # outputs are seen nowhere else, where they do not come out
+        if holds is not True and isinstance(event, EndEvent) and isinstance(event.outcome, ContractBroken):
+            shown |= event.outcome.values  # outputs that were not returned are visible only here
         self.stops[-1].clauses.append(Clause(phase, index, clause.text, holds is True, shown))
         if holds is not True:
-            raise Over
+            raise ExecutionOver
 
     # -- statements -------------------------------------------------------------------------------
 
@@ -183,7 +188,10 @@ class Walk(Reading):
             yield from self._statement(statement, depth)
 
     def _statement(self, statement: ir.Statement, depth: int, guarded: Stop | None = None) -> Walking:
-        """One statement. The one behind a `when:` has the stop of its guard: to the author they are one step."""
+        """Walk one statement.
+
+        A statement behind a `when:` shares the stop of its guard: its author wrote one step.
+        """
         stop = self._stop_at(statement, depth) if guarded is None else guarded
         outside, iterations = self._names, self._iterations
         try:
@@ -198,7 +206,7 @@ class Walk(Reading):
             if handler.value is None:
                 raise
             self._resume(stop, handler.value)
-            value = yield from self._marked(handler.value)
+            value = yield from self._read_marked(handler.value)
         self._names = outside
         type_ = value_type(statement)
         if type_ is not None and not isinstance(statement, ir.Return | ir.Raise | ir.Require):
@@ -209,14 +217,14 @@ class Walk(Reading):
     def _run(self, statement: ir.Statement, stop: Stop, depth: int) -> Computing:
         match statement:
             case ir.Step(value=value):
-                return (yield from self._marked(value))
+                return (yield from self._read_marked(value))
             case ir.Return(values) | ir.Raise(values):
                 for _, each in values:
-                    yield from self._unmarked(each)
+                    yield from self._read_conditions(each)
                 event = yield from self._peek()
-                if isinstance(event, Ended) and isinstance(event.outcome, Failed) and self._is_inside(event, values):
+                if isinstance(event, EndEvent) and isinstance(event.outcome, Failed) and self._is_inside(event, values):
                     raise Failure(str(event.outcome.code))
-                raise Left(isinstance(statement, ir.Return))
+                raise BodyLeft(isinstance(statement, ir.Return))
             case ir.Require(clause):
                 number = self._node.validations().index(clause)
                 yield from self._clause("validation", number, clause)
@@ -233,12 +241,12 @@ class Walk(Reading):
     def _branch(self, branch: ir.Branch, stop: Stop, depth: int) -> Computing:
         guarded = guarded_by(branch)
         for arm in branch.arms:
-            holds = yield from self._marked(arm.when)
+            holds = yield from self._read_marked(arm.when)
             if guarded is not None:
                 stop.is_skipped = holds is not True
             if holds is True and guarded is not None:
                 yield from self._statement(guarded, depth, stop)
-                return None if arm.value is None else (yield from self._marked(arm.value))
+                return None if arm.value is None else (yield from self._read_marked(arm.value))
             if holds is True:
                 return (yield from self._arm(arm.body, arm.value, stop, depth))
         return (yield from self._arm(branch.otherwise, branch.otherwise_value, stop, depth))
@@ -248,25 +256,25 @@ class Walk(Reading):
         if value is None:
             return None
         self._resume(stop, value)
-        return (yield from self._marked(value))
+        return (yield from self._read_marked(value))
 
     def _loop(self, loop: ir.Loop, stop: Stop, depth: int) -> Computing:
         items: Sequence[Value | tuple[Value, Value]] | None = None
         if loop.over is not None:
-            yield from self._unmarked(loop.over)
-            items = _items(self._computed(loop.over), loop.over.type)
+            yield from self._read_conditions(loop.over)
+            items = _items(self._compute(loop.over), loop.over.type)
         state: dict[int, Value] = {}
         for each in loop.state:
-            yield from self._unmarked(each.value)
-            state[each.local] = self._computed(each.value)
+            yield from self._read_conditions(each.value)
+            state[each.local] = self._compute(each.value)
         collected: list[Value] = []
         outside, iterations, count, taken = self._names, self._iterations, 0, 0
         while items is None or taken < len(items):
             self._names = outside | self._locals(loop, None if items is None else items[taken], state)
             taken += 1
-            if loop.where is not None and (yield from self._marked(loop.where)) is not True:
+            if loop.where is not None and (yield from self._read_marked(loop.where)) is not True:
                 continue
-            if loop.condition is not None and (yield from self._marked(loop.condition)) is not True:
+            if loop.condition is not None and (yield from self._read_marked(loop.condition)) is not True:
                 break
             if count == loop.max:
                 raise Failure(ErrorCode.LOOP_LIMIT.value)
@@ -276,13 +284,13 @@ class Walk(Reading):
             last = (loop.collect, *(value for _, value in loop.next), loop.stop_when)
             self._resume(stop, next((each for each in last if each is not None), None))
             if loop.collect is not None:
-                collected.append((yield from self._marked(loop.collect)))
+                collected.append((yield from self._read_marked(loop.collect)))
             changed: dict[int, Value] = {}
             for local, value in loop.next:
-                changed[local] = yield from self._marked(value)
+                changed[local] = yield from self._read_marked(value)
             state |= changed
             self._names = self._names | self._locals(loop, None, state)
-            if loop.stop_when is not None and (yield from self._marked(loop.stop_when)) is True:
+            if loop.stop_when is not None and (yield from self._read_marked(loop.stop_when)) is True:
                 break
         self._iterations = iterations
         result: dict[str, Value] = {each.name: state[each.local] for each in loop.state}
@@ -305,39 +313,39 @@ class Walk(Reading):
 
     def _request(self, request: ir.Request, stop: Stop) -> Computing:
         for part in (*(() if request.key is None else (request.key,)), *(value for _, value in request.arguments)):
-            yield from self._unmarked(part)
+            yield from self._read_conditions(part)
         event = yield from self._peek()
-        if not isinstance(event, Asked):
+        if not isinstance(event, RequestEvent):
             raise self._failure((*(() if request.key is None else (request.key,)), *(v for _, v in request.arguments)))
         stop.request = event.request
         stop.path = event.request.path.lstrip("_")
         self._waiting.popleft()
         event = yield from self._take()
-        if not isinstance(event, Answered):
-            raise Lost
+        if not isinstance(event, CompletionEvent):
+            raise WalkLost
         stop.completion = event.completion
         if event.completion.failure is not None:
             raise Failure(event.completion.failure)
         event = yield from self._peek()
-        if not (isinstance(event, Marked) and event.index == request.result.index):
+        if not (isinstance(event, MarkEvent) and event.index == request.result.index):
             raise Failure(ErrorCode.BAD_RESPONSE.value)
-        return (yield from self._marked(request.result))
+        return (yield from self._read_marked(request.result))
 
     def _call(self, call: ir.CallNode, stop: Stop) -> Computing:
         for _, value in call.inputs:
-            yield from self._unmarked(value)
-        stop.given = {name: self._computed(value) for name, value in call.inputs}
-        while isinstance((event := (yield from self._peek())), Asked | Answered):
-            if isinstance(event, Asked) and not _is_inside_call(event.request, call):
-                break  # the call has failed, and its handler asks
+            yield from self._read_conditions(value)
+        stop.given = {name: self._compute(value) for name, value in call.inputs}
+        while isinstance((event := (yield from self._peek())), RequestEvent | CompletionEvent):
+            if isinstance(event, RequestEvent) and not _is_inside_call(event.request, call):
+                break  # the call has failed, and its handler makes the request
             self._waiting.popleft()
-            if isinstance(event, Asked):
+            if isinstance(event, RequestEvent):
                 stop.inside.append((event.request, None))
             else:
                 stop.inside[-1] = (stop.inside[-1][0], event.completion)
-        if isinstance(event, Marked) and event.index == call.result.index:
-            return (yield from self._marked(call.result))
-        if isinstance(event, Ended) and isinstance(event.outcome, Failed):
+        if isinstance(event, MarkEvent) and event.index == call.result.index:
+            return (yield from self._read_marked(call.result))
+        if isinstance(event, EndEvent) and isinstance(event.outcome, Failed):
             raise Failure(str(event.outcome.code))
         outcome = self._on_call(stop, self._engine)
         match outcome:
@@ -348,9 +356,9 @@ class Walk(Reading):
             case ContractBroken():
                 raise Failure("contract_broken")
             case None:
-                raise Lost
+                raise WalkLost
             case _:
-                raise Over
+                raise ExecutionOver
 
     # -- stops ------------------------------------------------------------------------------------
 
@@ -360,7 +368,7 @@ class Walk(Reading):
         return stop
 
     def _resume(self, stop: Stop, at: ir.Expression | None) -> None:
-        """The statement goes on after a block inside it: that is a stop of its own, unless the block had none."""
+        """Add a stop for a statement that continues after an inner block, unless the block had none."""
         if at is not None and self.stops[-1] is not stop and stop.statement is not None:
             path = f"{label(stop.statement)}{self._iterations}"
             again = self._stop(path, stop.operation, at.place.line, stop.depth + 1)
@@ -373,7 +381,7 @@ def _is_inside_call(request: Request, call: ir.CallNode) -> bool:
 
 
 def _handler(handlers: Sequence[ir.Handler], code: str) -> ir.Handler | None:
-    """The handler that takes a failure: the code itself, its class, any HTTP code, any code."""
+    """Return the handler of a failure: by its code, its class, any HTTP code or any code."""
     wanted = [code]
     if code.startswith("http_"):
         wanted += [f"http_{code[5]}xx", "http_error"]
@@ -394,4 +402,4 @@ def _items(value: Value, type_: Type) -> Sequence[Value | tuple[Value, Value]]:
             entries: dict[Any, Value] = dict(value)
             return [(each, entries[each]) for each in in_order(key, entries)]
         case _:
-            raise Lost
+            raise WalkLost

@@ -1,4 +1,4 @@
-"""What a debugger stops at: a statement that was reached, or a phase around them, with all that is known of it."""
+"""Stops of the debugger: a statement that was reached, or a phase before or after the body."""
 
 from __future__ import annotations
 
@@ -13,49 +13,48 @@ from vesper.trace.expressions import Name, Names
 from vesper.values.model import Value
 
 BEGINNING, PROMISES, END, LOST = "preconditions", "postconditions", "end", "lost"
-"""Stops that are no statement: what is asked of callers, what is promised to them, how it ended; and where the engine
-is where the node does not lead."""
+"""Stops that are no statement: preconditions, promises, the outcome, and a lost walk."""
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class MarkEvent:
     index: int
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestEvent:
     request: Request
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class CompletionEvent:
     completion: Completion
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndEvent:
     outcome: Outcome
 
 
-Event: TypeAlias = Marked | Asked | Answered | Ended
+Event: TypeAlias = MarkEvent | RequestEvent | CompletionEvent | EndEvent
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause of a contract that was evaluated, and what it came to."""
+    """One evaluated contract clause and its result."""
 
     phase: str
     index: int
     text: str
     holds: bool
     values: Mapping[str, Value]
-    """What it mentions."""
+    """Values of the names that the clause mentions."""
 
 
 @dataclass(slots=True)
 class Stop:
-    """One statement that was reached, or one phase around them. Filled while the engine goes on."""
+    """One statement that was reached, or one phase. Filled while the engine advances."""
 
     path: str
     operation: str
@@ -64,35 +63,35 @@ class Stop:
     names: Names
     statement: ir.Statement | None = None
     marks: list[tuple[int, int, Value]] = field(default_factory=list)
-    """Position among all marks, index and value."""
+    """Position among all marks, expression index and value."""
     request: Request | None = None
-    """What it asks for."""
+    """Request of the statement."""
     completion: Completion | None = None
     inside: list[tuple[Request, Completion | None]] = field(default_factory=list)
-    """What a called node asks for."""
+    """Requests of a called node, with their completions."""
     given: Mapping[str, Value] | None = None
-    """What a called node is given."""
+    """Inputs of a called node."""
     clauses: list[Clause] = field(default_factory=list)
     gives: Name | None = None
-    """The value of the statement, once there is one."""
+    """Value of the statement, once computed."""
     fails: str | None = None
-    """The code with which it failed, whatever became of that."""
+    """Failure code of the statement, even if a handler caught it."""
     is_resumed: bool = False
-    """True where a block inside the statement has ended, and the statement goes on: a round of a loop, an arm."""
+    """True after a block inside the statement has ended, such as a loop round or an arm."""
     is_skipped: bool = False
-    """True where its `when:` is false."""
+    """True if the statement's `when:` is false."""
     outcome: Outcome | None = None
-    """Of the last stop."""
+    """Outcome of the execution, at the last stop only."""
 
     @property
     def step(self) -> str:
-        """The path without iterations: `pay/charge[2]` is `pay/charge`."""
+        """The path without loop rounds: `pay/charge[2]` becomes `pay/charge`."""
         return "/".join(part.partition("[")[0] for part in self.path.split("/"))
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """Where a session stands."""
+    """A position in a session: a stop, before or after its statement."""
 
     stop: int
     is_after: bool = False
@@ -100,7 +99,7 @@ class Position:
 
 
 def guarded_by(statement: ir.Statement) -> ir.Statement | None:
-    """The one statement that a `when:` stands before; a validation that raises is one, too."""
+    """Return the single statement behind a `when:`, including a validation that raises; else None."""
     if not isinstance(statement, ir.Branch) or not statement.name.startswith("_"):
         return None
     has_one = len(statement.arms) == 1 and len(statement.arms[0].body) == 1 and not statement.otherwise
@@ -108,7 +107,7 @@ def guarded_by(statement: ir.Statement) -> ir.Statement | None:
 
 
 def label(statement: ir.Statement) -> str:
-    """What people call it: its name, or what it does and where."""
+    """Return the author's name of a statement, or its operation and line."""
     guarded = guarded_by(statement)
     name = "" if isinstance(statement, ir.Return | ir.Raise | ir.Require) else statement.name
     if guarded is not None and not isinstance(guarded, ir.Return | ir.Raise | ir.Require):

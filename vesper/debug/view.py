@@ -1,6 +1,6 @@
-"""What there is to see at a position, as rows that both sides share: one row is one thing, with a value of each side.
+"""Rows of a position: one row per item, with one text per engine.
 
-No layout: `columns.py` puts the rows beside each other, the DAP server sends them as variables.
+This module has no layout: `columns.py` aligns the rows, the DAP server sends them as variables.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ MARKS = {True: "✓", False: "✗"}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`texts` has one for each side, in their order; None where a side has no such thing."""
+    """One item of a view, with one text per side.
+
+    `texts` follows the order of the sides; None means that the side has no such item.
+    """
 
     section: str
     key: str
@@ -45,9 +48,9 @@ SECTIONS = ("Location", "Variables", "About to call", "Contract", "Gives", "Fail
 
 
 def rows(session: Session) -> list[Row]:
-    """Everything at the position of a session, in the order in which it is read."""
+    """Return all rows at the session's position in display order."""
     position = session.position
-    parts = [_of_side(session, side, position) for side in session.sides]
+    parts = [_side_sections(session, side, position) for side in session.sides]
     found: list[Row] = []
     for section in SECTIONS:
         keys: dict[str, None] = {}
@@ -57,29 +60,29 @@ def rows(session: Session) -> list[Row]:
     return found
 
 
-def _of_side(session: Session, side: Side, position: Position) -> dict[str, dict[str, str]]:
+def _side_sections(session: Session, side: Side, position: Position) -> dict[str, dict[str, str]]:
     stop = session.stop_of(side, position)
     is_beyond = position.stop >= len(side.stops) and not side.is_over
     found: dict[str, dict[str, str]] = {"Location": {"": location(stop)}, "Variables": variables(stop)}
     if is_beyond and side.waits_for is not None:
-        found["Location"] = {"": f"{stop.path} (waits: it asked for something else)"}
+        found["Location"] = {"": f"{stop.path} (waits: its request differs)"}
     if stop.request is not None:
         found["About to call"] = dict(request_rows(stop.request))
     elif (call := called_by(stop)) is not None and stop.given is not None:
-        found["About to call"] = {"": call.node} | dict(flattened(stop.given))
+        found["About to call"] = {"": call.node} | dict(flatten(stop.given))
     if stop.clauses:
         found["Contract"] = {f"{each.phase} {each.index}": clause_text(each) for each in stop.clauses}
     if position.is_after or stop.outcome is not None:
-        found |= _result(stop)
+        found |= _result_sections(stop)
     if session.watches:
         found["Watched"] = session.watched(side)
     return found
 
 
-def _result(stop: Stop) -> dict[str, dict[str, str]]:
+def _result_sections(stop: Stop) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     if stop.gives is not None:
-        found["Gives"] = dict(flattened({stop.gives.name: stop.gives.value}))
+        found["Gives"] = dict(flatten({stop.gives.name: stop.gives.value}))
     conditions = [(index, value) for _, index, value in stop.marks if isinstance(value, bool)]
     if conditions and stop.gives is None and not stop.clauses:
         found["Gives"] = {f"condition {number}": show(value) for number, (_, value) in enumerate(conditions, 1)}
@@ -101,23 +104,27 @@ def location(stop: Stop) -> str:
 
 
 def variables(stop: Stop) -> dict[str, str]:
-    """Inputs, steps, names of loops and outputs, without constants; of a record each field."""
-    hidden = ("constant", "now") if stop.outcome is None else ("constant", "now", "output")  # the outcome has them
+    """Return inputs, steps, loop names and outputs as text, one entry per record field.
+
+    Constants are left out.
+    """
+    # the outcome shows the outputs
+    hidden = ("constant", "now") if stop.outcome is None else ("constant", "now", "output")
     shown = {name.name: name.value for (kind, _), name in stop.names.items() if kind not in hidden}
-    return dict(flattened(shown))
+    return dict(flatten(shown))
 
 
-def flattened(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """`user.balance: 500.00`: what is inside a record has a name of its own."""
+def flatten(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield one entry per record field under a dotted name, such as `user.balance: 500.00`."""
     for name, value in values.items():
         if isinstance(value, dict) and value and all(isinstance(key, str) and key.isidentifier() for key in value):
-            yield from flattened(value, f"{prefix}{name}.")
+            yield from flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", show(value)
 
 
 def request_rows(request: Request) -> Iterator[tuple[str, str]]:
-    """A request as a person would say it, then what it sends."""
+    """Yield a one-line summary of a request under the empty key, then its arguments."""
     fixed, arguments = dict(request.fixed), dict(request.arguments)
     match request.effect:
         case "http_request":
@@ -127,9 +134,9 @@ def request_rows(request: Request) -> Iterator[tuple[str, str]]:
         case "state_transition":
             yield "", f"{fixed['machine']} {fixed['from'].replace(',', ', ')} -> {fixed['to']}"
         case _:
-            said = " ".join(str(each) for each in fixed.values())
-            yield "", f"{request.effect} {said}".rstrip()
-    yield from flattened({name: value for name, value in arguments.items() if value is not None})
+            words = " ".join(str(each) for each in fixed.values())
+            yield "", f"{request.effect} {words}".rstrip()
+    yield from flatten({name: value for name, value in arguments.items() if value is not None})
     if request.key is not None:
         yield "key", show(request.key)
 
@@ -142,11 +149,11 @@ def clause_text(clause: Clause) -> str:
 def outcome_rows(outcome: Outcome) -> dict[str, str]:
     match outcome:
         case Returned(value) | DeclaredError(value):
-            return {"": outcome.kind.replace("_", " ")} | dict(flattened(value))
+            return {"": outcome.kind.replace("_", " ")} | dict(flatten(value))
         case Failed(code, _, problems):
             return {"": f"failed: {code}"} | {each.path: each.kind.value for each in problems}
         case ContractBroken(phase, index, values):
-            return {"": f"{phase} {index + 1} broken"} | dict(flattened(values))
+            return {"": f"{phase} {index + 1} broken"} | dict(flatten(values))
         case Denied(capability, why):
             return {"": f"denied: {capability}", **({"why": why} if why else {})}
         case LimitHit(limit):
@@ -156,7 +163,7 @@ def outcome_rows(outcome: Outcome) -> dict[str, str]:
 
 
 def divergence_lines(session: Session) -> list[str]:
-    """Where the engines part and the two values; nothing where they agree so far."""
+    """Return lines on the first divergence with both values; an empty list without one."""
     found = session.divergence()
     if found is None:
         return []
@@ -167,7 +174,7 @@ def divergence_lines(session: Session) -> list[str]:
         place = f", line {expression.place.line}, column {expression.place.column}"
         if isinstance(expression, ir.Call):
             place += f" ({expression.op})"
-    lines = [f"the engines part at {stop.path}{place}: {found.what} differs"]
+    lines = [f"the engines diverge at {stop.path}{place}: {found.what} differs"]
     width = max(len(side.name) for side in session.sides)
     for side, value in zip(session.sides, found.values, strict=True):
         lines.append(f"  {side.name:<{width}}  {show(value) if found.is_value else value!s}")

@@ -1,1 +1,1 @@
-"""Replay: an execution run again from its trace, changed, run on from any step, and turned into a fix."""
+"""Replay of a trace: repeated, changed, continued from any step, or turned into a fix."""

@@ -1,6 +1,6 @@
-"""What somebody changes before an execution is run again: an input, what a step was answered, a parameter of a step.
+"""Changes to an execution before it runs again: an input, an answer, a step's parameter.
 
-Each change is read and checked against the trace's own node before anything runs.
+Each change is parsed and checked against the trace's own node before anything runs.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _ARROW = re.compile(r"(?P<before>.*\S)\s+->\s+(?P<after>.*\S)", re.DOTALL)
 RESPONSE, FAILS = "response", "fails"
 
 
-class NotChanged(VesperError):
-    """A change that cannot be made; the message says why. Nothing was run."""
+class ChangeRejected(VesperError):
+    """A change that cannot be made; the message gives the reason. Nothing was run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class InputChange:
 @dataclass(frozen=True, slots=True)
 class AnswerChange:
     path: str
-    """As requests have it."""
+    """Path of the request."""
     value: object
     failure: str | None
     before: str
@@ -59,7 +59,7 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """A parameter of a step, in the text of the node: the only change that can become a fix."""
+    """A parameter of a step in the node's text. Only such a change can become a fix."""
 
     step: str
     keys: tuple[str, ...]
@@ -74,44 +74,45 @@ Change: TypeAlias = InputChange | AnswerChange | SourceChange
 
 
 def read_setting(trace: Trace, compiled: Compiled, text: str) -> tuple[Change, TimelineStep | None]:
-    """`STEP.PARAM=VALUE`, or `input.NAME=VALUE`, with the step that it is about."""
+    """Parse `STEP.PARAM=VALUE` or `input.NAME=VALUE`; return the change and its step."""
     target, equals, value = text.partition("=")
     where, dot, what = target.strip().partition(".")
     if not equals or not dot or not what:
-        raise NotChanged(f"`{text[:80]}`: write STEP.PARAM=VALUE, as `3.timeout=60s`, or input.NAME=VALUE")
+        raise ChangeRejected(f"`{text[:80]}`: write STEP.PARAM=VALUE, such as `3.timeout=60s`, or input.NAME=VALUE")
     if where == "input":
         return input_change(trace, compiled, what, value.strip()), None
-    step = the_step(trace, where)
+    step = find_step(trace, where)
     return step_change(trace, compiled, step, what, value.strip()), step
 
 
 def read_change(trace: Trace, compiled: Compiled, step: TimelineStep, text: str) -> Change:
-    """What somebody types about a step: `timeout 60s`, `timeout 30s -> 60s`, `response {…}`, `fails http_402`."""
+    """Parse a change of a step: `timeout 60s`, `timeout 30s -> 60s`, `response {…}`, `fails http_402`."""
     found = _CHANGE.fullmatch(text.strip())
     if found is None:
-        raise NotChanged(
-            f'`{text.strip()[:80]}`: say what and to what: `timeout 60s`, `response {{"id": "x"}}`, `fails timeout`'
+        raise ChangeRejected(
+            f"`{text.strip()[:80]}`: write a parameter and its value: "
+            '`timeout 60s`, `response {"id": "x"}`, `fails timeout`'
         )
     return step_change(trace, compiled, step, found["what"], found["value"])
 
 
-def the_step(trace: Trace, wanted: str) -> TimelineStep:
-    """The step that a number or a name means."""
+def find_step(trace: Trace, wanted: str) -> TimelineStep:
+    """Return the step of a number or a name. Raises `ChangeRejected`."""
     steps = timeline(trace)
     found = step_of(steps, wanted)
     if found is None:
         hint = did_you_mean(wanted, [each.path for each in steps])
         told = hint or f"it has {len(steps)} steps, from 1"
-        raise NotChanged(f"trace {trace.trace_id} has no step `{wanted[:80]}`; {told}")
+        raise ChangeRejected(f"trace {trace.trace_id} has no step `{wanted[:80]}`; {told}")
     return found
 
 
 def input_change(trace: Trace, compiled: Compiled, name: str, text: str) -> InputChange:
-    """Another value for an input, as a node would write it; a list, a map or a record as JSON."""
+    """Parse another value of an input, as in a node; a list, map or record as JSON."""
     inputs = {each.name: each for each in compiled.node.inputs}
     if name not in inputs:
         hint = did_you_mean(name, list(inputs)) or f"its inputs are {', '.join(inputs)}"
-        raise NotChanged(f"{compiled.node.node_id} has no input `{name[:80]}`; {hint}")
+        raise ChangeRejected(f"{compiled.node.node_id} has no input `{name[:80]}`; {hint}")
     type_ = inputs[name].type
     if arrow := _ARROW.fullmatch(text):
         text = arrow["after"]
@@ -119,10 +120,10 @@ def input_change(trace: Trace, compiled: Compiled, name: str, text: str) -> Inpu
         value = _input_value(type_, text)
     except (ValueProblem, ValueError) as problem:
         reason = problem.kind.value if isinstance(problem, ValueProblem) else str(problem)
-        raise NotChanged(f"`{text[:80]}` is no {type_} for the input `{name}`: {reason}") from None
+        raise ChangeRejected(f"`{text[:80]}` is not a {type_} for the input `{name}`: {reason}") from None
     _, problems = accept_inputs([(name, type_, None)], {name: value})
     if problems:
-        raise NotChanged(f"`{text[:80]}` is no {type_} for the input `{name}`: {problems[0].kind.value}")
+        raise ChangeRejected(f"`{text[:80]}` is not a {type_} for the input `{name}`: {problems[0].kind.value}")
     before = show(trace.inputs[name]) if name in trace.inputs else "not given"
     return InputChange(name, value, before)
 
@@ -137,16 +138,16 @@ def _input_value(type_: Type, text: str) -> object:
 
 
 def step_change(trace: Trace, compiled: Compiled, step: TimelineStep, what: str, text: str) -> Change:
-    """What is changed of a step: its answer, or a parameter in the text of the node."""
+    """Parse a change of a step: of its answer, or of a parameter in the node's text."""
     if what in (RESPONSE, FAILS):
         return _answer_change(trace, compiled, step, what, text)
     if "/" in step.path:
         caller = step.path.partition("/")[0]
-        raise NotChanged(
-            f"`{step.path}` is a step of a node that `{caller}` calls: its text is not that of {trace.node_id}; "
-            "change what it answered (`response`, `fails`), or replay a run of that node"
+        raise ChangeRejected(
+            f"`{step.path}` is a step of a node that `{caller}` calls, not of {trace.node_id}; "
+            "change its answer (`response`, `fails`), or replay a run of that node"
         )
-    from vesper.replay.source_edit import NotEdited, edit_step
+    from vesper.replay.source_edit import EditRejected, edit_step
 
     expected = None
     if (arrow := _ARROW.fullmatch(text)) is not None:
@@ -154,18 +155,18 @@ def step_change(trace: Trace, compiled: Compiled, step: TimelineStep, what: str,
     keys = tuple(what.split("."))
     try:
         edited = edit_step(compiled.source, step.name, keys, text)
-    except NotEdited as problem:
-        raise NotChanged(str(problem)) from None
+    except EditRejected as problem:
+        raise ChangeRejected(str(problem)) from None
     if expected is not None and expected not in (edited.before, (edited.before or "nothing").strip("'\"")):
-        raise NotChanged(f"`{step.name}.{what}` is {edited.before or 'not there'}, and not {expected}")
+        raise ChangeRejected(f"`{step.name}.{what}` is {edited.before or 'not set'}, not {expected}")
     if edited.before == text:
-        raise NotChanged(f"`{step.name}.{what}` is {text} already")
+        raise ChangeRejected(f"`{step.name}.{what}` is already {text}")
     return SourceChange(step.name, keys, edited.before, text)
 
 
 def _answer_change(trace: Trace, compiled: Compiled, step: TimelineStep, what: str, text: str) -> AnswerChange:
     if step.exchange is None:
-        raise NotChanged(f"`{step.path}` asks for nothing, so nothing answers it: change an input or its text")
+        raise ChangeRejected(f"`{step.path}` makes no request: change an input or its text instead")
     exchange = trace.exchanges[step.exchange]
     value, failure = read_answer(compiled, exchange.path, f"fails {text}" if what == FAILS else text)
     before = show(exchange.value) if exchange.failure is None else f"fails {exchange.failure}"
@@ -173,21 +174,21 @@ def _answer_change(trace: Trace, compiled: Compiled, step: TimelineStep, what: s
 
 
 def read_answer(compiled: Compiled, path: str, text: str) -> tuple[object, str | None]:
-    """What a request is answered with: JSON, read by the type that the step declares, or `fails CODE`."""
+    """Parse an answer: JSON of the step's declared type, or `fails CODE`."""
     plan = plans_of(compiled).of(path)
     words = text.split()
     if len(words) == 2 and words[0] in ("fails", "fail"):
-        return None, _checked_code(plan.effect, path, words[1])
+        return None, _check_code(plan.effect, path, words[1])
     try:
         return stored_value(plan.gives, text, "the response"), None
     except EffectFailed as failure:
-        raise NotChanged(
+        raise ChangeRejected(
             f"{failure.message}; `{plain_step(path)}` gives {plan.gives}, as JSON, or `fails CODE`"
         ) from None
 
 
-def _checked_code(effect: str, path: str, code: str) -> str:
+def _check_code(effect: str, path: str, code: str) -> str:
     problem = no_such_code(effect, plain_step(path), code)
     if problem is not None:
-        raise NotChanged(problem)
+        raise ChangeRejected(problem)
     return code

@@ -1,4 +1,4 @@
-"""A change of a node's text as a fix: what it changes, and what it does to everything that ran before."""
+"""A change of a node's text as a fix: its diff, and its effect on earlier runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from vesper.compiler import Compiled
 from vesper.engines.registry import PAIR
 from vesper.journal.errors import JournalError
-from vesper.replay.rerun import Unrecorded, replay
+from vesper.replay.rerun import UnrecordedRequest, replay
 from vesper.trace.library import Filters, Traces
 from vesper.trace.model import Trace, TraceError
 from vesper.trace.programs import program_of
@@ -18,26 +18,26 @@ from vesper.values.vesper_error import VesperError
 from vesper.verify.differential.verifier import meets
 from vesper.verify.inputs.responses import UnexpectedRequest, run_case
 
-MOST_TRACES = 1_000
-"""So many of the newest are replayed before a fix is written."""
+MAX_TRACES = 1_000
+"""Maximum number of the newest traces replayed before a fix is written."""
 
 
-class NotApplied(VesperError):
-    """The fix was not written; the message says why. Nothing was changed."""
+class FixRejected(VesperError):
+    """The fix was not written; the message gives the reason. Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusReport:
-    """What the changed node does with everything that is kept of it, on every engine."""
+    """Results of the changed node on its cases and stored traces, on every engine."""
 
     cases: int
     traces: int
     engines: tuple[str, ...]
     problems: tuple[str, ...]
-    """What comes out otherwise than before."""
+    """Descriptions of cases and traces whose results changed."""
     unread: int = 0
-    lame: int = 0
-    """Traces that replay not even with the text that they ran with: a changed text is not to blame for them."""
+    unreplayable: int = 0
+    """Traces that do not replay even with their own text, so that the change is not to blame."""
 
     @property
     def is_clean(self) -> bool:
@@ -49,8 +49,10 @@ class CorpusReport:
         )
         told = "all as before" if self.is_clean else f"{len(self.problems)} not as before"
         unread = f"; {_count(self.unread, 'trace')} could not be read" if self.unread else ""
-        lame = f"; {_count(self.lame, 'trace')} replayed not even before the change" if self.lame else ""
-        return f"{what}: {told}{unread}{lame}"
+        unreplayable = (
+            f"; {_count(self.unreplayable, 'trace')} did not replay even before the change" if self.unreplayable else ""
+        )
+        return f"{what}: {told}{unread}{unreplayable}"
 
 
 def _count(number: int, one: str) -> str:
@@ -58,7 +60,7 @@ def _count(number: int, one: str) -> str:
 
 
 def yaml_diff(path: str, before: str, after: str) -> str:
-    """A unified diff of a node's text."""
+    """Return a unified diff of a node's text."""
     shown = path.lstrip("/")
     lines = difflib.unified_diff(
         before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{shown}", f"b/{shown}", n=2
@@ -67,37 +69,37 @@ def yaml_diff(path: str, before: str, after: str) -> str:
 
 
 def replay_corpus(compiled: Compiled, corpus: Iterable[Trace], unread: int = 0) -> CorpusReport:
-    """Runs the node's own cases and the traces of its earlier text on every engine. Nothing is performed."""
+    """Run the node's cases and the traces of its earlier text on every engine. Performs nothing."""
     problems: list[str] = []
     programs = {name: program_of(compiled, name) for name in PAIR}
     for case in compiled.cases:
         for name, program in programs.items():
             try:
                 if not meets(case, run_case(program, case).outcome):
-                    problems.append(f"case `{case.name}` on {name}: it ends otherwise")
+                    problems.append(f"case `{case.name}` on {name}: the outcome differs")
             except UnexpectedRequest as problem:
                 problems.append(f"case `{case.name}` on {name}: {problem}")
-    count, lame = 0, 0
+    count, unreplayable = 0, 0
     for trace in corpus:
         found = {name: told for name in programs if (told := _difference(trace, name, compiled)) is not None}
         if found and any(_difference(trace, name, None) is not None for name in found):
-            lame += 1
+            unreplayable += 1
             continue
         count += 1
         problems += [f"trace {trace.trace_id} on {name}: {told}" for name, told in found.items()]
-    return CorpusReport(len(compiled.cases), count, tuple(programs), tuple(problems), unread, lame)
+    return CorpusReport(len(compiled.cases), count, tuple(programs), tuple(problems), unread, unreplayable)
 
 
 def _difference(trace: Trace, engine: str, compiled: Compiled | None) -> str | None:
-    """Where a trace comes out otherwise with another text, or without one with its own; None where it does not."""
+    """Return how a trace replays differently with another text, or with its own; else None."""
     try:
         return replay(trace, engine, compiled).difference
-    except Unrecorded as problem:
+    except UnrecordedRequest as problem:
         return str(problem)
 
 
-def stored_corpus(traces: Traces, trace: Trace, most: int = MOST_TRACES) -> tuple[list[Trace], int]:
-    """The newest traces of the same definition, and how many of them could not be read."""
+def stored_corpus(traces: Traces, trace: Trace, most: int = MAX_TRACES) -> tuple[list[Trace], int]:
+    """Return the newest traces of the same definition, and how many could not be read."""
     found: list[Trace] = []
     unread = 0
     for summary in traces.listed(Filters(nodes=(trace.node_id,)), most).found:
@@ -113,15 +115,15 @@ def stored_corpus(traces: Traces, trace: Trace, most: int = MOST_TRACES) -> tupl
 
 
 def check_file(path: Path, trace: Trace) -> None:
-    """That the file still holds the text that ran. Raises `NotApplied`."""
+    """Check that the file still holds the text that ran. Raises `FixRejected`."""
     try:
         held = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
-        raise NotApplied(
-            f"{path} is gone: the trace carries its text, and nothing is written where it stood; "
-            f"--nodes says where {trace.node_id} is now"
+        raise FixRejected(
+            f"{path} does not exist any more, and no new file is written; "
+            f"pass the folder of {trace.node_id} with --nodes"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise NotApplied(f"{path} cannot be read: {error}") from None
+        raise FixRejected(f"{path} cannot be read: {error}") from None
     if held.replace("\r\n", "\n") != trace.definition.source.replace("\r\n", "\n"):
-        raise NotApplied(f"{path} has changed since the execution: apply the diff above by hand")
+        raise FixRejected(f"{path} has changed since the execution: apply the diff above by hand")

@@ -1,8 +1,7 @@
-"""A changed execution whose open requests are performed for real: by a Host, under its grants and policies, journalled.
+"""Changed executions whose open requests a Host performs, with grants, policies and journal.
 
-It is an execution of its own in the journal, with an id of its own: what came before the changed step is written there
-as it was recorded, and is not performed. Requests that are performed go out under new idempotency keys, so that nobody
-takes them for repetitions of the first execution.
+The journal has it as a separate execution with its own id. Recorded completions before the changed step are copied
+there and not performed. Performed requests use new idempotency keys, so that no provider takes them for repetitions.
 """
 
 from __future__ import annotations
@@ -20,28 +19,28 @@ from vesper.host.host import Host, Prepared, Ran
 from vesper.host.running import Running
 from vesper.journal.entry import Kind
 from vesper.journal.journal import Run
-from vesper.replay.rerun import Changed
+from vesper.replay.rerun import ChangedExecution
 from vesper.trace.journalled import trace_of_execution
 from vesper.trace.model import REPLAY_KEY, Exchange, Trace
 from vesper.trace.programs import program_of
 
-Answered = Callable[[Request], Exchange | None]
-"""What is known of a request; None where it is to be performed."""
+KnownExchange = Callable[[Request], Exchange | None]
+"""Returns the known exchange of a request; None if it must be performed."""
 
 
 class LiveHost(Host):
-    """A Host that performs what nobody has answered yet. It takes over nobody's runs."""
+    """A Host that performs only requests without a known answer. It takes over no other runs."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(replace(config, recovery=replace(config.recovery, enabled=False)))
-        self._answered: Answered = lambda _: None
+        self._answered: KnownExchange = lambda _: None
         self._replayed = ""
         self._last: _LiveRunning | None = None
         self.statuses: dict[str, int] = {}
-        """The status of the last answer to each request that was performed over HTTP, by path."""
+        """Last HTTP status by request path, for requests that were performed."""
 
-    def run_changed(self, changed: Changed, engine: str, answered: Answered) -> Trace:
-        """Performs what `answered` does not know, and gives the trace of it all."""
+    def run_changed(self, changed: ChangedExecution, engine: str, answered: KnownExchange) -> Trace:
+        """Run the execution, perform requests unknown to `answered`, and return the trace."""
         prepared = self.prepare(changed.compiled, program_of(changed.compiled, engine), engine)
         self._answered, self._replayed = answered, changed.trace.trace_id
         now = changed.trace.now or datetime.now(UTC)
@@ -50,7 +49,7 @@ class LiveHost(Host):
             if isinstance(performer, HttpPerformer):
                 performer.on_answer = self._note
         ran: Ran = self.run(prepared, changed.inputs, now)
-        if not self.knows(ran.execution):  # the inputs do not fit: nothing happened
+        if not self.knows(ran.execution):  # the inputs were rejected: nothing was performed
             from vesper.replay.rerun import rerun
 
             return rerun(changed, engine, ())
@@ -61,7 +60,7 @@ class LiveHost(Host):
 
     @property
     def execution(self) -> str | None:
-        """The execution that was begun last; None where none was."""
+        """Id of the last execution started; None without one."""
         return None if self._last is None else self._last.execution
 
     def _with_origin(self, exchange: Exchange, recorded: dict[str, Exchange]) -> Exchange:
@@ -69,7 +68,7 @@ class LiveHost(Host):
         if running is not None and exchange.path in running.performed:
             return replace(exchange, origin="live")
         before = recorded.get(exchange.path)
-        # What was not performed took the time that it took when it was.
+        # An exchange that was not performed again keeps its recorded duration.
         return (
             exchange
             if before is None
@@ -90,13 +89,13 @@ class LiveHost(Host):
 
 
 class _LiveRunning(Running):
-    """Answers what is known, and performs the rest."""
+    """A run that completes known requests from records and performs the rest."""
 
-    answered: Answered
+    answered: KnownExchange
     replayed: str
-    """The trace that it is made from."""
+    """Id of the trace that is replayed."""
     performed: set[str]
-    """The paths of what was not answered by anybody, and went out."""
+    """Paths of requests that had no answer and were performed."""
 
     @property
     def execution(self) -> str:
@@ -105,15 +104,17 @@ class _LiveRunning(Running):
     def _complete(self, request: Request) -> Completion:
         known = self.answered(request)
         if known is not None:
-            return self._taken_from(request, known)
+            return self._copy_recorded(request, known)
         self.performed.add(request.path)
         if request.key is not None:
             request = replace(request, key=f"{REPLAY_KEY}{self._run.execution} {request.key}")
         return super()._complete(request)
 
-    def _taken_from(self, request: Request, known: Exchange) -> Completion:
-        """Writes an answer that was recorded, with what was asked for and where it comes from. Nothing moved, and the
-        audit hears nothing: both are about what was done."""
+    def _copy_recorded(self, request: Request, known: Exchange) -> Completion:
+        """Journal a recorded completion with its request and origin.
+
+        Transitions and audit are untouched, because they record performed effects only.
+        """
         body: dict[str, object] = {
             "fixed": dict(request.fixed),
             "arguments": dict(request.arguments),
@@ -129,7 +130,7 @@ class _LiveRunning(Running):
 
 
 def status_text(status: int) -> str:
-    """`200 OK`."""
+    """Return a status with its phrase, such as `200 OK`."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

@@ -1,8 +1,8 @@
-"""An execution run again from its trace: just as it was, or changed.
+"""Execution of a trace again: unchanged, or with changes.
 
-Replaying feeds the node what it was answered and performs nothing; a request that is not the recorded one is an error.
-A changed execution takes the recorded answers of requests that are the same, and asks somebody for the others: whoever
-replays, a file, or, after consent, the world.
+A replay feeds the recorded completions to the node and performs nothing; a request that differs from the record is an
+error. A changed execution reuses completions of equal requests. Other requests go to the prompt, a file, or, after
+consent, to the Host.
 """
 
 from __future__ import annotations
@@ -27,87 +27,91 @@ from vesper.language.check.callees import Interface, NotCallable
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
-from vesper.replay.changes import AnswerChange, Change, InputChange, NotChanged, SourceChange
-from vesper.replay.source_edit import NotEdited, edit_step
+from vesper.replay.changes import AnswerChange, Change, ChangeRejected, InputChange, SourceChange
+from vesper.replay.source_edit import EditRejected, edit_step
 from vesper.trace.model import Exchange, Origin, Trace
 from vesper.trace.programs import compiled_of, program_of
-from vesper.trace.recorder import Unanswered, exchange_of, traced_run
+from vesper.trace.recorder import Unanswered, exchange_of, record_trace
 from vesper.trace.timeline import TimelineStep, timeline
 from vesper.values.node_id import split_node_id
 from vesper.values.vesper_error import VesperError
 
-Ask: TypeAlias = Callable[[Request], Exchange | None]
-"""Somebody who may know what a request is answered with; None where they do not."""
+AnswerSource: TypeAlias = Callable[[Request], Exchange | None]
+"""Returns the exchange of a request; None if this source has none."""
 
 
-class Unrecorded(VesperError):
-    """The node asks for something that was not recorded, and nobody says what it is answered. Nothing was sent."""
+class UnrecordedRequest(VesperError):
+    """A request was not recorded, and no source has an answer. Nothing was sent."""
 
 
 def engine_of(trace: Trace, wanted: str | None = None) -> str:
-    """The engine to replay on: the one wanted, or the first that ran it and is here."""
+    """Return the wanted engine, or the first available one that ran the trace."""
     chosen = wanted or next((each for each in trace.engines if each in ENGINES), REFERENCE)
     if chosen not in ENGINES:
-        raise EngineUnavailable(f"there is no engine `{chosen}` here; the engines are {', '.join(ENGINES)}")
+        raise EngineUnavailable(f"there is no engine `{chosen}`; the engines are {', '.join(ENGINES)}")
     return chosen
 
 
-# -- as it was ------------------------------------------------------------------------------------
+# -- unchanged ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayResult:
     trace: Trace
-    """What it did this time."""
+    """Trace of the replay."""
     difference: str | None
-    """Where that is not what the trace says; None where all is the same."""
+    """First difference from the recorded trace; None without one."""
 
 
-def replay(trace: Trace, engine: str | None = None, compiled: Compiled | None = None) -> Replayed:
-    """Runs the node once more on what it was answered. Raises `Unrecorded`; performs nothing. `compiled` is another
-    definition of the node, to be tried on the same records."""
+def replay(trace: Trace, engine: str | None = None, compiled: Compiled | None = None) -> ReplayResult:
+    """Run the node again on its recorded completions; performs nothing. Raises `UnrecordedRequest`.
+
+    `compiled` is another definition of the node to run on the same records.
+    """
     node = compiled or compiled_of(trace.definition)
     chosen = engine_of(trace, engine)
     has_stopped = trace.outcome is None or _is_of_host(trace)
 
     def answer(request: Request, before: Sequence[Exchange]) -> Exchange:
         if len(before) >= len(trace.exchanges):
-            if has_stopped:  # it was stopped here the first time as well
+            if has_stopped:  # the recorded run was stopped here too
                 raise Unanswered
-            raise Unrecorded(f"`{plain_step(request.path)}` asks for {request.effect}, and no more was recorded")
+            raise UnrecordedRequest(f"`{plain_step(request.path)}` requests {request.effect}, which was not recorded")
         recorded = trace.exchanges[len(before)]
-        told = _other(request, recorded)
+        told = _describe_mismatch(request, recorded)
         if told is not None:
-            raise Unrecorded(told)
+            raise UnrecordedRequest(told)
         return recorded
 
-    again = traced_run(
+    again = record_trace(
         node, program_of(node, chosen), chosen, trace.trace_id, trace.inputs, trace.now, answer, origin=trace.origin
     )
     if again.outcome is None and has_stopped:
         again = replace(again, outcome=trace.outcome)
-    return Replayed(again, _difference(trace, again, is_same_node=compiled is None))
+    return ReplayResult(again, _difference(trace, again, is_same_node=compiled is None))
 
 
 def _is_of_host(trace: Trace) -> bool:
-    """True where the Host ended the execution, and not the node."""
+    """Return whether the Host ended the execution, rather than the node."""
     return isinstance(trace.outcome, Denied) or (
         isinstance(trace.outcome, LimitHit) and trace.outcome.limit not in ("fuel", "time")
     )
 
 
-def _other(request: Request, recorded: Exchange) -> str | None:
-    """Why a request is not the recorded one; None where it is."""
+def _describe_mismatch(request: Request, recorded: Exchange) -> str | None:
+    """Return why a request differs from the recorded one; None if they are equal."""
     where = plain_step(request.path)
     if request.path != recorded.path:
-        return f"`{where}` asks for {request.effect}, and what was recorded next is `{plain_step(recorded.path)}`"
-    return None if is_same_request(request, recorded) else f"`{where}` asks for {_something_else(request, recorded)}"
+        return f"`{where}` requests {request.effect}, but the next recorded request is `{plain_step(recorded.path)}`"
+    return (
+        None if is_same_request(request, recorded) else f"`{where}` makes {_describe_other_request(request, recorded)}"
+    )
 
 
-def _something_else(request: Request, recorded: Exchange) -> str:
+def _describe_other_request(request: Request, recorded: Exchange) -> str:
     names = [name for name in request.arguments if _differs(request.arguments, recorded.arguments, name)]
-    told = f" (`{names[0]}` is another)" if names else ""
-    return f"something else than was recorded{told}"
+    told = f" (`{names[0]}` differs)" if names else ""
+    return f"another request than recorded{told}"
 
 
 def is_same_request(request: Request, recorded: Exchange) -> bool:
@@ -126,10 +130,10 @@ def _differs(left: Mapping[str, object], right: Mapping[str, object], name: str)
 def _difference(trace: Trace, again: Trace, *, is_same_node: bool) -> str | None:
     if len(again.exchanges) < len(trace.exchanges):
         left = plain_step(trace.exchanges[len(again.exchanges)].path)
-        return f"the node ended, and never asked for `{left}`"
+        return f"the node ended without the recorded request `{left}`"
     if is_same_node:
         for one, other in zip_longest(trace.marks, again.marks):
-            # By their bytes: a trace does not keep the order of the names of a record.
+            # Compared as bytes: a trace does not preserve the order of a record's fields.
             if one is None or other is None or encode([one.index, one.value]) != encode([other.index, other.value]):
                 known = one or other
                 assert known is not None
@@ -144,22 +148,22 @@ def _difference(trace: Trace, again: Trace, *, is_same_node: bool) -> str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """What a changed execution is run with."""
+class ChangedExecution:
+    """Parameters of a changed execution."""
 
     trace: Trace
     compiled: Compiled
     inputs: Mapping[str, object]
     changes: tuple[Change, ...]
     from_step: TimelineStep | None
-    """None is the beginning."""
+    """First step to execute again; None means the start."""
     answers: Mapping[str, AnswerChange] = field(default_factory=dict)
-    anew: frozenset[str] = frozenset()
-    """Paths whose recorded answers do not count any more: of steps whose parameters were changed."""
+    voided: frozenset[str] = frozenset()
+    """Paths whose recorded completions are void, because the step's parameters changed."""
     first_exchange: int = 0
-    """The first that is not simply taken from the trace."""
+    """Index of the first exchange that is not copied from the trace."""
     numbers: Mapping[str, int] = field(default_factory=dict)
-    """The place of each recorded exchange, by its path."""
+    """Index of each recorded exchange, by path."""
 
     @property
     def has_fix(self) -> bool:
@@ -170,7 +174,7 @@ class Changed:
         return Origin(self.trace.trace_id, number, tuple(str(each) for each in self.changes))
 
     def known(self, request: Request) -> Exchange | None:
-        """What is known to come of a request without asking anybody."""
+        """Return the recorded or changed exchange of a request; None if there is none."""
         given = self.answers.get(request.path)
         if given is not None:
             return exchange_of(request, given.value, given.failure, "changed")
@@ -178,33 +182,33 @@ class Changed:
         if number is None:
             return None
         recorded = self.trace.exchanges[number]
-        if request.path not in self.anew and is_same_request(request, recorded):
+        if request.path not in self.voided and is_same_request(request, recorded):
             return recorded
         if number < self.first_exchange and not self.changes:
-            raise Unrecorded(_other(request, recorded) or f"`{recorded.path}` differs")
+            raise UnrecordedRequest(_describe_mismatch(request, recorded) or f"`{recorded.path}` differs")
         return None
 
     def why_unknown(self, request: Request) -> str:
-        """Why what was recorded is no answer to a request."""
+        """Return why the record has no answer for a request."""
         number = self.numbers.get(request.path)
         if number is None:
             return "it was not recorded"
-        if request.path in self.anew:
+        if request.path in self.voided:
             return "its own parameters were changed"
-        return f"it asks for {_something_else(request, self.trace.exchanges[number])}"
+        return f"it makes {_describe_other_request(request, self.trace.exchanges[number])}"
 
     def is_before(self, request: Request) -> bool:
-        """True for what comes before the step that it is run from."""
+        """Return whether a request precedes the step from which the execution is changed."""
         number = self.numbers.get(request.path)
-        return number is not None and number < self.first_exchange and request.path not in self.anew
+        return number is not None and number < self.first_exchange and request.path not in self.voided
 
 
-def changed(trace: Trace, changes: Sequence[Change], from_step: TimelineStep | None = None) -> Changed:
-    """Prepares an execution with these changes. Raises `NotChanged` with the diagnostics of a text that is wrong."""
+def changed(trace: Trace, changes: Sequence[Change], from_step: TimelineStep | None = None) -> ChangedExecution:
+    """Prepare an execution with changes. Raises `ChangeRejected` with the diagnostics of an invalid text."""
     compiled = compiled_of(trace.definition)
     text = compiled.source.text
     steps = timeline(trace)
-    anew: set[str] = set()
+    voided: set[str] = set()
     inputs = dict(trace.inputs)
     answers: dict[str, AnswerChange] = {}
     for each in changes:
@@ -216,18 +220,20 @@ def changed(trace: Trace, changes: Sequence[Change], from_step: TimelineStep | N
             case SourceChange(step, keys, _, after):
                 try:
                     text = edit_step(SourceFile(compiled.source.path, text), step, keys, after).text
-                except NotEdited as problem:
-                    raise NotChanged(str(problem)) from None
-                anew |= {
+                except EditRejected as problem:
+                    raise ChangeRejected(str(problem)) from None
+                voided |= {
                     trace.exchanges[one.exchange].path
                     for one in steps
                     if one.exchange is not None and one.path.partition("[")[0] == step
                 }
     if text != compiled.source.text:
-        compiled = recompiled(compiled, text)
+        compiled = recompile(compiled, text)
     first = 0 if from_step is None else _first_exchange(steps, from_step)
     numbers = {each.path: number for number, each in reversed([*enumerate(trace.exchanges)])}  # the first of its path
-    return Changed(trace, compiled, inputs, tuple(changes), from_step, answers, frozenset(anew), first, numbers)
+    return ChangedExecution(
+        trace, compiled, inputs, tuple(changes), from_step, answers, frozenset(voided), first, numbers
+    )
 
 
 def _first_exchange(steps: Sequence[TimelineStep], from_step: TimelineStep) -> int:
@@ -236,11 +242,13 @@ def _first_exchange(steps: Sequence[TimelineStep], from_step: TimelineStep) -> i
     return after[0] if after else (before[-1] + 1 if before else 0)
 
 
-def rerun(changed: Changed, engine: str, asks: Sequence[Ask], takes_records: bool = True) -> Trace:
-    """Runs it. What is not known is asked of each of `asks` in turn. Raises `Unrecorded` where nobody knows.
+def rerun(changed: ChangedExecution, engine: str, asks: Sequence[AnswerSource], takes_records: bool = True) -> Trace:
+    """Run a changed execution.
 
-    A request from the chosen step on that is the same as a recorded one takes the recorded answer, unless somebody
-    gives another; without `takes_records` it must be given."""
+    Requests that are not known go to each of `asks` in turn; `UnrecordedRequest` is raised if none has an answer.
+    From the chosen step on, a request equal to a recorded one takes the recorded completion unless `asks` gives
+    another; without `takes_records` an answer is required.
+    """
     node = changed.compiled
 
     def answer(request: Request, _: Sequence[Exchange]) -> Exchange:
@@ -253,19 +261,19 @@ def rerun(changed: Changed, engine: str, asks: Sequence[Ask], takes_records: boo
                 return found
         if known is not None and takes_records:
             return known
-        raise Unrecorded(
-            f"`{plain_step(request.path)}` asks for {request.effect}, and nobody says what it is answered: "
-            f"{changed.why_unknown(request)}. Give a response at the prompt, with --responses FILE, or let it be "
+        raise UnrecordedRequest(
+            f"`{plain_step(request.path)}` requests {request.effect} and has no answer: "
+            f"{changed.why_unknown(request)}. Give a response at the prompt or with --responses FILE, or let it be "
             "performed with --live"
         )
 
     name = trace_id(time.time_ns())
     program = program_of(node, engine)
-    return traced_run(node, program, engine, name, changed.inputs, changed.trace.now, answer, origin=changed.origin())
+    return record_trace(node, program, engine, name, changed.inputs, changed.trace.now, answer, origin=changed.origin())
 
 
-class _Carried(Neighbours):
-    """The nodes that a trace carries: a changed text calls those, whatever has become of their files."""
+class _CarriedNodes(Neighbours):
+    """The nodes that a trace carries, which a changed text calls independently of their files."""
 
     def __init__(self, compiled: Compiled) -> None:
         super().__init__(Collection(Path("nodes")), (compiled.node.node_id,))
@@ -280,11 +288,11 @@ class _Carried(Neighbours):
         return NotCallable(Code.UNKNOWN_NODE, {"node": wanted}, "the trace carries no such node")
 
 
-def recompiled(compiled: Compiled, text: str) -> Compiled:
-    """The node with another text. Raises `NotChanged`."""
+def recompile(compiled: Compiled, text: str) -> Compiled:
+    """Compile the node with another text. Raises `ChangeRejected`."""
     source = SourceFile(compiled.source.path, text)
-    found, bag = compile_source(source, _Carried(compiled))
+    found, bag = compile_source(source, _CarriedNodes(compiled))
     if found is None:
         told = "\n\n".join(render_full(source, each) for each in bag.sorted())
-        raise NotChanged(f"with this change {compiled.node.node_id} is no node any more\n\n{told}")
+        raise ChangeRejected(f"with this change, {compiled.node.node_id} is not valid\n\n{told}")
     return found

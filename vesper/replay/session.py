@@ -1,6 +1,6 @@
-"""One replay under way: the trace, where one looks, what was changed, and what came of it. Nothing here prints or asks.
+"""The state of a replay: trace, position, changes and results. No input or output.
 
-The original trace is never changed: every re-execution is a trace of its own.
+The original trace never changes: each re-execution produces a new trace.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from vesper.compiler import Compiled
 from vesper.engines.engine import Request
 from vesper.engines.outcome import Returned
 from vesper.host.stub_answers import plain_step
-from vesper.replay.changes import Change, NotChanged, SourceChange, read_answer
+from vesper.replay.changes import Change, ChangeRejected, SourceChange, read_answer
 from vesper.replay.fixing import CorpusReport, check_file, replay_corpus, stored_corpus, yaml_diff
 from vesper.replay.live import LiveHost
-from vesper.replay.rerun import Ask, Changed, Replayed, changed, engine_of, replay, rerun
+from vesper.replay.rerun import AnswerSource, ChangedExecution, ReplayResult, changed, engine_of, replay, rerun
 from vesper.trace.difference import Difference, differences
 from vesper.trace.library import Traces
 from vesper.trace.model import Exchange, Trace
@@ -27,8 +27,8 @@ from vesper.trace.timeline import TimelineStep, timeline
 from vesper.values.vesper_error import VesperError
 
 
-class Interrupted(VesperError):
-    """Somebody pressed Ctrl-C: what was under way is given up, and the session goes on."""
+class ReplayInterrupted(VesperError):
+    """Ctrl-C cancelled the current command; the session continues."""
 
     def __init__(self, why: str = "nothing was changed") -> None:
         super().__init__(f"interrupted: {why}")
@@ -38,21 +38,21 @@ class Interrupted(VesperError):
 class Session:
     trace: Trace
     engine: str
-    replayed: Replayed
+    replayed: ReplayResult
     traces: Traces | None = None
-    """For the corpus, and to keep re-executions in."""
+    """Source of the corpus and store of re-executions."""
     open_host: Callable[[], LiveHost] | None = None
-    """Who performs, where requests may be performed at all."""
+    """Opens the Host that performs requests; None if nothing may be performed."""
     answers: Mapping[str, tuple[object, str | None]] = field(default_factory=dict)
-    """What a file says that requests are answered, by path."""
+    """Answers from a file, by request path."""
     position: int = 0
-    """The step that is looked at; 0 is before the first."""
+    """Number of the current step; 0 is before the first."""
     changes: list[Change] = field(default_factory=list)
     forked: Trace | None = None
-    """The last re-execution."""
-    fork_of: Changed | None = None
+    """Trace of the last re-execution."""
+    fork_of: ChangedExecution | None = None
     statuses: dict[str, int] = field(default_factory=dict)
-    """Of requests that the last re-execution performed over HTTP, by path."""
+    """HTTP status by path, for requests that the last re-execution performed."""
 
     @staticmethod
     def open(
@@ -61,7 +61,7 @@ class Session:
         traces: Traces | None = None,
         open_host: Callable[[], LiveHost] | None = None,
     ) -> Session:
-        """Replays the trace just as it was, first of all. Raises `Unrecorded`."""
+        """Open a session and replay the trace unchanged. Raises `UnrecordedRequest`."""
         chosen = engine_of(trace, engine)
         return Session(trace, chosen, replay(trace, chosen), traces, open_host)
 
@@ -78,40 +78,40 @@ class Session:
         return self.steps[self.position - 1] if self.position else None
 
     def go_to(self, number: int) -> None:
-        """Looks at a step; 0 is before the first. Raises `NotChanged` where there is none."""
+        """Set the current step; 0 is before the first. Raises `ChangeRejected` for an unknown number."""
         if not 0 <= number <= len(self.steps):
-            raise NotChanged(f"there is no step {number}: the steps are 1 to {len(self.steps)}")
+            raise ChangeRejected(f"no step {number}: the steps are 1 to {len(self.steps)}")
         self.position = number
 
-    # -- running again ----------------------------------------------------------------------------
+    # -- re-execution ---------------------------------------------------------------------------------
 
     def change(self, change: Change) -> None:
-        """Adds a change; a second one of the same thing takes the place of the first."""
+        """Add a change; it replaces an earlier change of the same target."""
         self.changes = [each for each in self.changes if _target(each) != _target(change)] + [change]
 
-    def prepare(self, from_step: TimelineStep | None) -> Changed:
-        """What would be run. Raises `NotChanged` where a changed text is no node."""
+    def prepare(self, from_step: TimelineStep | None) -> ChangedExecution:
+        """Prepare a re-execution. Raises `ChangeRejected` if the changed text is invalid."""
         return changed(self.trace, self.changes, from_step)
 
-    def open_request(self, prepared: Changed) -> str | None:
-        """The first step that the trace has no answer for any more, as far as one can tell before it is run."""
+    def open_request(self, prepared: ChangedExecution) -> str | None:
+        """Return the first request without a valid answer in the trace, as far as known in advance."""
         for each in self.trace.exchanges:
-            if each.path in prepared.anew and each.path not in prepared.answers and each.path not in self.answers:
+            if each.path in prepared.voided and each.path not in prepared.answers and each.path not in self.answers:
                 return each.path
         return None
 
-    def run(self, prepared: Changed, engine: str | None = None, prompt: Ask | None = None) -> Trace:
-        """Runs it again on an engine; requests that the trace has no answer for go to the file, then to `prompt`."""
-        asks: list[Ask] = [self._from_file]
+    def run(self, prepared: ChangedExecution, engine: str | None = None, prompt: AnswerSource | None = None) -> Trace:
+        """Run again on an engine; requests without an answer go to the file, then to `prompt`."""
+        asks: list[AnswerSource] = [self._from_file]
         if prompt is not None:
-            asks.append(_once_recorded(prepared, prompt))
+            asks.append(_only_unrecorded(prepared, prompt))
         self.statuses = {}
         self.forked, self.fork_of = rerun(prepared, engine or self.engine, asks), prepared
         return self.forked
 
-    def run_live(self, prepared: Changed, engine: str | None = None) -> Trace:
-        """The same, and what the trace has no answer for is performed. Whoever calls this has asked first."""
-        assert self.open_host is not None, "somebody said that requests may be performed"
+    def run_live(self, prepared: ChangedExecution, engine: str | None = None) -> Trace:
+        """Run again and perform requests without an answer. The caller must have the user's consent."""
+        assert self.open_host is not None, "the session was opened for performing requests"
 
         def answered(request: Request) -> Exchange | None:
             known = prepared.known(request)
@@ -123,11 +123,11 @@ class Session:
             try:
                 forked = host.run_changed(prepared, engine or self.engine, answered)
             except KeyboardInterrupt:
-                if host.execution is None or not host.knows(host.execution):  # nothing was about to be changed yet
-                    raise Interrupted("nothing was performed") from None
-                raise Interrupted(
-                    f"how far execution {host.execution} came, `vesper journal show {host.execution}` says; "
-                    "it is not gone on with"
+                if host.execution is None or not host.knows(host.execution):  # nothing was performed yet
+                    raise ReplayInterrupted("nothing was performed") from None
+                raise ReplayInterrupted(
+                    f"`vesper journal show {host.execution}` shows how far execution {host.execution} came; "
+                    "it is not continued"
                 ) from None
             self.forked, self.fork_of = forked, prepared
             self.statuses = dict(host.statuses)
@@ -137,20 +137,20 @@ class Session:
         found = self.answers.get(request.path) or self.answers.get(plain_step(request.path))
         return None if found is None else exchange_of(request, *found, origin="file")
 
-    # -- what came of it --------------------------------------------------------------------------
+    # -- results --------------------------------------------------------------------------------------
 
     @property
     def has_succeeded(self) -> bool:
         return self.forked is not None and isinstance(self.forked.outcome, Returned)
 
     def difference(self) -> list[Difference]:
-        """Of the last re-execution, or else of the replay, to the original."""
+        """Return the differences of the last re-execution, or of the replay, from the original."""
         return differences(self.trace, self.forked or self.replayed.trace)
 
     def save(self) -> str:
-        """Keeps the last re-execution; its id. One that was performed is in the journal already."""
+        """Store the last re-execution and return its id. One that performed effects is in the journal."""
         if self.forked is None or self.traces is None:
-            raise NotChanged("nothing was run again yet: there is nothing to keep")
+            raise ChangeRejected("no re-execution to save: `run` or `modify` makes one")
         if not any(each.origin == "live" for each in self.forked.exchanges):
             self.traces.store.add(self.forked)
         return self.forked.trace_id
@@ -158,8 +158,8 @@ class Session:
     # -- a fix ------------------------------------------------------------------------------------
 
     @property
-    def fix(self) -> Changed | None:
-        """The last re-execution, where it changed the text of the node."""
+    def fix(self) -> ChangedExecution | None:
+        """The last re-execution, if it changed the text of the node."""
         return self.fork_of if self.fork_of is not None and self.fork_of.has_fix else None
 
     def fix_diff(self) -> str:
@@ -167,13 +167,13 @@ class Session:
         return yaml_diff(self.trace.definition.path, self.trace.definition.source, self.fix.compiled.source.text)
 
     def corpus(self) -> CorpusReport:
-        """What the fix does to the node's cases and its stored traces, on every engine."""
+        """Return the effect of the fix on the node's cases and stored traces, on every engine."""
         assert self.fix is not None
         found, unread = ([self.trace], 0) if self.traces is None else stored_corpus(self.traces, self.trace)
         return replay_corpus(self.fix.compiled, found, unread)
 
     def check_file(self, path: Path) -> None:
-        """That the fix can be written. Raises `NotApplied`."""
+        """Check that the fix can be written. Raises `FixRejected`."""
         check_file(path, self.trace)
 
     @property
@@ -186,21 +186,21 @@ Answers: TypeAlias = dict[str, tuple[object, str | None]]
 
 
 def read_answers(compiled: Compiled, given: Mapping[str, object], text_of: Callable[[object], str]) -> Answers:
-    """The answers of a file: by path, `{"returns": VALUE}` or `{"fails": CODE}`. Raises `NotChanged`."""
+    """Read answers by path: `{"returns": VALUE}` or `{"fails": CODE}`. Raises `ChangeRejected`."""
     found: Answers = {}
     for path, answer in given.items():
         if not isinstance(answer, dict) or len(answer) != 1 or not {"returns", "fails"} & answer.keys():
-            raise NotChanged(f'`{path}`: write {{"returns": VALUE}} or {{"fails": CODE}}')
+            raise ChangeRejected(f'`{path}`: write {{"returns": VALUE}} or {{"fails": CODE}}')
         text = f"fails {answer['fails']}" if "fails" in answer else text_of(answer["returns"])
         try:
             found[path] = read_answer(compiled, path, text)
         except KeyError:
-            raise NotChanged(f"{compiled.node.node_id} has no step `{path}` that asks for anything") from None
+            raise ChangeRejected(f"{compiled.node.node_id} has no step `{path}` that makes a request") from None
     return found
 
 
-def _once_recorded(prepared: Changed, prompt: Ask) -> Ask:
-    """Asks at the prompt only for what the trace does not know: a person is not asked the same twice."""
+def _only_unrecorded(prepared: ChangedExecution, prompt: AnswerSource) -> AnswerSource:
+    """Return a source that prompts only for requests unknown to the trace."""
 
     def ask(request: Request) -> Exchange | None:
         return None if prepared.known(request) is not None else prompt(request)

@@ -1,4 +1,4 @@
-"""The prompt of `vesper replay`. It reads lines and writes lines, from and to whoever it is given: a terminal, a file.
+"""The prompt of `vesper replay`, which reads and writes lines through given functions.
 
 Replaying execution: 01a1…
 Timestamp: 2025-01-08 14:23:15
@@ -22,11 +22,11 @@ from vesper.engines.registry import ENGINES
 from vesper.host.plans import plans_of
 from vesper.host.stub_answers import plain_step
 from vesper.language.diagnostics.suggest import did_you_mean
-from vesper.replay.changes import Change, InputChange, NotChanged, input_change, read_answer, read_change, the_step
-from vesper.replay.fixing import CorpusReport, NotApplied
+from vesper.replay.changes import Change, ChangeRejected, InputChange, find_step, input_change, read_answer, read_change
+from vesper.replay.fixing import CorpusReport, FixRejected
 from vesper.replay.live import status_text
-from vesper.replay.rerun import Changed
-from vesper.replay.session import Interrupted, Session
+from vesper.replay.rerun import ChangedExecution
+from vesper.replay.session import ReplayInterrupted, Session
 from vesper.replay.text import (
     SENSITIVE,
     difference_lines,
@@ -43,22 +43,22 @@ from vesper.values.model import printable, show
 from vesper.values.vesper_error import VesperError
 
 Read = Callable[[str], str | None]
-"""Asks for a line with this prompt; None where there are no more."""
+"""Reads a line after a prompt; None at the end of input."""
 Write = Callable[[str], None]
 
 PROMPT = "(replay) "
 HELP = f"""\
-timeline              the steps again
-goto N, next, back    look at a step
-show [N]              all there is to say about it: request, attempts, answer, values
-modify [step] N       change it and run on from it: `timeout 60s`, `response JSON`, `fails CODE`,
-                      or any parameter of the step in the node's text: `retry.attempts 5`
-modify input NAME     change an input and run all of it again
-run [ENGINE] [from N] run again with the changes so far, on {", ".join(ENGINES)}
-changes, reset        what was changed; forget it
-diff                  where the last run differs from the original
-apply                 make the changes of the node's text a fix: YAML diff, corpus, then y or N
-save                  keep the last run as a trace
+timeline              show the steps
+goto N, next, back    move to a step
+show [N]              show its request, attempts, answer and values
+modify [step] N       change a step and run again from it: `timeout 60s`, `response JSON`, `fails CODE`,
+                      or a parameter of the step in the node's text: `retry.attempts 5`
+modify input NAME     change an input and run again from the start
+run [ENGINE] [from N] run again with all changes, on {", ".join(ENGINES)}
+changes, reset        show all changes; discard them
+diff                  show how the last run differs from the original
+apply                 turn changes of the node's text into a fix: YAML diff, corpus, then y or N
+save                  store the last run as a trace
 quit"""
 _YES = ("y", "yes")
 
@@ -100,45 +100,45 @@ class Shell:
         self._asks_first = options.asks_first
         self._scale = options.scale
         self.report: CorpusReport | None = None
-        """What the last fix that was shown does to all that ran before."""
+        """Effect of the last proposed fix on earlier runs."""
         self.applied: Path | None = None
-        """Where the last fix was written."""
+        """File to which the last fix was written."""
 
     # -- the prompt -------------------------------------------------------------------------------
 
-    def opening(self) -> None:
-        """The trace, replayed as it was."""
+    def print_opening(self) -> None:
+        """Print the header and the timeline of the replayed trace."""
         trace = self.session.trace
         for line in (*header_lines(trace), "", *timeline_lines(trace)):
             self._write(line)
-        if trace.outcome is None or not self.session.steps:  # steps that are all there tell how it ended
+        if trace.outcome is None or not self.session.steps:  # a complete timeline shows the outcome
             self._write(outcome_line(trace, self._hides))
         if self.session.replayed.difference is not None:
-            self._write(f"\nThis replay on {self.session.engine} differs: {self.session.replayed.difference}")
+            self._write(f"\nThe replay on {self.session.engine} differs: {self.session.replayed.difference}")
         if self.session.trace.divergence is not None:
             self._write(f"\nRecorded divergence: {self.session.trace.divergence}")
 
     def loop(self) -> None:
-        """Reads commands until there are no more."""
+        """Run commands until the end of input."""
         while True:
             self._write("")
             try:
                 line = self._read(PROMPT)
-            except Interrupted:
+            except ReplayInterrupted:
                 self._write("`quit` ends the session")
                 continue
             if line is None or line.strip() in ("quit", "q", "exit"):
                 return
             if line.strip():
-                self.obey(line.strip())
+                self.run_command(line.strip())
 
-    def obey(self, line: str) -> bool:
-        """One command; whether it could be done. Whatever is wrong is said, and nothing is changed."""
+    def run_command(self, line: str) -> bool:
+        """Run one command; return whether it succeeded. A failed command prints why and changes nothing."""
         word, _, rest = line.partition(" ")
         command = _COMMANDS.get(word)
         if command is None:
-            hint = did_you_mean(word, [*_COMMANDS, "quit"]) or "`help` lists them"
-            self._write(f"`{printable(word[:40])}` is no command; {hint}")
+            hint = did_you_mean(word, [*_COMMANDS, "quit"]) or "`help` lists the commands"
+            self._write(f"`{printable(word[:40])}` is not a command; {hint}")
             return False
         try:
             command(self, rest.strip())
@@ -147,7 +147,7 @@ class Shell:
             return False
         return True
 
-    # -- looking ----------------------------------------------------------------------------------
+    # -- inspection -----------------------------------------------------------------------------------
 
     def _help(self, _: str) -> None:
         self._write(HELP)
@@ -160,29 +160,29 @@ class Shell:
 
     def _goto(self, rest: str) -> None:
         if not rest:
-            raise NotChanged("say which step: `goto 3`, or `goto NAME`")
-        self.session.go_to(self._the_step(rest.removeprefix("step ")).number if rest != "0" else 0)
-        self._look()
+            raise ChangeRejected("`goto` needs a step: `goto 3` or `goto NAME`")
+        self.session.go_to(self._find_step(rest.removeprefix("step ")).number if rest != "0" else 0)
+        self._print_step()
 
     def _back(self, _: str) -> None:
         if not self.session.position:
-            self._write("this is the beginning")
+            self._write("at the start")
             return
         self.session.go_to(self.session.position - 1)
-        self._look()
+        self._print_step()
 
     def _next(self, _: str) -> None:
         if self.session.position == len(self.session.steps):
-            self._write(f"this is the end. {outcome_line(self.session.trace, self._hides)}")
+            self._write(f"at the end. {outcome_line(self.session.trace, self._hides)}")
             return
         self.session.go_to(self.session.position + 1)
-        self._look()
+        self._print_step()
 
     def _show(self, rest: str) -> None:
-        step = self._the_step(rest.removeprefix("step ")) if rest else self.session.step
-        self._look(step)
+        step = self._find_step(rest.removeprefix("step ")) if rest else self.session.step
+        self._print_step(step)
 
-    def _look(self, step: TimelineStep | None = None) -> None:
+    def _print_step(self, step: TimelineStep | None = None) -> None:
         found = step or self.session.step
         if found is None:
             self._write("Before the first step")
@@ -192,33 +192,33 @@ class Shell:
         for line in step_lines(self.session.trace, found, self._hides):
             self._write(line)
 
-    def _the_step(self, text: str) -> TimelineStep:
-        return the_step(self.session.trace, text.strip())
+    def _find_step(self, text: str) -> TimelineStep:
+        return find_step(self.session.trace, text.strip())
 
-    # -- changing ---------------------------------------------------------------------------------
+    # -- changes --------------------------------------------------------------------------------------
 
     def _modify(self, rest: str) -> None:
         target, _, change = rest.removeprefix("step ").strip().partition(" ")
         if not target:
-            raise NotChanged("say which step: `modify 3`, or `modify input NAME`")
+            raise ChangeRejected("`modify` needs a step or an input: `modify 3` or `modify input NAME`")
         if target == "input":
             name, _, value = change.strip().partition(" ")
             name, equals, after = name.partition("=")
             self._modify_input(name, f"{after} {value}".strip() if equals else value.strip())
             return
-        step = self._the_step(target)
-        text = change.strip() or self._asked("  Change: ")
-        changes = [read_change(self.session.trace, self.session.compiled, step, each) for each in parted_changes(text)]
+        step = self._find_step(target)
+        text = change.strip() or self._read_required("  Change: ")
+        changes = [read_change(self.session.trace, self.session.compiled, step, each) for each in split_changes(text)]
         self._run_changed(changes, step)
 
     def _modify_input(self, name: str, value: str) -> None:
         if not name:
-            raise NotChanged("say which input: `modify input amount 5.00`")
-        text = value or self._asked(f"  {name}: ")
+            raise ChangeRejected("`modify input` needs a name: `modify input amount 5.00`")
+        text = value or self._read_required(f"  {name}: ")
         self._run_changed([input_change(self.session.trace, self.session.compiled, name, text)], None)
 
     def _run_changed(self, changes: Sequence[Change], step: TimelineStep | None) -> None:
-        """Runs it with these changes too; where that fails, nothing is changed."""
+        """Run again with these changes added; on failure, no change is kept."""
         before = list(self.session.changes)
         for each in changes:
             self.session.change(each)
@@ -228,10 +228,10 @@ class Shell:
             self.session.changes = before
             raise
 
-    def _asked(self, prompt: str) -> str:
+    def _read_required(self, prompt: str) -> str:
         found = self._read(prompt)
         if not found or not found.strip():
-            raise NotChanged("nothing was changed")
+            raise ChangeRejected("nothing was changed")
         return found.strip()
 
     def _run(self, rest: str) -> None:
@@ -241,9 +241,9 @@ class Shell:
         if words and words[0] in ENGINES:
             engine = words.pop(0)
         if words and words[0] == "from":
-            step = self._the_step(" ".join(words[1:]).removeprefix("step "))
+            step = self._find_step(" ".join(words[1:]).removeprefix("step "))
         elif words:
-            raise NotChanged(f"`run {rest}`: write `run`, `run interp`, `run python from 3`")
+            raise ChangeRejected(f"`run {rest}`: write `run`, `run interp`, `run python from 3`")
         self._run_from(step, engine)
 
     def _run_from(self, step: TimelineStep | None, engine: str | None) -> None:
@@ -251,10 +251,9 @@ class Shell:
             self._offer_fix()
 
     def rerun(self, step: TimelineStep | None, engine: str | None, *, asks: bool = False) -> bool:
-        """Runs it again with the changes so far; whether it was run. Where nobody knows an answer, `asks` at the
-        prompt."""
+        """Run again with all changes; return whether it ran. With `asks`, missing answers are prompted for."""
         if any(isinstance(each, InputChange) for each in self.session.changes):
-            step = None  # what came before the step may come otherwise
+            step = None  # steps before it may change as well
         prepared = self.session.prepare(step)
         where = "the beginning" if step is None else f"step {step.number}"
         if self._is_live and not self._may_perform(prepared, where):
@@ -265,13 +264,13 @@ class Shell:
             trace = self.session.run_live(prepared, engine)
         else:
             trace = self.session.run(prepared, engine, self._prompt_for(prepared) if asks else None)
-        self._tell(trace, prepared)
+        self._print_responses(trace, prepared)
         if not asks:
             self._write(outcome_line(trace, self._hides))
         return True
 
-    def _tell(self, trace: Trace, prepared: Changed) -> None:
-        """What came of the requests that were not simply taken from the trace."""
+    def _print_responses(self, trace: Trace, prepared: ChangedExecution) -> None:
+        """Print the responses of requests that were not copied from the trace."""
         answered = [each for each in trace.exchanges if each.origin != "recorded"]
         only = len(answered) == 1 or (prepared.from_step is not None and bool(answered))
         for number, each in enumerate(answered):
@@ -290,8 +289,8 @@ class Shell:
             return f"{status_text(status)}{told}"
         return (SENSITIVE if self._hides else printable(show(exchange.value))) + told
 
-    def _may_perform(self, prepared: Changed, where: str) -> bool:
-        """Asks before anything is performed."""
+    def _may_perform(self, prepared: ChangedExecution, where: str) -> bool:
+        """Ask for consent before anything is performed."""
         if not self._asks_first:
             return True
         effects = sorted({plan.effect for plan in plans_of(prepared.compiled).requests.values()})
@@ -302,24 +301,24 @@ class Shell:
                 self._write(f"  `{plain_step(each.path)}` may have happened the first time: it would be done again")
         return (self._read("Go on? [y/N] ") or "").strip().lower() in _YES
 
-    def _prompt_for(self, prepared: Changed) -> Callable[[Request], Exchange | None]:
+    def _prompt_for(self, prepared: ChangedExecution) -> Callable[[Request], Exchange | None]:
         def ask(request: Request) -> Exchange | None:
             gives = plans_of(prepared.compiled).of(request.path).gives
-            self._write(f"  `{plain_step(request.path)}` asks for {request.effect}, and gives {gives}")
+            self._write(f"  `{plain_step(request.path)}` requests {request.effect}, which returns {gives}")
             while True:
                 text = self._read("  Response (JSON, or `fails CODE`): ")
                 if text is None or not text.strip():
                     return None
                 try:
                     value, failure = read_answer(prepared.compiled, request.path, text.strip())
-                except NotChanged as problem:
-                    self._write(f"  {problem}; an empty line gives up")
+                except ChangeRejected as problem:
+                    self._write(f"  {problem}; an empty line cancels")
                     continue
                 return exchange_of(request, value, failure, "prompt")
 
         return ask
 
-    # -- what came of it --------------------------------------------------------------------------
+    # -- results --------------------------------------------------------------------------------------
 
     def _offer_fix(self) -> None:
         assert self.session.forked is not None
@@ -332,9 +331,9 @@ class Shell:
         self.apply("Success! ")
 
     def apply(self, opening: str = "", *, is_agreed: bool = False) -> bool:
-        """Shows the fix and what it does to all that ran before, asks, and writes on yes; whether it was written."""
+        """Print the fix and its effect on earlier runs, ask, and write it on yes; return whether it did."""
         if self.session.fix is None:
-            raise NotApplied("nothing in the node's text was changed: there is no fix to apply")
+            raise FixRejected("the node's text was not changed: there is no fix to apply")
         self._write(self.session.fix_diff().rstrip("\n"))
         report = self.report = self.session.corpus()
         self._write(f"\nCorpus: {report}")
@@ -351,7 +350,7 @@ class Shell:
         try:
             self._write_file(path, self.session.fixed_text)
         except OSError as error:
-            raise NotApplied(f"{path} cannot be written: {error.strerror or error}") from None
+            raise FixRejected(f"{path} cannot be written: {error.strerror or error}") from None
         self.applied = path
         self._write(f"applied to {path}; the trace is as it was")
         return True
@@ -365,8 +364,8 @@ class Shell:
             self._write(line)
 
     def save(self) -> None:
-        """Keeps the last run as a trace. Raises where it cannot be kept."""
-        self._write(f"kept as trace {self.session.save()}")
+        """Store the last run as a trace. Raises if that fails."""
+        self._write(f"stored as trace {self.session.save()}")
 
     def _save(self, _: str) -> None:
         self.save()
@@ -375,11 +374,11 @@ class Shell:
         for each in self.session.changes:
             self._write(SENSITIVE if self._hides else printable(str(each)))
         if not self.session.changes:
-            self._write("nothing is changed")
+            self._write("no changes")
 
     def _reset(self, _: str) -> None:
         self.session.changes = []
-        self._write("nothing is changed")
+        self._write("no changes")
 
 
 _COMMANDS: dict[str, Callable[[Shell, str], None]] = {
@@ -401,8 +400,8 @@ _COMMANDS: dict[str, Callable[[Shell, str], None]] = {
 }
 
 
-def parted_changes(text: str) -> Iterator[str]:
-    """The changes of a line, which `;` parts; one in quotes or in the brackets of a JSON belongs to its value."""
+def split_changes(text: str) -> Iterator[str]:
+    """Yield the changes of a line, split at `;` outside quotes and JSON brackets."""
     begin, depth, quote, is_escaped = 0, 0, "", False
     for place, sign in enumerate(text):
         if is_escaped:

@@ -1,4 +1,4 @@
-"""What replay prints: the timeline as the founding document draws it, and the details of a step."""
+"""Text output of replay: the timeline in the founding document's format, and step details."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def header_lines(trace: Trace) -> list[str]:
 
 
 def timeline_lines(trace: Trace, current: int | None = None) -> list[str]:
-    """`Step 3: call_stripe_api ✗ (timeout)`; the step that is looked at has a mark before it."""
+    """Return lines such as `Step 3: call_stripe_api ✗ (timeout)`, with `> ` before the current step."""
     return [_step_line(each, each.number == current) for each in timeline(trace)]
 
 
@@ -35,13 +35,13 @@ def _step_line(step: TimelineStep, is_current: bool) -> str:
 
 def outcome_line(trace: Trace, hides: bool) -> str:
     if trace.outcome is None:
-        return "Outcome: not ended" + (f", it waits at {printable(trace.waits_at)}" if trace.waits_at else "")
+        return "Outcome: not ended" + (f", waits at {printable(trace.waits_at)}" if trace.waits_at else "")
     told = trace.outcome.kind.replace("_", " ") if hides else outcome_text(trace.outcome)
     return f"Outcome: {printable(told)}"
 
 
 def duration_text(us: int) -> str:
-    """`45s`, `1.5s`, `225ms`."""
+    """Return a duration such as `45s`, `1.5s` or `225ms`."""
     if us >= 10_000_000:
         return f"{round(us / 1_000_000)}s"
     if us >= 1_000_000:
@@ -50,7 +50,7 @@ def duration_text(us: int) -> str:
 
 
 def step_lines(trace: Trace, step: TimelineStep, hides: bool) -> Iterator[str]:
-    """All there is to say about a step: what it asked for, what was decided, what came, what is known then."""
+    """Yield the details of a step: request, policy decisions, answer and known values."""
     yield _step_line(step, False)
     exchange = None if step.exchange is None else trace.exchanges[step.exchange]
     if exchange is not None:
@@ -66,7 +66,7 @@ def step_lines(trace: Trace, step: TimelineStep, hides: bool) -> Iterator[str]:
 
 def _exchange_lines(exchange: Exchange, hides: bool) -> Iterator[str]:
     key = "" if exchange.key is None else f", key {SENSITIVE if hides else show(exchange.key)}"
-    yield f"  asks for: {exchange.effect} ({exchange.effect_class}{printable(key)})"
+    yield f"  request: {exchange.effect} ({exchange.effect_class}{printable(key)})"
     for name, value in (*exchange.fixed.items(), *exchange.arguments.items()):
         is_hidden = hides and name in exchange.arguments
         yield f"    {name}: {SENSITIVE if is_hidden else printable(show(value))}"
@@ -84,7 +84,7 @@ def _exchange_lines(exchange: Exchange, hides: bool) -> Iterator[str]:
 
 
 def known_values(trace: Trace, step: TimelineStep) -> dict[str, object]:
-    """The inputs, and what the steps up to this one came to."""
+    """Return the inputs and the values of the steps up to this one."""
     found: dict[str, object] = {f"input.{name}": value for name, value in trace.inputs.items()}
     for each in trace.marks[: step.marks]:
         if each.kind is MarkKind.VALUE and each.step:

@@ -1,7 +1,7 @@
-"""A trace as a test: what happened once must happen so again, on every engine.
+"""Tests from traces: the same inputs and completions must give the same outcome on every engine.
 
-A case and a pytest are made by `vesper.testing.recorder`: with placeholders where a value is sensitive, and only where
-they are met by construction. A conformance case asks two engines to agree, and holds the inputs as they were.
+`vesper.testing.recorder` builds cases and pytest modules, with placeholders for sensitive values, where the
+placeholders satisfy the node. A conformance case compares two engines and holds the inputs unchanged.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ from vesper.verify.differential.regressions import typed_value
 
 
 def case_text(trace: Trace, name: str | None = None, placeholders: Mapping[str, object] | None = None) -> str:
-    """A file with the one case of the trace, as `vesper run --record` writes it. Raises `TraceError`."""
+    """Return a file with the case of the trace, as `vesper run --record` writes it.
+
+    Raises `TraceError`.
+    """
     compiled = compiled_of(trace.definition)
     try:
-        lines = case_lines(_prepared(trace, compiled), _entries(trace), name or _name(trace), placeholders=placeholders)
+        lines = case_lines(_prepare(trace, compiled), _entries(trace), name or _name(trace), placeholders=placeholders)
     except NotRecorded as problem:
         raise TraceError(f"trace {trace.trace_id} cannot be made a case: {problem}") from None
     told = [
@@ -42,12 +45,12 @@ def case_text(trace: Trace, name: str | None = None, placeholders: Mapping[str, 
     ]
     sensitive = ", ".join(compiled.node.grants.sensitive)
     if sensitive:
-        told.append(f"# These inputs are sensitive, and stand here in their shape alone: {sensitive}.")
+        told.append(f"# Sensitive inputs, replaced by placeholders of the same shape: {sensitive}.")
     return "\n".join([*told, "test_cases:", *lines, ""])
 
 
 def pytest_text(trace: Trace, cases: str, file_name: str) -> str:
-    """A module for pytest that runs the case of `case_text`, which stands beside it as `file_name`, on every engine."""
+    """Return a pytest module that runs the case in `file_name` beside it on every engine."""
     compiled = compiled_of(trace.definition)
     (case,) = read_cases(compiled, SourceFile(file_name, cases))
     node = compiled.node
@@ -105,7 +108,7 @@ def _error_check(kind: str, code: str) -> str:
 
 
 def conformance_text(trace: Trace, reveals: bool = False) -> str:
-    """A case of `tests/conformance/regressions`: the engines must agree on these inputs and answers."""
+    """Return a case for `tests/conformance/regressions`: engines must agree on these inputs."""
     if trace.is_sensitive and not reveals:
         raise TraceError(
             f"trace {trace.trace_id} is sensitive, and a conformance case holds its inputs as they were: --reveal "
@@ -132,15 +135,15 @@ def _flow(value: object) -> str:
     return canonical_json(value).decode("utf-8")
 
 
-def _prepared(trace: Trace, compiled: Compiled) -> Prepared:
-    """As much of a prepared node as `case_lines` looks at: nothing is performed, so nothing is granted."""
+def _prepare(trace: Trace, compiled: Compiled) -> Prepared:
+    """Return the parts of a prepared node that `case_lines` reads, without grants."""
     engine = engine_of(trace)
     program = program_of(compiled, engine)
     return Prepared(compiled, program, engine, plans_of(compiled), {}, {}, trace.definition)
 
 
 def _entries(trace: Trace) -> list[Entry]:
-    """The trace as the journal would have it."""
+    """Return the trace as journal entries."""
     if trace.outcome is None or trace.now is None:
         raise TraceError(f"trace {trace.trace_id} has not ended: no test can be made of it")
     found = [Entry(Kind.START, body={"inputs": dict(trace.inputs), "now": trace.now})]

@@ -1,7 +1,7 @@
-"""Test doubles for nodes with effects: public as `vesper.testing`.
+"""Test doubles for nodes with effects, public as `vesper.testing`.
 
-`Stubs` is a Host whose requests a test answers. `Recorder` writes a performed run as a case of the node. `Replay` is a
-Host that answers from such a file.
+`Stubs` is a Host with answers from the test. `Recorder` writes a performed run as a case of the node. `Replay` is a
+Host with answers from such a file.
 """
 
 from __future__ import annotations

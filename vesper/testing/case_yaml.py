@@ -1,6 +1,7 @@
-"""Write values as the YAML of a case, which `vesper.language.check.expressions.literals` reads back as the same values.
+"""Values as YAML of a case, which the reader of literals reads back as the same values.
 
-A mapping or a list is on one line where it fits, and otherwise has one line for each entry.
+The reader is `vesper.language.check.expressions.literals`. A mapping or list is written on one line if it fits,
+otherwise with one entry per line.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from vesper.values.types import JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf,
 
 _MAX_LINE = 110
 _MAX_DEPTH = 12
-"""Deeper JSON is written as JSON text: a YAML reader limits its levels too."""
+"""Depth beyond which JSON is written as JSON text, because YAML readers limit nesting."""
 _PLAIN = re.compile(r"[A-Za-z/](?:[A-Za-z0-9_./-]| (?=[A-Za-z0-9/]))*", re.ASCII)
 _PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+Z)?", re.ASCII)
@@ -25,17 +26,17 @@ _LIKE_JSON = re.compile(r'\s*(?:[{\["]|-?[0-9]|(?:true|false|null)\s*\Z)')
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A mapping, with its keys as written."""
+    """A mapping with keys as they are written."""
 
     pairs: Sequence[tuple[str, Node]]
 
 
 Node: TypeAlias = "str | list[Node] | Entries"
-"""A scalar as in the file, a list, or a mapping."""
+"""YAML to write: a scalar as it appears in the file, a list or a mapping."""
 
 
 def to_yaml(type_: Type, value: Value) -> Node:
-    """Return a value of the type as the YAML of a case."""
+    """Return a value as YAML of a case."""
     match type_, value:
         case OptionalOf(inner), _:
             return "null" if value is None else to_yaml(inner, value)
@@ -58,13 +59,13 @@ def to_yaml(type_: Type, value: Value) -> Node:
 
 
 def scalar(text: str) -> str:
-    """Return a scalar: unquoted where YAML and the reader cannot misread it; quotes change no type."""
+    """Return a scalar plain if YAML and the reader read it back unchanged, else quoted."""
     is_word = _PLAIN.fullmatch(text) is not None and text != "null"
     return text if is_word or _PLAIN_NUMBER.fullmatch(text) or _PLAIN_TIME.fullmatch(text) else _quote(text)
 
 
 def lines(key: str, node: Node, indent: int) -> list[str]:
-    """Return the lines of `key: node`, indented by so many spaces."""
+    """Return the lines of `key: node`, indented by `indent` spaces."""
     space = " " * indent
     flat = f"{space}{key}: {_flow(node)}"
     if len(flat) <= _MAX_LINE or isinstance(node, str) or _is_empty(node):
@@ -81,7 +82,7 @@ def lines(key: str, node: Node, indent: int) -> list[str]:
 
 
 def _item(node: Node, indent: int) -> list[str]:
-    """Return the lines of one item of a list."""
+    """Return the lines of one list item."""
     space = " " * indent
     flat = f"{space}- {_flow(node)}"
     if len(flat) <= _MAX_LINE or not isinstance(node, Entries) or _is_empty(node):
@@ -110,7 +111,7 @@ def _key(node: Node) -> str:
 
 
 def _json(content: JsonContent) -> Node:
-    """Return a member of a json: a scalar is JSON text, or a string where it does not resemble JSON."""
+    """Return JSON content; a scalar becomes JSON text, or a string that does not look like JSON."""
     match content:
         case dict():
             return Entries([(scalar(name), _json(each)) for name, each in content.items()])
@@ -123,7 +124,7 @@ def _json(content: JsonContent) -> Node:
 
 
 def _quote(text: str) -> str:
-    """Return any text as a scalar in double quotes, on one line."""
+    """Return any text as a double-quoted scalar on one line."""
     return '"' + "".join(map(_escape, text)) + '"'
 
 

@@ -36,8 +36,8 @@ from vesper.values.generated.effects import EFFECTS
 
 
 @dataclass(slots=True)
-class Here:
-    """A run that is under way."""
+class ActiveRun:
+    """A run in progress."""
 
     prepared: Prepared
     problem: Exception | None = None
@@ -47,11 +47,11 @@ class Here:
 class _Local(threading.local):
     """The run of this thread."""
 
-    here: Here | None = None
+    here: ActiveRun | None = None
 
 
 class OfflineHost(Host):
-    """Answers requests with `answered`, in the thread that runs the node."""
+    """A Host that answers requests with `answered`, in the thread that runs the node."""
 
     def __init__(self, *, retries: bool = False) -> None:
         self.folder = _new_folder()
@@ -68,12 +68,12 @@ class OfflineHost(Host):
         journal = open_journal(config.journal.dsn)
         performer = _Performer(weakref.ref(self))
         super().__init__(config, journal=journal, performers=dict.fromkeys(EFFECTS, performer))
-        self._attempts = _Straight(retries)
+        self._attempts = _SingleAttempts(retries)
         self._warned = True  # a volatile journal is intended here
         self._real = Performers(config, {})
         """Performs effects inside the process: databases of the test."""
         self._local = _Local()
-        self._close = weakref.finalize(self, _let_go, journal, self._real, self.folder)
+        self._close = weakref.finalize(self, _release, journal, self._real, self.folder)
 
     @abstractmethod
     def answered(self, ask: Ask) -> object:
@@ -94,11 +94,11 @@ class OfflineHost(Host):
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
         """Run as any Host does; raise a mistake of the test when the node has ended."""
-        here, outer = Here(prepared), self._local.here
+        here, outer = ActiveRun(prepared), self._local.here
         self._local.here = here
         try:
             ran = super()._run(prepared, inputs, now, limits, on_begun)
-        except _GivenUp as given_up:
+        except _RunAborted as given_up:
             raise given_up.problem from None
         finally:
             self._local.here = outer  # a function that answers may itself run a node
@@ -107,7 +107,7 @@ class OfflineHost(Host):
         return ran
 
     @property
-    def here(self) -> Here:
+    def here(self) -> ActiveRun:
         """The run of this thread."""
         found = self._local.here
         assert found is not None  # only a run reads it
@@ -115,9 +115,9 @@ class OfflineHost(Host):
 
     def give_up(self, problem: Exception) -> NoReturn:
         """End the run of this thread: the caller of the node gets the problem, or the first one reported."""
-        raise _GivenUp(self.here.problem or problem)
+        raise _RunAborted(self.here.problem or problem)
 
-    def tell(self, problem: Exception) -> None:
+    def record_problem(self, problem: Exception) -> None:
         """Report a problem to the caller of the node when it has ended; the first one counts."""
         self.here.problem = self.here.problem or problem
 
@@ -129,7 +129,7 @@ class OfflineHost(Host):
         """Start no background work: runs of a test need no recovery, and no lease is renewed."""
 
 
-class _GivenUp(InDoubt):
+class _RunAborted(InDoubt):
     """Ends a run. The Host does not treat this exception as an engine fault."""
 
     def __init__(self, problem: Exception) -> None:
@@ -149,13 +149,13 @@ class _Performer:
         return host.answered(ask)
 
     def probe(self, ask: Ask) -> object:
-        raise EffectFailed("unavailable", f"`{ask.path}`: nothing is recovered here, so nothing is probed")
+        raise EffectFailed("unavailable", f"`{ask.path}`: a test Host does not recover runs, so it cannot probe")
 
     def close(self) -> None:
         """Do nothing."""
 
 
-class _Straight(Attempts):
+class _SingleAttempts(Attempts):
     """Settles a request with one answer, as in the cases of a node: policies are not applied.
 
     With `retries`, each attempt that the step's `retry` allows requests an answer, without waiting.
@@ -189,16 +189,16 @@ def _new_folder() -> Path:
     A database that waits for the disk takes ten times as long, and a test has nothing to lose.
     """
     memory = None
-    if "TMPDIR" not in os.environ and _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK):
-        memory = _MEMORY if shutil.disk_usage(_MEMORY).free >= _ROOM else None
+    if "TMPDIR" not in os.environ and _MEMORY_FOLDER.is_dir() and os.access(_MEMORY_FOLDER, os.W_OK):
+        memory = _MEMORY_FOLDER if shutil.disk_usage(_MEMORY_FOLDER).free >= _MIN_FREE_BYTES else None
     return Path(tempfile.mkdtemp(prefix="vesper-test-", dir=memory))
 
 
-_MEMORY = Path("/dev/shm")
-_ROOM = 256 << 20
+_MEMORY_FOLDER = Path("/dev/shm")
+_MIN_FREE_BYTES = 256 << 20
 
 
-def _let_go(journal: Journal, real: Performers, folder: Path) -> None:
+def _release(journal: Journal, real: Performers, folder: Path) -> None:
     real.close()
     journal.close()
     shutil.rmtree(folder, ignore_errors=True)

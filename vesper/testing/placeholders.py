@@ -1,8 +1,8 @@
-"""Placeholders in a recording for values that must not be written.
+"""Placeholders for sensitive values in recordings.
 
 A sensitive input keeps its shape: letters become `x`, digits of a text `0`, digits of a number `1`, so that lengths,
-patterns and signs stay. Every other occurrence of the value, in an answer or inside a longer text, gets the same
-placeholder. A secret becomes `secret:NAME`.
+patterns and signs are preserved. The same placeholder replaces the value in answers and inside longer texts. A secret
+becomes `secret:NAME`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from vesper.values.model import Value, sorted_map
 from vesper.values.numbers import decimal_text, parse_decimal
 from vesper.values.types import JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 
-_LONG_ENOUGH = 4
-"""Minimum length of a text that is replaced inside others; a shorter one is replaced only as a whole."""
+_MIN_PART_CHARACTERS = 4
+"""Minimum characters of a text that is also replaced inside longer texts."""
 
 
 class Placeholders:
-    """Hides sensitive values of one run. `redact` replaces secrets by `secret:NAME`."""
+    """Placeholders of one run. `redact` replaces secrets by `secret:NAME`."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         self._redact = redact
@@ -30,26 +30,26 @@ class Placeholders:
         self._parts: dict[str, str] = {}
 
     def replace(self, type_: Type, value: Value, by: Value | None = None) -> Value:
-        """Return the placeholder for a sensitive value, which is replaced everywhere from now on."""
+        """Return the placeholder of a sensitive value and replace the value from now on."""
         found = _shape(type_, value) if by is None else by
         self._learn(value, found)
         return found
 
-    def hidden(self, type_: Type, value: Value) -> Value:
-        """Return a value with placeholders for everything replaced before, and without secrets."""
+    def hide(self, type_: Type, value: Value) -> Value:
+        """Return a value with all replaced parts as placeholders, and without secrets."""
         match type_, value:
             case OptionalOf(inner), _:
-                return None if value is None else self.hidden(inner, value)
+                return None if value is None else self.hide(inner, value)
             case ArrayOf(element), list():
-                return [self.hidden(element, item) for item in value]
+                return [self.hide(element, item) for item in value]
             case SetOf(element), frozenset():
-                return frozenset(cast(Any, self.hidden(element, item)) for item in value)
+                return frozenset(cast(Any, self.hide(element, item)) for item in value)
             case MapOf(key, of), dict():
-                entries = {cast(Any, self.hidden(key, each)): self.hidden(of, item) for each, item in value.items()}
+                entries = {cast(Any, self.hide(key, each)): self.hide(of, item) for each, item in value.items()}
                 return sorted_map(MapOf(key, of), entries)
             case Record(fields), dict():
                 named = cast(dict[str, Value], value)
-                return {name: self.hidden(field, named[name]) for name, field in fields}
+                return {name: self.hide(field, named[name]) for name, field in fields}
             case _ if isinstance(value, Json):
                 return Json(cast(JsonContent, _map_json(value.content, self._leaf, self._name)))
             case Enum(), _:
@@ -68,11 +68,11 @@ class Placeholders:
         return self._redact(value)
 
     def _name(self, name: str) -> str:
-        """Return the name of a field in a json, which may be sensitive; a short name counts as a name."""
-        return str(self._leaf(name)) if len(name) >= _LONG_ENOUGH else name
+        """Return the name of a JSON field, replaced if it is sensitive; short names are kept."""
+        return str(self._leaf(name)) if len(name) >= _MIN_PART_CHARACTERS else name
 
     def _learn(self, old: object, new: object) -> None:
-        """Pair the parts of the value with the parts of its placeholder."""
+        """Pair the parts of a value with the parts of its placeholder."""
         if isinstance(old, Json) and isinstance(new, Json):
             self._learn(old.content, new.content)
         elif isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -88,12 +88,12 @@ class Placeholders:
                 self._learn(one, other)
         elif not isinstance(old, bool | None) and type(old) is type(new):
             self._whole[type(old), old] = new
-            if isinstance(old, str) and isinstance(new, str) and len(old) >= _LONG_ENOUGH:
+            if isinstance(old, str) and isinstance(new, str) and len(old) >= _MIN_PART_CHARACTERS:
                 self._parts[old] = new
 
 
 def _shape(type_: Type, value: Value) -> Value:
-    """Return a value of the same type and shape without information about the original."""
+    """Return a value of the same type and shape that reveals nothing of the original."""
     match type_, value:
         case OptionalOf(inner), _:
             return None if value is None else _shape(inner, value)
@@ -117,7 +117,7 @@ def _shape(type_: Type, value: Value) -> Value:
 
 
 def _map_json(content: JsonContent, leaf: Callable[[object], object], name: Callable[[str], str]) -> object:
-    """Return a json with every scalar and every field name mapped by the functions."""
+    """Return JSON content with every scalar and field name mapped."""
     if isinstance(content, tuple):
         return tuple(_map_json(each, leaf, name) for each in content)
     if isinstance(content, dict):
@@ -149,7 +149,7 @@ def _shape_leaf(value: object) -> object:
         case timedelta():
             return timedelta(seconds=1)
         case _:
-            raise TypeError(f"no placeholder is known for a {type(value).__name__}")
+            raise TypeError(f"there is no placeholder for a {type(value).__name__}")
 
 
 def _ones(text: str) -> str:

@@ -1,7 +1,7 @@
-"""Record runs as test cases: a performed run is written as a case of the node's own form.
+"""Recorder of performed runs as test cases in the node's own form.
 
-The case comes from a second execution, which receives the answers of the first: with placeholders for values that must
-not be written (`vesper.testing.placeholders`). So the case holds by construction, or it is not written.
+The case comes from a second execution on the first one's completions, with placeholders for sensitive values
+(`vesper.testing.placeholders`). A case is therefore only written if it passes.
 """
 
 from __future__ import annotations
@@ -39,11 +39,14 @@ from vesper.values.vesper_error import VesperError
 
 HEADER = "# Recorded by Vesper"
 _ITERATION = re.compile(r"\[[0-9]+\]")
-_SETTLES = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
+_COMPLETING_KINDS = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
 
 
 class NotRecorded(VesperError):
-    """The run was performed, and no case can be made of it; the message has the reason. `ran` is its result."""
+    """The run was performed, but cannot be written as a case; the message gives the reason.
+
+    `ran` is the result of the run.
+    """
 
     ran: Ran | None = None
 
@@ -53,7 +56,7 @@ class NotRecorded(VesperError):
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """A request of the second execution, and its completion."""
+    """A request of the second execution with its completion."""
 
     request: Request
     value: Value
@@ -71,7 +74,7 @@ def case_lines(
     compiled = prepared.compiled
     outcome = recorded_outcome(entries[-1].body)
     if not isinstance(outcome, Returned | DeclaredError | Failed | ContractBroken):
-        raise NotRecorded(f"a run that ends as {outcome.kind} is no case: what stopped it is not the node's")
+        raise NotRecorded(f"a run that ends as {outcome.kind} cannot be a case: the Host ended it, not the node")
     hiding = Placeholders(redact)
     inputs = _inputs(compiled, entries[0], hiding, placeholders or {})
     now = entries[0].body["now"]
@@ -80,7 +83,7 @@ def case_lines(
     hidden = ", ".join(f"`{each}`" for each in compiled.node.grants.sensitive)
     if (ended.kind, _code(ended)) != (outcome.kind, _code(outcome)):
         raise NotRecorded(
-            f"with placeholders for {hidden or 'secrets'} the node ends as {ended.kind} {_code(ended)}, and it ended "
+            f"with placeholders for {hidden or 'secrets'} the node ends as {ended.kind} {_code(ended)}, but it ended "
             f"as {outcome.kind} {_code(outcome)}; choose other ones: `Recorder(…, placeholders={{NAME: VALUE}})`"
         )
     types = {each.name: each.type for each in compiled.node.inputs}
@@ -107,28 +110,28 @@ def _inputs(compiled: Compiled, start: Entry, hiding: Placeholders, chosen: Mapp
     sensitive = compiled.node.grants.sensitive
     for name in chosen:
         if name not in sensitive:
-            raise NotRecorded(f"a placeholder is given for `{name}`, which is no sensitive input of the node")
+            raise NotRecorded(f"a placeholder is given for `{name}`, which is not a sensitive input of the node")
     values, refused = accept_inputs(declared, dict(given))
     if refused:
         told = ", ".join(f"{each.path}: {each.kind.value}" for each in refused)
-        raise NotRecorded(f"the inputs do not fit the node, so that it never began ({told})")
+        raise NotRecorded(f"the node rejected its inputs, so there is nothing to record ({told})")
     instead, problems = accept_inputs(declared, {**given, **chosen})
     if problems:
-        raise NotRecorded(f"the placeholder for `{problems[0].path}` is no value of its type")
+        raise NotRecorded(f"the placeholder for `{problems[0].path}` has the wrong type")
     types = {name: type_ for name, type_, _ in declared if name in given}
     for name, type_ in types.items():
         if name in sensitive:
             values[name] = hiding.replace(type_, values[name], instead[name] if name in chosen else None)
     return {
-        name: values[name] if name in sensitive else hiding.hidden(type_, values[name]) for name, type_ in types.items()
+        name: values[name] if name in sensitive else hiding.hide(type_, values[name]) for name, type_ in types.items()
     }
 
 
 def _rerun(
     prepared: Prepared, inputs: Mapping[str, Value], now: datetime, entries: Sequence[Entry], hiding: Placeholders
 ) -> tuple[list[_Exchange], Outcome]:
-    """Run the node again on the answers of the first execution. Performs nothing."""
-    settled = [each for each in entries if each.kind in _SETTLES and not says_not_done(each)]
+    """Run a second execution on the recorded completions; performs nothing."""
+    settled = [each for each in entries if each.kind in _COMPLETING_KINDS and not says_not_done(each)]
     execution = prepared.program.start({name: plain(value) for name, value in inputs.items()}, now, is_traced=False)
     found: list[_Exchange] = []
     step = execution.advance(())
@@ -137,23 +140,23 @@ def _rerun(
         if not settled or settled[0].path != request.path:
             asked = settled[0].path if settled else "nothing more"
             raise NotRecorded(
-                f"with placeholders the node asks for `{request.path}`, where it asked for {asked} in the run; "
+                f"with placeholders the node requests `{request.path}`, but the run requested {asked}; "
                 "choose other ones: `Recorder(…, placeholders={NAME: VALUE})`"
             )
         known = settled.pop(0)
         code = known.body.get("code")
         gives = prepared.plans.of(request.path).gives
-        value = None if code is not None else hiding.hidden(gives, _accept(gives, known.body.get("value")))
+        value = None if code is not None else hiding.hide(gives, _accept(gives, known.body.get("value")))
         found.append(_Exchange(request, value, None if code is None else str(code)))
         step = execution.advance((Completion(request.id, plain(value), None if code is None else str(code)),))
     return found, step.outcome
 
 
 def _accept(type_: Type, value: object) -> Value:
-    """Return a completion as a value: a performer returns plain objects."""
+    """Return a performer's plain object as a value of the language."""
     values, problems = accept_inputs([("value", type_, None)], {"value": value})
     if problems:
-        raise NotRecorded(f"what was recorded is no {type_}: {problems[0].kind}")
+        raise NotRecorded(f"the recorded value is not a {type_}: {problems[0].kind}")
     return values["value"]
 
 
@@ -183,7 +186,7 @@ def _expect(compiled: Compiled, outcome: Outcome) -> Node:
         case ContractBroken(phase, index):
             return Entries([("breaks", scalar(dict(compiled.node.phases())[phase][index].text))])
         case _:
-            raise AssertionError(f"{outcome.kind} is no case")
+            raise AssertionError(f"{outcome.kind} cannot be a case")
 
 
 def _fields(declared: Sequence[Output], values: Mapping[str, Value]) -> Entries:
@@ -214,7 +217,7 @@ def _check_reading(
     exchanges: Sequence[_Exchange],
     outcome: Outcome,
 ) -> None:
-    """Read the written case back, and refuse one that differs."""
+    """Check that the written case reads back as the run. Raises `NotRecorded`."""
     text = "\n".join(["test_cases:", *written, ""])
     try:
         (case,) = read_cases(compiled, SourceFile("the recording", text))
@@ -228,19 +231,20 @@ def _check_reading(
     values = case.expect if isinstance(outcome, Returned) else case.error if isinstance(outcome, DeclaredError) else {}
     told = dict(outcome.value) if isinstance(outcome, Returned | DeclaredError) else {}
     if not is_same or not same(values, told):
-        raise NotRecorded("the run cannot be written as a case: what was written reads back as something else")
+        raise NotRecorded("the run cannot be written as a case: it does not read back as the same values")
 
 
 # -- the Host --------------------------------------------------------------------------------------
 
 
 class Recorder(Host):
-    """A Host that delegates to another one, and writes every run into a file of cases.
+    """A Host that lets another Host perform and writes every run to a file of cases.
 
         node = vesper.load("payment_handler", host=Recorder(host, "tests/recorded/payment.yaml"))
 
-    The file is replaced; a file that is no recording is refused. Sensitive inputs are written as in `placeholders`, or
-    else in their shape. A run of which no case can be made raises `NotRecorded`, after it was performed.
+    The file is overwritten; a file that is not a recording is never touched. Sensitive inputs are written as
+    `placeholders` gives them, otherwise as placeholders of the same shape. A run that cannot be written as a case
+    raises `NotRecorded`, after it was performed.
     """
 
     def __init__(
@@ -257,7 +261,7 @@ class Recorder(Host):
             )
         if isinstance(host, Recorder):
             raise TypeError("a Recorder records what a Host performs, and not what another Recorder does")
-        # No state of its own: all attributes of a Host are those of the other one.
+        # No super().__init__: every attribute of the Host is that of the wrapped one.
         self._host = host
         self._performers = host._performers
         self.config = host.config
@@ -272,7 +276,7 @@ class Recorder(Host):
     def prepare(self, compiled: Compiled, program: Program, engine: str) -> Prepared:
         node_id = compiled.node.node_id
         if self._node not in (None, node_id):
-            raise NotRecorded(f"{self.path} records {self._node}: record {node_id} into a file of its own")
+            raise NotRecorded(f"{self.path} records {self._node}: record {node_id} into another file")
         return self._host.prepare(compiled, program, engine)
 
     def moment(self) -> datetime:
@@ -326,7 +330,7 @@ class Recorder(Host):
 
     def _write(self, prepared: Prepared, ran: Ran) -> None:
         if not self._host.knows(ran.execution):
-            raise NotRecorded("the inputs do not fit, so the node never began")
+            raise NotRecorded("the node rejected its inputs, so there is nothing to record")
         entries = [each.entry for each in self._host.journal.read(ran.execution).entries]
         with self._writing:
             name = self._name or f"recorded {timestamp_text(cast(datetime, entries[0].body['now']))}"
@@ -340,21 +344,21 @@ class Recorder(Host):
                 "# or answer a test from this file with `vesper.testing.Replay`.",
             ]
             if sensitive:
-                told.append(f"# These inputs are sensitive, and stand here in their shape alone: {sensitive}.")
+                told.append(f"# Sensitive inputs, replaced by placeholders of the same shape: {sensitive}.")
             told.append("test_cases:")
             _write_whole(self.path, "\n".join([*told, *(line for case in self._cases for line in case), ""]))
 
 
 def _check_file(path: Path) -> None:
-    """Check the file before anything is performed: a later failure would lose the recording."""
+    """Check that the file can be written, before anything is performed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             with path.open(encoding="utf-8", errors="replace") as file:
                 if file.read(len(HEADER)) != HEADER:
-                    raise NotRecorded(f"{path} is there and is no recording: it is not overwritten")
+                    raise NotRecorded(f"{path} exists and is not a recording: it is not overwritten")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise NotRecorded(f"{path} cannot be written: nobody gave the right to")
+            raise NotRecorded(f"{path} cannot be written: permission denied")
     except OSError as error:
         raise NotRecorded(f"{path} cannot be written: {error.strerror or error}") from None
 

@@ -1,4 +1,4 @@
-"""A file of recorded cases answers a node again, without a network: `vesper.testing.Replay`."""
+"""`vesper.testing.Replay`: a Host with answers from recorded cases, without a network."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _MAX_FILE = 8 << 20
 
 
 class ReplayMismatch(VesperError):
-    """The node made another request than recorded, or there is no such recording; nothing was sent."""
+    """A request or a case is not in the recording; nothing was sent."""
 
 
 # -- from a file to cases -------------------------------------------------------------------------
 
 
 def read_cases(compiled: Compiled, source: SourceFile) -> tuple[Case, ...]:
-    """Read the cases of a file, by the types of the node. Raises `ReplayMismatch` with all its mistakes."""
+    """Read the cases of a file by the node's types. Raises `ReplayMismatch` with all problems."""
     bag = DiagnosticBag(source)
     found: tuple[Case, ...] = ()
     try:
@@ -57,9 +57,9 @@ def read_cases(compiled: Compiled, source: SourceFile) -> tuple[Case, ...]:
 
 
 def differs(request: Request | Ask, expected: ExpectedRequest) -> str | None:
-    """Return why a request differs from the one of a case; None where it does not."""
+    """Return why a request differs from the expected one; None if they match."""
     if plain_step(request.path) != plain_step(expected.path):
-        return f"the node asks for `{plain_step(request.path)}`, and the recording has `{expected.path}` next"
+        return f"the node requests `{plain_step(request.path)}`, but the next recorded request is `{expected.path}`"
     for name, wanted in expected.request.items():
         found: object = request.fixed.get(name)
         if name in request.arguments:
@@ -67,12 +67,12 @@ def differs(request: Request | Ask, expected: ExpectedRequest) -> str | None:
         elif name == "key" and request.key is not None:
             found = request.key
         if not _has(plain(cast(Value, found)), plain(wanted)):
-            return f"`{expected.path}` asks with `{name}` {show(found)}, and the recording has {show(wanted)}"
+            return f"`{expected.path}` has `{name}` {show(found)}, but the recording has {show(wanted)}"
     return None
 
 
 def _has(found: object, wanted: object) -> bool:
-    """Return whether a value equals the expected one; an expected record may have fewer fields."""
+    """Return whether a value matches; a wanted record may name fewer fields."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         return all(name in found and _has(found[name], part) for name, part in wanted.items())
     return same(found, wanted)
@@ -80,8 +80,8 @@ def _has(found: object, wanted: object) -> bool:
 
 # -- the Host --------------------------------------------------------------------------------------
 
-_UNSAID = datetime(1970, 1, 1, tzinfo=UTC)
-"""Marks a start that the caller did not give; compared by identity."""
+_NO_START = datetime(1970, 1, 1, tzinfo=UTC)
+"""Start time of a caller that gave none, recognised by identity."""
 
 
 class _LoadedNode(Protocol):
@@ -92,15 +92,15 @@ class _LoadedNode(Protocol):
 
 
 class Replay(OfflineHost):
-    """A Host that answers from a file of recorded cases only.
+    """A Host that answers only from a file of recorded cases.
 
         replay = Replay("tests/recorded/payment.yaml")
         node = vesper.load("payment_handler", host=replay)
         outcome = node(replay.inputs(node))
 
-    Where the file has several cases, `case` names one, or the inputs of the call select it. Every request must be the
-    next one of the case, with the fields that it lists; any other raises `ReplayMismatch`. A call without a start of
-    its own starts at the recorded time.
+    In a file with several cases, `case` names one, or the inputs of the call select it. Every request must be the next
+    one of the case, with the fields that it lists; any other raises `ReplayMismatch`. A call without a start time
+    starts at the time of the recording.
     """
 
     def __init__(self, path: str | os.PathLike[str], case: str | None = None) -> None:
@@ -108,7 +108,7 @@ class Replay(OfflineHost):
         self._case = case
         try:
             if self.path.stat().st_size > _MAX_FILE:
-                raise ReplayMismatch(f"{self.path} has more than {_MAX_FILE >> 20} MiB: that is no recording")
+                raise ReplayMismatch(f"{self.path} has more than {_MAX_FILE >> 20} MiB: too large for a recording")
             self._source = SourceFile(self.path.as_posix(), self.path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -119,19 +119,19 @@ class Replay(OfflineHost):
 
     def inputs(self, node: _LoadedNode) -> dict[str, Any]:
         """Return the inputs of the recorded run, with placeholders for sensitive values."""
-        return dict(self.chosen(node._compiled).inputs)
+        return dict(self.choose_case(node._compiled).inputs)
 
     def moment(self) -> datetime:
-        return _UNSAID
+        return _NO_START
 
     def cases(self, compiled: Compiled) -> tuple[Case, ...]:
-        """Return the cases of the file, by the types of the node."""
+        """Return the cases of the file, read by the node's types."""
         found = self._read.get(compiled.semantic_hash)
         if found is None:
             found = self._read[compiled.semantic_hash] = read_cases(compiled, self._source)
         return found
 
-    def chosen(self, compiled: Compiled, inputs: Mapping[str, object] | None = None) -> Case:
+    def choose_case(self, compiled: Compiled, inputs: Mapping[str, object] | None = None) -> Case:
         """Return the case that answers a call."""
         cases = self.cases(compiled)
         names = ", ".join(f"`{each.name}`" for each in cases) or "none"
@@ -157,21 +157,22 @@ class Replay(OfflineHost):
         limits: Limits | None,
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
-        case = self.chosen(prepared.compiled, inputs)
-        if now is _UNSAID:
+        case = self.choose_case(prepared.compiled, inputs)
+        if now is _NO_START:
             now = case.now if isinstance(case.now, datetime) else datetime.now(UTC)
         self._waiting.requests = list(case.effects)
         ran = super()._run(prepared, inputs, now, limits, on_begun)
         if self._waiting.requests:
             left = self._waiting.requests[0].path
-            raise ReplayMismatch(f"case `{case.name}` of {self.path}: the node ended, and never asked for `{left}`")
+            problem = f"case `{case.name}` of {self.path}: the node ended without the recorded request `{left}`"
+            raise ReplayMismatch(problem)
         return ran
 
     def answered(self, ask: Ask) -> object:
         waiting: list[ExpectedRequest] = self._waiting.requests
         if not waiting:
             self.give_up(
-                ReplayMismatch(f"{self.path}: the node asks for `{plain_step(ask.path)}`, and no more is recorded")
+                ReplayMismatch(f"{self.path}: the node requests `{plain_step(ask.path)}`, which was not recorded")
             )
         expected = waiting.pop(0)
         problem = differs(ask, expected)

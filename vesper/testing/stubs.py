@@ -1,12 +1,12 @@
-"""A Host whose requests a test answers: `vesper.testing.Stubs`.
+"""`vesper.testing.Stubs`: a Host with answers from the test.
 
     with Stubs() as host:
         host.answer("call_stripe_api", {"id": "ch_1", "status": "succeeded"})
         outcome = vesper.load("payment_handler", host=host)(order_id="ord_1", …)
         host.assert_asked("record", bind={"amount": Decimal("9.99")})
 
-What leaves the process must be answered. What stays in it is done here, the same way in every run: time, chance, the
-names of secrets, state machines, and SQL where the test brings a database.
+Requests that leave the process must be answered. Others are performed here, deterministically: time, random numbers,
+names of secrets, state machines, and SQL if the test brings a database.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from vesper.values.types import TIMESTAMP, ArrayOf, MapOf, OptionalOf, Record, T
 __all__ = ["NOON", "Asked", "StubError", "StubMismatch", "Stubs", "Unanswered"]
 
 NOON = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
-"""The default start of runs: the same as in cases without `now`."""
+"""Default start time of runs, equal to that of cases without `now`."""
 _SQLITE = b"SQLite format 3\0"
 _MAIN = "main"
 _STATES = ("state_transition", "state_read")
@@ -60,11 +60,11 @@ _SQL = ("database_query", "database_write")
 
 
 class Stubs(OfflineHost):
-    """A Host for tests.
+    """A Host for tests, with answers given by `answer`. Thread-safe.
 
-    `database` is that of `use_database`. `time` is the start of runs and the time of the clock; with a `tick` the clock
-    advances by so much at each read. With `retries`, each attempt that a step's `retry` allows requests an answer,
-    without waiting; without, one answer settles a request, as in the cases of a node. Thread-safe.
+    `database` is passed to `use_database`. `time` is the start time of runs and the time of the clock; with a `tick`
+    the clock advances by it on each read. With `retries`, each attempt that a step's `retry` allows makes a new request
+    without delay; otherwise one answer completes a request, as in the cases of a node.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class Stubs(OfflineHost):
         states = self.folder / "states.db"
         self._databases[_MAIN] = DatabaseSettings(_MAIN, f"sqlite:{states}", states, create=True)
         self._with_schema: set[str] = set()
-        """The databases of the test; another one holds state machines only."""
+        """Databases with a schema of the test; any other holds only state machines."""
         if database is not None:
             self.use_database(database)
 
-    # -- giving answers ---------------------------------------------------------------------------
+    # -- answers --------------------------------------------------------------------------------------
 
     def answer(
         self,
@@ -104,37 +104,38 @@ class Stubs(OfflineHost):
         times: int | None = None,
         optional: bool = False,
     ) -> None:
-        """Answer the requests of a step or of an effect: with a value, a failure, or a function of the request.
+        """Answer the requests of a step or an effect with a value, a failure or a function.
 
-        The function may raise `vesper.EffectFailed`. `step` is as in cases: `close[0]` in a loop, or `close` for every
-        iteration; `paid/begin` in a called node. `when` selects requests: by fields, or by a function of the request.
-        `times` is how often the answer is given; without it, any number of times. An `optional` answer need not be
-        used.
+        The function takes the request and may raise `vesper.EffectFailed`.
+
+        `step` is written as in cases: `close[0]` in a loop, or `close` for every round; `paid/begin` in a called node.
+        `when` restricts the requests: required fields, or a function of the request. `times` is how often the answer
+        can be used, by default without limit. An `optional` answer need not be used.
         """
         given = Answer(step, effect, value, fails, with_, when, times, optional, place_of_test(1))
         with self._book:
             self._answers.add(checked_answer(given))
 
     def use_database(self, schema: str | PathLike[str], name: str = _MAIN) -> Path:
-        """Perform the SQL of nodes on an SQLite database of the test, and return its path.
+        """Perform the SQL of nodes on an SQLite database of the test and return its path.
 
         `schema` is SQL (`CREATE TABLE …; INSERT …;`), a file with SQL, or an SQLite database, which is copied. `name`
-        is the database of the steps; state machines are in `main`.
+        is the name of the database in steps; state machines are stored in `main`.
         """
         with self._book:
             if self._asked:
-                raise StubError("a database is given before the first node runs")
+                raise StubError("`use_database` must be called before the first node runs")
             if name in self._with_schema:
                 raise StubError(f"the database `{name}` is given twice; SQL may have any number of statements")
             path = self.folder / f"{len(self._with_schema)}.db"
-            _make(path, schema)
+            _create_database(path, schema)
             self._databases[name] = DatabaseSettings(name, f"sqlite:{path}", path)
             self._with_schema.add(name)
             return path
 
     @property
     def time(self) -> datetime:
-        """The start of runs, and the time of the clock. Set it to advance: `host.time += timedelta(days=1)`."""
+        """Start time of runs and time of the clock. Advance it with `host.time += timedelta(days=1)`."""
         return self._time
 
     @time.setter
@@ -144,7 +145,7 @@ class Stubs(OfflineHost):
     def moment(self) -> datetime:
         return self._time
 
-    # -- asking what happened ---------------------------------------------------------------------
+    # -- assertions -----------------------------------------------------------------------------------
 
     @property
     def asked(self) -> list[Asked]:
@@ -153,26 +154,26 @@ class Stubs(OfflineHost):
             return list(self._asked)
 
     def assert_asked(self, step: str, /, *, times: int | None = None, **fields: Any) -> None:
-        """Fail unless the step made a request with these fields: at least once, or exactly so many `times`.
+        """Fail unless the step made a request with these fields, at least once or exactly `times`.
 
-        Of a mapping only the named keys are compared; `from_` is the field `from`.
+        In a mapping, only the named entries are compared; `from_` stands for the field `from`.
         """
         __tracebackhide__ = True
-        told, count = self._assertion_context(step, fields)
+        told, count = self._describe_requests(step, fields)
         if count == times or (times is None and count):
             return
-        wanted = "never asked so" if times is None else f"asked so {_times(count)}, not {_times(times)}"
+        wanted = "never asked so" if times is None else f"asked so {_count_text(count)}, not {_count_text(times)}"
         raise AssertionError(f"`{step}` {wanted}{told}")
 
     def assert_not_asked(self, step: str, /, **fields: Any) -> None:
-        """Fail where the step made a request with these fields."""
+        """Fail if the step made a request with these fields."""
         __tracebackhide__ = True
-        told, count = self._assertion_context(step, fields)
+        told, count = self._describe_requests(step, fields)
         if count:
-            raise AssertionError(f"`{step}` asked so {_times(count)}{told}")
+            raise AssertionError(f"`{step}` asked so {_count_text(count)}{told}")
 
     def assert_all_used(self) -> None:
-        """Fail where an answer was not used, or not as many `times`."""
+        """Fail if an answer was not used, or not as many `times` as given."""
         __tracebackhide__ = True
         with self._book:
             unused = self._answers.unused(self._steps)
@@ -182,14 +183,14 @@ class Stubs(OfflineHost):
     def rows(self, sql: str, /, *values: object, database: str = _MAIN) -> list[tuple[Any, ...]]:
         """Return rows of a database of the test, as SQLite stores them."""
         if database not in self._databases:
-            raise StubError(f"there is no database `{database}`: `use_database` makes one")
+            raise StubError(f"there is no database `{database}`: `use_database` creates one")
         path = self._databases[database].path
         assert path is not None, "all are SQLite"
         with closing(sqlite3.connect(path)) as connection:
             return connection.execute(sql, values).fetchall()
 
-    def _assertion_context(self, step: str, fields: Mapping[str, Any]) -> tuple[str, int]:
-        """Return the text that a failing assertion adds, and the number of matching requests of the step."""
+    def _describe_requests(self, step: str, fields: Mapping[str, Any]) -> tuple[str, int]:
+        """Return the details of a failing assertion, and how many requests match."""
         asked = self.asked
         probe = Answer(step, None, NOTHING, None, None, None, None, False, "")
         of_step = [each for each in asked if probe.is_about(each)]
@@ -201,10 +202,10 @@ class Stubs(OfflineHost):
             lines.append(f"{each}" + (f"\n    {why}" if why else ""))
         if not of_step:
             names = dict.fromkeys(each.step for each in asked)
-            lines.append(f"the steps that asked are {', '.join(names)}" if names else "no step asked for anything")
+            lines.append(f"the steps with requests are {', '.join(names)}" if names else "no step made a request")
         return "".join(f"\n  {line}" for line in lines), count
 
-    # -- being a Host -----------------------------------------------------------------------------
+    # -- Host -----------------------------------------------------------------------------------------
 
     def prepare(self, compiled: Compiled, program: Program, engine: str) -> Prepared:
         prepared = super().prepare(compiled, program, engine)
@@ -218,15 +219,15 @@ class Stubs(OfflineHost):
                 self._asked.append(asked)
                 answer = self._answers.find(asked)
             if answer is None:
-                return self._done_here(ask, asked)
-            return self._answer_value(answer, ask, asked)
+                return self._perform_locally(ask, asked)
+            return self._evaluate_answer(answer, ask, asked)
         except EffectFailed:
             raise
-        except Exception as problem:  # noqa: BLE001  # every exception of a test's function is raised in the test
+        except Exception as problem:  # noqa: BLE001  # an exception of the test's own function is raised to the test
             self.give_up(problem)
 
-    def _answer_value(self, answer: Answer, ask: Ask, asked: Asked) -> object:
-        """Return the value of an answer, checked against the effect."""
+    def _evaluate_answer(self, answer: Answer, ask: Ask, asked: Asked) -> object:
+        """Return the value of an answer, checked against the effect's type and codes."""
         try:
             value = _value(answer, asked)
         except EffectFailed as failure:
@@ -234,7 +235,7 @@ class Stubs(OfflineHost):
                 codes = ", ".join(EFFECTS[ask.effect].codes()).replace("http_error", "http_400 to http_599")
                 self._mismatch(answer, ask, f"`{ask.effect}` never fails with `{failure.code}`, but with {codes}")
             raise
-        what = f"what `{asked.step}` is answered"
+        what = f"the answer to `{asked.step}`"
         try:
             found = checked_value(ask.gives, _drop_undeclared(ask, value), what)
         except EffectFailed as failure:
@@ -248,12 +249,12 @@ class Stubs(OfflineHost):
 
     def _mismatch(self, answer: Answer, ask: Ask, why: str) -> NoReturn:
         """Fail the request as a Host would, and report the wrong answer to the test."""
-        self.tell(StubMismatch(f"{why}\n  given at {answer.place}"))
+        self.record_problem(StubMismatch(f"{why}\n  given at {answer.place}"))
         code = "bad_response" if "bad_response" in EFFECTS[ask.effect].fails else "unavailable"
         raise EffectFailed(code, why)
 
-    def _done_here(self, ask: Ask, asked: Asked) -> object:
-        """Return the result of an effect that needs no answer of the test."""
+    def _perform_locally(self, ask: Ask, asked: Asked) -> object:
+        """Perform an effect that needs no answer of the test."""
         if ask.effect in _STATES or (ask.effect in _SQL and ask.fixed["database"] in self._with_schema):
             return self._real[ask.effect].perform(ask)
         match ask.effect:
@@ -271,7 +272,7 @@ class Stubs(OfflineHost):
                 raise unanswered(asked, ask.gives, self._answers)
 
     def _integer(self, ask: Ask) -> int:
-        """Return integers in a fixed sequence: the bounds, then those between them."""
+        """Return the bounds and the numbers between them in turn."""
         least, most = ask.arguments["min"], ask.arguments["max"]
         assert isinstance(least, int)
         assert isinstance(most, int)
@@ -295,12 +296,12 @@ def _moment(time: object) -> datetime:
     return found
 
 
-def _times(count: int) -> str:
+def _count_text(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
 def _value(answer: Answer, asked: Asked) -> object:
-    """Return the value of an answer to the request. Raises `EffectFailed` for a failure."""
+    """Return the value of an answer. Raises `EffectFailed` if it is a failure."""
     if answer.fails is not None:
         raise EffectFailed(answer.fails, f"the test lets `{asked.step}` fail ({answer.place})")
     return answer.value if answer.function is None else answer.function(asked)
@@ -313,20 +314,20 @@ def _can_fail(effect: str, code: str) -> bool:
 
 
 def _drop_undeclared(ask: Ask, value: object) -> object:
-    """Drop fields that the node does not declare, as from a provider over the network."""
-    return _declared_part(ask.gives, value) if ask.effect == "http_request" else value
+    """Drop fields of a provider's response that the node does not declare, as over the network."""
+    return _keep_declared(ask.gives, value) if ask.effect == "http_request" else value
 
 
-def _declared_part(type_: Type, value: Any) -> Any:
+def _keep_declared(type_: Type, value: Any) -> Any:
     match type_, value:
         case OptionalOf(inner), _:
-            return _declared_part(inner, value)
+            return _keep_declared(inner, value)
         case ArrayOf(element), list():
-            return [_declared_part(element, item) for item in value]
+            return [_keep_declared(element, item) for item in value]
         case MapOf(_, of), dict():
-            return {key: _declared_part(of, item) for key, item in value.items()}
+            return {key: _keep_declared(of, item) for key, item in value.items()}
         case Record(fields), dict():
-            return {name: _declared_part(each, value[name]) for name, each in fields if name in value}
+            return {name: _keep_declared(each, value[name]) for name, each in fields if name in value}
         case _:
             return value
 
@@ -337,8 +338,8 @@ def _has_float(value: object) -> bool:
     return any(map(_has_float, value)) if isinstance(value, list | tuple) else isinstance(value, float)
 
 
-def _make(path: Path, schema: str | PathLike[str]) -> None:
-    """Make a database from SQL, from a file with SQL, or from another database."""
+def _create_database(path: Path, schema: str | PathLike[str]) -> None:
+    """Create a database from SQL, a file with SQL, or another database."""
     text = schema if isinstance(schema, str) and any(each.isspace() for each in schema.strip()) else None
     file = None if text is not None and not _is_file(text) else Path(schema)
     if file is not None:
@@ -357,7 +358,7 @@ def _make(path: Path, schema: str | PathLike[str]) -> None:
         try:
             text = file.read_text(encoding="utf-8")
         except UnicodeDecodeError:
-            raise StubError(f"`{file}` is no SQLite database, and no text either") from None
+            raise StubError(f"`{file}` is neither an SQLite database nor text") from None
     assert text is not None
     with closing(sqlite3.connect(path)) as connection:
         try:
@@ -368,7 +369,7 @@ def _make(path: Path, schema: str | PathLike[str]) -> None:
 
 
 def _is_file(text: str) -> bool:
-    """Return whether a text is the path of a file; SQL is too long for one, or has characters that no path has."""
+    """Return whether a text is the path of a file; SQL is too long for a path or has invalid characters."""
     try:
         return Path(text).is_file()
     except (OSError, ValueError):

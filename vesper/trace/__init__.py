@@ -1,1 +1,1 @@
-"""Traces: what one execution was given, asked for, computed and came to, with the node that it ran."""
+"""Traces: inputs, requests, completions, marks and outcome of one execution, with its node."""

@@ -1,5 +1,8 @@
-"""Where two traces differ: in what they were given, in a step, in how they ended. How long anything took is not looked
-at, and when they began only where the node asks for it (`now()`): no two executions begin at the same moment."""
+"""Differences of two traces: in inputs, steps and outcome.
+
+Durations are not compared, and start times only if the node reads `now()`, because no two executions start at the same
+time.
+"""
 
 from __future__ import annotations
 
@@ -25,22 +28,22 @@ from vesper.trace.timeline import TimelineStep, timeline
 from vesper.values.model import same, show
 
 MISSING = "-"
-"""What stands on the side that has no such step."""
+"""Text for a side that has no such step."""
 NODE, NOW = "node", "now"
-"""Where two may differ that hold no value of anybody: they can be shown of sensitive traces too."""
+"""Places of differences that contain no value, and can be shown for sensitive traces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     where: str
-    """`inputs.amount`, `call_stripe_api`, `call_stripe_api.body`, `outcome`."""
+    """Place of the difference: `inputs.amount`, `call_stripe_api`, `call_stripe_api.body`, `outcome`."""
     left: str
     right: str
 
 
 def differences(left: Trace, right: Trace) -> list[Difference]:
-    """All differences, in the order in which the executions met them."""
-    # As they are when they were kept: records do not keep the order of their names.
+    """Return all differences in execution order."""
+    # Compare the stored forms: a stored record does not preserve the order of its fields.
     return list(_differences(Trace.from_bytes(left.to_bytes()), Trace.from_bytes(right.to_bytes())))
 
 
@@ -49,10 +52,10 @@ def _differences(left: Trace, right: Trace) -> Iterator[Difference]:
         yield Difference(NODE, left.node_id, right.node_id)
     elif left.semantic_hash != right.semantic_hash:
         yield Difference(NODE, left.semantic_hash[:12], right.semantic_hash[:12])
-    yield from _of_mappings("inputs", left.inputs, right.inputs)
+    yield from _mapping_differences("inputs", left.inputs, right.inputs)
     if left.now != right.now and (_reads_now(left) or _reads_now(right)):
         yield Difference(NOW, _moment_text(left), _moment_text(right))
-    yield from _of_steps(left, right)
+    yield from _step_differences(left, right)
     one, other = outcome_text(left.outcome), outcome_text(right.outcome)
     if one != other:
         yield Difference("outcome", one, other)
@@ -67,10 +70,9 @@ def _moment_text(trace: Trace) -> str:
     return MISSING if trace.now is None else show(trace.now)
 
 
-def _of_steps(left: Trace, right: Trace) -> Iterator[Difference]:
+def _step_differences(left: Trace, right: Trace) -> Iterator[Difference]:
     lefts, rights = _by_path(left), _by_path(right)
-    # In the order of the left one; steps that only the right one has come where they come there: behind what is
-    # before them on that side.
+    # Order of the left trace; a step found only in the right trace follows its predecessor there.
     behind: dict[tuple[str, int] | None, list[tuple[str, int]]] = {}
     last: tuple[str, int] | None = None
     for key in rights:
@@ -82,7 +84,7 @@ def _of_steps(left: Trace, right: Trace) -> Iterator[Difference]:
     for key in lefts:
         order += [key, *behind.get(key, ())]
     for key in order:
-        yield from _of_step(left, lefts.get(key), right, rights.get(key))
+        yield from _differences_of_step(left, lefts.get(key), right, rights.get(key))
 
 
 def _by_path(trace: Trace) -> dict[tuple[str, int], TimelineStep]:
@@ -94,7 +96,9 @@ def _by_path(trace: Trace) -> dict[tuple[str, int], TimelineStep]:
     return found
 
 
-def _of_step(left: Trace, one: TimelineStep | None, right: Trace, other: TimelineStep | None) -> Iterator[Difference]:
+def _differences_of_step(
+    left: Trace, one: TimelineStep | None, right: Trace, other: TimelineStep | None
+) -> Iterator[Difference]:
     if one is None or other is None:
         known = one or other
         assert known is not None
@@ -102,7 +106,7 @@ def _of_step(left: Trace, one: TimelineStep | None, right: Trace, other: Timelin
         return
     if one.exchange is not None and other.exchange is not None:
         first, second = left.exchanges[one.exchange], right.exchanges[other.exchange]
-        yield from _of_mappings(one.path, _asked(first), _asked(second))
+        yield from _mapping_differences(one.path, _request_fields(first), _request_fields(second))
         tries = (len(first.decisions), len(second.decisions))
         if tries[0] != tries[1]:
             yield Difference(f"{one.path}, decisions of policies", str(tries[0]), str(tries[1]))
@@ -110,11 +114,11 @@ def _of_step(left: Trace, one: TimelineStep | None, right: Trace, other: Timelin
         yield Difference(one.path, step_text(one), step_text(other))
 
 
-def _asked(exchange: Exchange) -> dict[str, object]:
+def _request_fields(exchange: Exchange) -> dict[str, object]:
     return {"effect": exchange.effect, "key": exchange.key, **exchange.fixed, **exchange.arguments}
 
 
-def _of_mappings(where: str, left: Mapping[str, object], right: Mapping[str, object]) -> Iterator[Difference]:
+def _mapping_differences(where: str, left: Mapping[str, object], right: Mapping[str, object]) -> Iterator[Difference]:
     for name in dict.fromkeys((*left, *right)):
         if name not in left or name not in right or not same(left[name], right[name]):
             one = show(left[name]) if name in left else MISSING
@@ -123,7 +127,7 @@ def _of_mappings(where: str, left: Mapping[str, object], right: Mapping[str, obj
 
 
 def step_text(step: TimelineStep | None) -> str:
-    """What a step came to, on one line."""
+    """Return the result of a step on one line."""
     if step is None:
         return MISSING
     match step.status:
@@ -136,7 +140,7 @@ def step_text(step: TimelineStep | None) -> str:
 
 
 def outcome_text(outcome: Outcome | None) -> str:
-    """An outcome on one line."""
+    """Return an outcome on one line."""
     match outcome:
         case None:
             return "not ended"
@@ -157,7 +161,7 @@ def outcome_text(outcome: Outcome | None) -> str:
 
 
 def parted(left: Trace, right: Trace) -> str | None:
-    """Where two engines part; None where they agree."""
+    """Describe where two engines diverge; None if they agree."""
     assert left.outcome is not None
     assert right.outcome is not None
     found = compare(Done(left.outcome, left.raw_marks()), Done(right.outcome, right.raw_marks()))
@@ -167,6 +171,6 @@ def parted(left: Trace, right: Trace) -> str | None:
     if found.mark is not None:
         longer = max(left.marks, right.marks, key=len)
         where = longer[found.mark].step or f"expression {longer[found.mark].index}"
-    return f"{right.engines[0]} parts from {left.engines[0]} in {found.what}" + (
+    return f"{right.engines[0]} diverges from {left.engines[0]} in {found.what}" + (
         f", at {where}" if found.mark is not None else ""
     )

@@ -1,24 +1,24 @@
-"""Which of many rows are sampled: as many as if each had been drawn for alone, and any of them alike."""
+"""Random selection of sampled rows, each with the same independent probability."""
 
 from __future__ import annotations
 
 import random
 
-_FEW = 16
-"""So many are drawn for one by one."""
+_MAX_SINGLE_DRAWS = 16
+"""Number of rows up to which each row is drawn separately."""
 
 
 def how_many(rows: int, share: float) -> int:
-    """How many of so many rows are sampled, where each is with this chance: a binomial number.
+    """Return a binomial count: how many of `rows` are sampled with probability `share`.
 
-    Not row by row: a batch has millions. Think of a random number for each row; those below the share are sampled. The
-    middle one of all these numbers in order has a beta distribution. Where it is below the share, so is the lower half;
-    where it is not, nor is the upper half. What is left to look at is one half, each time.
+    A batch has millions of rows, so rows are not drawn one by one. Given one uniform number per row, those below the
+    share are sampled. The median of these numbers has a beta distribution: if it is below the share, so is the lower
+    half; otherwise the upper half is not. Each round halves the rows that remain.
     """
     if share >= 1:
         return rows
     found = 0
-    while rows > _FEW:
+    while rows > _MAX_SINGLE_DRAWS:
         middle = rows // 2 + 1
         number = random.betavariate(middle, rows + 1 - middle)
         if number < share:
@@ -32,5 +32,5 @@ def how_many(rows: int, share: float) -> int:
 
 
 def places(rows: int, count: int) -> list[int]:
-    """So many of the rows, in their order; which ones is drawn."""
+    """Return `count` random row indices in ascending order."""
     return list(range(rows)) if count >= rows else sorted(random.sample(range(rows), count))

@@ -1,9 +1,9 @@
-"""Expressions about an execution: parsed and checked by the front end, computed by an engine.
+"""Expressions about an execution: parsed and checked by the front end, evaluated by an engine.
 
 `print total * 2`, a watch, a breakpoint `input.amount > 10000` and `vesper traces list --where` are expressions of the
-language. One is checked as if it stood in the node, and becomes a function of its own whose inputs are the names that
-it mentions: so both engines compute it, each from its own values. What the node itself computes and does not mark (what
-a loop goes over, what a call is given) is asked for in the same way.
+language. Each is checked as part of the node and compiled to a function whose inputs are the names that it mentions, so
+that each engine evaluates it on its own values. Unmarked values of the node itself, such as the items of a loop, are
+evaluated the same way.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from vesper.values.types import NULL, TIMESTAMP, OptionalOf, Type
 from vesper.values.vesper_error import VesperError
 
 Key = tuple[str, str]
-"""What a name stands for: `input`, `constant`, `step`, `local`, `output` or `now`, and which one of them."""
+"""Kind of a name (`input`, `constant`, `step`, `local`, `output` or `now`) and its key."""
 NOW: Key = ("now", "")
-_LONGEST = 10_000
+_MAX_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Something that an expression may mention: as the author calls it, of which type, with which value."""
+    """A name that an expression may mention, with its type and value."""
 
     name: str
     type: Type
@@ -53,11 +53,11 @@ Names = Mapping[Key, Name]
 
 
 class BadExpression(VesperError, ValueError):
-    """The text is no expression over these names; the message has a caret under what is wrong."""
+    """The text is no valid expression over these names; the message has a caret at the error."""
 
 
 class Loader:
-    """Programs, each loaded once: a called node is looked into often."""
+    """Cache of loaded programs, because called nodes are entered often."""
 
     def __init__(self) -> None:
         self._programs: dict[tuple[Engine, str], Program] = {}
@@ -70,8 +70,8 @@ class Loader:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """An expression as a function of the names that it mentions."""
+class BoundExpression:
+    """An expression compiled to a function of the names that it mentions."""
 
     text: str
     type: Type
@@ -79,23 +79,23 @@ class Question:
     compiled: Compiled
     loader: Loader
 
-    def can_be_asked(self, names: Names) -> bool:
-        """True where everything that it mentions has a value here."""
+    def can_evaluate(self, names: Names) -> bool:
+        """Return whether every mentioned name has a value."""
         return all(key in names for key in self.mentions)
 
     def load(self, engine: Engine) -> Program:
-        """Loads it, if that was not done: a step that asks it for the first time should not wait."""
+        """Load the function in advance, so that its first evaluation does not wait."""
         return self.loader.load(engine, self.compiled)
 
     def ask(self, engine: Engine, names: Names) -> Outcome:
-        """What the engine computes from these values; the value is the output `value`."""
+        """Evaluate on these values; the result is the output `value`."""
         return self.load(engine).call(
             {_parameter(number): names[key].value for number, key in enumerate(self.mentions)}
         )
 
     def holds(self, engine: Engine, names: Names) -> bool:
-        """True where it is computed and is true. One that fails (a division by zero) holds for nothing."""
-        if not self.can_be_asked(names):
+        """Return whether the expression evaluates to true. A failure, such as a division by zero, is false."""
+        if not self.can_evaluate(names):
             return False
         found = self.ask(engine, names)
         return isinstance(found, Returned) and found.value["value"] is True
@@ -106,32 +106,32 @@ def _parameter(number: int) -> str:
 
 
 class Expressions:
-    """Questions about one node."""
+    """Expressions about one node."""
 
     def __init__(self, compiled: Compiled, loader: Loader | None = None) -> None:
         self._compiled = compiled
         self._loader = loader or Loader()
         self._document: Document | None = None
-        self._of_node: dict[int, Question] = {}
+        self._of_node: dict[int, BoundExpression] = {}
 
-    def parse(self, text: str, names: Names, expected: Type | None = None, what: str = "expression") -> Question:
-        """The question that a text asks. Raises `BadExpression`."""
-        if not text.strip() or len(text) > _LONGEST:
-            raise BadExpression(f"{what}: an expression is expected, such as `input.amount > 10000`")
+    def parse(self, text: str, names: Names, expected: Type | None = None, what: str = "expression") -> BoundExpression:
+        """Parse and check a text. Raises `BadExpression`."""
+        if not text.strip() or len(text) > _MAX_CHARACTERS:
+            raise BadExpression(f"{what}: expected an expression such as `input.amount > 10000`")
         source = SourceFile(what, text)
         bag = DiagnosticBag(source)
         try:
-            found = self._checked(source, bag, names, expected)
+            found = self._check(source, bag, names, expected)
         except CheckingStopped:
             found = None
         errors = [each for each in bag.sorted() if each.severity.value == "error"]
         if found is None or errors:
-            raise BadExpression(_rendered(source, errors[0]) if errors else f"`{text}` is no expression")
+            raise BadExpression(_render(source, errors[0]) if errors else f"`{text}` is not an expression")
         if found.type == NULL:
-            raise BadExpression("`null` alone has no type that could be computed")
-        return _question(text, found, self._loader)
+            raise BadExpression("`null` alone has no type")
+        return _bind(text, found, self._loader)
 
-    def _checked(
+    def _check(
         self, source: SourceFile, bag: DiagnosticBag, names: Names, expected: Type | None
     ) -> ir.Expression | None:
         tokens = tokenize(place_text(source, Scalar(source.text, "", Span(0, len(source.text)))), bag)
@@ -142,8 +142,8 @@ class Expressions:
         return checker.infer(parsed, None) if expected is None else checker.check(parsed, expected)
 
     def _checker(self, bag: DiagnosticBag, names: Names) -> ExpressionChecker:
-        """Knows the types and functions of the node, and these names."""
-        document = self._parsed_node()
+        """Return a checker with the node's types and functions, and these names."""
+        document = self._parse_node()
         scope = Scope(has_clock=self._compiled.node.type != "function")
         types = TypeResolver(document.types, bag)
         types.resolve_all()
@@ -159,33 +159,34 @@ class Expressions:
                 scope.in_postcondition = True
                 scope.outputs[found.name] = Declared(kind, found.name, found.type, Span(0, 0))
             elif kind in ("step", "local"):
-                # A constant is what is seen everywhere, beside outputs too: what stands here has its value already.
+                # A constant reference is valid everywhere, beside outputs too; the value is already known here.
                 reference = f"{kind}:{key}"
                 scope.names[found.name] = Declared("constant", found.name, found.type, Span(0, 0), ir_name=reference)
             elif kind == "input":
                 scope.names[found.name] = Declared(kind, found.name, found.type, Span(0, 0))
         return checker
 
-    def _parsed_node(self) -> Document:
+    def _parse_node(self) -> Document:
         if self._document is None:
             bag = DiagnosticBag(self._compiled.source)
             tree = read_yaml(bag)
             document = None if tree is None else build_ast(tree, bag)
-            if document is None:  # a trace says whatever its maker wrote
-                raise BadExpression(f"the text of {self._compiled.node.node_id} cannot be read: nothing can be asked")
+            if document is None:  # a trace may carry any text
+                node_id = self._compiled.node.node_id
+                raise BadExpression(f"the text of {node_id} cannot be read: expressions are unavailable")
             self._document = document
         return self._document
 
-    def of_node(self, expression: ir.Expression) -> Question:
-        """The question that an expression of the node itself is."""
+    def of_node(self, expression: ir.Expression) -> BoundExpression:
+        """Return the compiled form of an expression of the node itself."""
         found = self._of_node.get(expression.index)
         if found is None:
-            found = self._of_node[expression.index] = _question("", expression, self._loader)
+            found = self._of_node[expression.index] = _bind("", expression, self._loader)
         return found
 
 
-def _question(text: str, expression: ir.Expression, loader: Loader) -> Question:
-    """A function with what the expression mentions as its inputs."""
+def _bind(text: str, expression: ir.Expression, loader: Loader) -> BoundExpression:
+    """Build a function whose inputs are the names that the expression mentions."""
     given: dict[Key, ir.Ref] = {}
 
     def parameter(key: Key, type_: Type, place: ir.Place) -> ir.Expression:
@@ -193,7 +194,7 @@ def _question(text: str, expression: ir.Expression, loader: Loader) -> Question:
             given[key] = ir.Ref("input", _parameter(len(given)), type_, place)
         return replace(given[key], place=place)
 
-    body = _with_leaves(expression, parameter, frozenset())
+    body = _parametrise(expression, parameter, frozenset())
     inputs = tuple(ir.Input(each.name, each.type, None) for each in given.values())
     source = SourceFile("expression", text)
     node = ir.number_expressions(
@@ -207,26 +208,26 @@ def _question(text: str, expression: ir.Expression, loader: Loader) -> Question:
             preconditions=(),
             body=(ir.Return((("value", body),)),),
             postconditions=(),
-            source=ir.Source(source.path, source.sha256, "An expression that somebody asks"),
+            source=ir.Source(source.path, source.sha256, "An expression about an execution"),
         )
     )
     written = encode_and_hash(node)
     if written is None:
         raise BadExpression("the expression is too large")
-    return Question(text, body.type, tuple(given), Compiled(source, node, (), *written), loader)
+    return BoundExpression(text, body.type, tuple(given), Compiled(source, node, (), *written), loader)
 
 
 Parameter = Callable[[Key, Type, ir.Place], ir.Expression]
 
 
-def _with_leaves(expression: ir.Expression, parameter: Parameter, bound: frozenset[int]) -> ir.Expression:
-    """The expression with every name that comes from outside replaced by a parameter."""
+def _parametrise(expression: ir.Expression, parameter: Parameter, bound: frozenset[int]) -> ir.Expression:
+    """Replace every free name of an expression by a parameter."""
 
     def inner(part: ir.Expression) -> ir.Expression:
-        return _with_leaves(part, parameter, bound)
+        return _parametrise(part, parameter, bound)
 
     def maybe(part: ir.Expression | None, also: Iterable[int]) -> ir.Expression | None:
-        return None if part is None else _with_leaves(part, parameter, bound | frozenset(also))
+        return None if part is None else _parametrise(part, parameter, bound | frozenset(also))
 
     match expression:
         case ir.Ref(kind, name, type_, place):
@@ -268,7 +269,7 @@ def _with_leaves(expression: ir.Expression, parameter: Parameter, bound: frozens
 
 
 def names_of_inputs(compiled: Compiled, inputs: Mapping[str, object], now: datetime | None = None) -> Names:
-    """What an expression over inputs and constants may mention: the inputs that were given, or their defaults."""
+    """Return the names of inputs (given or default) and constants, with their values."""
     found: dict[Key, Name] = {} if now is None else {NOW: Name("now", TIMESTAMP, now)}
     for each in compiled.node.inputs:
         value = inputs[each.name] if each.name in inputs else plain(each.default)
@@ -278,8 +279,8 @@ def names_of_inputs(compiled: Compiled, inputs: Mapping[str, object], now: datet
     return found
 
 
-def narrowed(names: Names) -> Names:
-    """The same names, without `optional` where the value at hand is not null: who looks at a value knows that."""
+def narrow(names: Names) -> Names:
+    """Return the names without `optional` where the present value is not null."""
     return {
         key: replace(name, type=name.type.inner)
         if isinstance(name.type, OptionalOf) and name.value is not None
@@ -288,8 +289,8 @@ def narrowed(names: Names) -> Names:
     }
 
 
-def _rendered(source: SourceFile, diagnostic: Diagnostic) -> str:
-    """What is wrong, with a caret. Places of declarations are left out: they are not in this text."""
+def _render(source: SourceFile, diagnostic: Diagnostic) -> str:
+    """Render a diagnostic with a caret, without places of declarations, which are in another text."""
     title = f"error[{diagnostic.code.number}]: {diagnostic.headline}"
     footer = [] if diagnostic.help is None else [f"help: {diagnostic.help}"]
     return render_excerpt(source, title, diagnostic.primary, (), footer)

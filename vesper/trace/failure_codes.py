@@ -1,4 +1,4 @@
-"""Which codes an effect can fail with: whoever says what a step is answered is held to them."""
+"""Failure codes that an effect can have, for checking answers given by users."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HTTP_CODE = re.compile(r"http_[1-5][0-9]{2}", re.ASCII)
 
 
 def no_such_code(effect: str, step: str, code: str) -> str | None:
-    """Why a step cannot fail with this code; None where it can."""
+    """Return why a step cannot fail with this code; None if it can."""
     codes = EFFECTS[effect].codes()
     if code in codes or ("http_error" in codes and _HTTP_CODE.fullmatch(code)):
         return None

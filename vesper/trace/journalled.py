@@ -1,7 +1,7 @@
-"""The trace of an execution that the journal has: its node is run once more on what it was answered.
+"""Traces of journalled executions, made by running the node on the recorded completions.
 
-Nothing is performed. What the second execution asks for and comes to must be what the journal says; where it is not,
-the trace ends there and says so as its divergence.
+Nothing is performed. The second execution must make the same requests and have the same outcome; otherwise the trace
+ends there and records the divergence.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from vesper.journal.journal import Journal, Recorded
 from vesper.journal.typed_json import encode
 from vesper.trace.model import REPLAY_KEY, Decision, Exchange, Origin, Trace, TraceError
 from vesper.trace.programs import compiled_of, program_of
-from vesper.trace.recorder import Unanswered, traced_run
+from vesper.trace.recorder import Unanswered, record_trace
 
-_SETTLES = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
+_COMPLETING_KINDS = (Kind.RESULT, Kind.FAILED, Kind.RESOLVED)
 
 
 @dataclass(slots=True)
-class _Known:
-    """What the journal says of one request."""
+class _RequestEntries:
+    """Journal entries of one request."""
 
     asked: Entry | None = None
     asked_us: int | None = None
@@ -36,27 +36,29 @@ class _Known:
 
 
 def trace_of_execution(journal: Journal, execution: str, engine: str | None = None) -> Trace:
-    """The trace of a journalled execution, run once more on `engine` or on the one that it began on. Raises
-    `JournalError` where the journal is broken, and `TraceError` where no trace can be made of it."""
+    """Return the trace of a journalled execution, run on `engine` or on its first engine.
+
+    Raises `JournalError` for a broken journal and `TraceError` if no trace can be made.
+    """
     return trace_of_recorded(journal, journal.read(execution), engine)
 
 
 def trace_of_recorded(journal: Journal, recorded: Recorded, engine: str | None = None) -> Trace:
-    """The same for a run that was read already."""
+    """Return the trace of a run that was already read."""
     summary = recorded.summary
     name = summary.execution
     if any(each.is_erased for each in recorded.entries):
-        raise TraceError(f"execution {name} is erased: its key was deleted, and what it held can be read by nobody")
+        raise TraceError(f"execution {name} is erased: its key was deleted, so its data cannot be read")
     entries = [each.entry for each in recorded.entries]
     start = entries[0]
     inputs, now = start.body.get("inputs"), start.body.get("now")
     if start.kind is not Kind.START or not isinstance(inputs, Mapping) or not isinstance(now, datetime):
-        raise TraceError(f"execution {name} does not begin with its inputs: no trace can be made of it")
+        raise TraceError(f"execution {name} has no inputs in the journal: no trace can be made of it")
     compiled = compiled_of(journal.definition(summary.semantic_hash))
     engines = _engines(start, entries)
     chosen = engine or next((each for each in engines if each in ENGINES), REFERENCE)
-    following = _Following(_by_path(recorded.entries))
-    trace = traced_run(compiled, program_of(compiled, chosen), chosen, name, inputs, now, following.answer, Limits())
+    following = _JournalAnswers(_by_path(recorded.entries))
+    trace = record_trace(compiled, program_of(compiled, chosen), chosen, name, inputs, now, following.answer, Limits())
     end = entries[-1] if entries[-1].kind is Kind.END else None
     first = None if end is None else recorded_outcome(end.body)
     took = None if end is None else end.body.get("duration_us")
@@ -67,15 +69,15 @@ def trace_of_recorded(journal: Journal, recorded: Recorded, engine: str | None =
         duration_us=took if isinstance(took, int) else None,
         outcome=first,
         origin=_origin(entries),
-        divergence=_divergence(entries) or following.difference or _ended_otherwise(first, trace.outcome),
+        divergence=_divergence(entries) or following.difference or _outcome_difference(first, trace.outcome),
         is_sensitive=summary.is_sensitive or trace.is_sensitive,
     )
 
 
-class _Following:
-    """Answers from the journal; a request that is not the recorded one ends the second execution."""
+class _JournalAnswers:
+    """Completions from the journal. A request that differs from the record ends the execution."""
 
-    def __init__(self, known: dict[str, _Known]) -> None:
+    def __init__(self, known: dict[str, _RequestEntries]) -> None:
         self._known = known
         self.difference: str | None = None
 
@@ -84,7 +86,7 @@ class _Following:
         if known is None or known.settled is None:
             raise Unanswered
         if not is_same_request(request, known.asked or known.settled):
-            self.difference = f"{request.path} asks for something else than the journal has"
+            self.difference = f"{request.path} makes another request than the journal has"
             raise Unanswered
         settled = known.settled
         code = settled.body.get("code")
@@ -107,38 +109,40 @@ class _Following:
 
 
 def is_same_request(request: Request, entry: Entry) -> bool:
-    """True where an execution asks for what an entry has. A re-execution that was performed has another key than the
-    node asks with, so that nobody takes it for a repetition."""
+    """Return whether a request equals an entry.
+
+    A performed re-execution has another key, so that it is not taken for a repetition.
+    """
     if (request.effect, request.effect_class) != (entry.effect, entry.effect_class):
         return False
     if request.key != entry.key and not (entry.key or "").startswith(REPLAY_KEY):
         return False
     fixed, arguments = entry.body.get("fixed"), entry.body.get("arguments")
     if not isinstance(fixed, Mapping) or not isinstance(arguments, Mapping):
-        return True  # too large to be journalled: a digest stands for it, which only the run can compute
+        return True  # too large for the journal, which has a digest that only the run can compute
     return dict(request.fixed) == dict(fixed) and encode(dict(request.arguments)) == encode(dict(arguments))
 
 
-def _by_path(entries: Sequence[Stored]) -> dict[str, _Known]:
-    found: dict[str, _Known] = {}
+def _by_path(entries: Sequence[Stored]) -> dict[str, _RequestEntries]:
+    found: dict[str, _RequestEntries] = {}
     before_us = entries[0].entry.at_us
     for stored in entries:
         entry = stored.entry
         path, _, attempt = entry.path.partition("#")
         if entry.kind is Kind.INTENT:
-            found.setdefault(path, _Known()).asked = entry
+            found.setdefault(path, _RequestEntries()).asked = entry
             found[path].asked_us = entry.at_us
         elif entry.kind is Kind.VALUE:
-            known = found.setdefault(path, _Known())
+            known = found.setdefault(path, _RequestEntries())
             number = int(attempt) if attempt.isdecimal() else 1
             known.decisions = (*known.decisions, Decision(number, dict(entry.body), entry.at_us))
             known.asked_us = before_us if known.asked_us is None else known.asked_us
         elif says_not_done(entry):
-            found.pop(path, None)  # as if it had never been asked for
-        elif entry.kind in _SETTLES:
-            known = found.setdefault(path, _Known())
+            found.pop(path, None)  # a retracted request counts as never made
+        elif entry.kind in _COMPLETING_KINDS:
+            known = found.setdefault(path, _RequestEntries())
             known.settled = entry
-            # Of a read no INTENT says when it was asked for: not before the entry above.
+            # A read has no INTENT entry with its start time; it began after the entry above.
             known.asked_us = before_us if known.asked_us is None else known.asked_us
         before_us = entry.at_us
     return found
@@ -150,7 +154,7 @@ def _engines(start: Entry, entries: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def _origin(entries: Sequence[Entry]) -> Origin | None:
-    """The trace that an execution was made from, where it was a replay that performed something."""
+    """Return the origin of an execution that was a performed replay."""
     for entry in entries:
         replayed = entry.body.get("replayed")
         if isinstance(replayed, str):
@@ -161,16 +165,16 @@ def _origin(entries: Sequence[Entry]) -> Origin | None:
 def _divergence(entries: Sequence[Entry]) -> str | None:
     for entry in entries:
         if entry.kind is Kind.DIVERGENCE:
-            return f"{entry.path or 'the outcome'}: two engines did not agree"
+            return f"{entry.path or 'the outcome'}: the engines diverged"
     return None
 
 
-def _ended_otherwise(first: Outcome | None, second: Outcome | None) -> str | None:
+def _outcome_difference(first: Outcome | None, second: Outcome | None) -> str | None:
     if first is None or second is None:
         if first is not None and not isinstance(first, Denied | LimitHit | EngineFault):
-            return "the second execution ended before the first: a request has no answer in the journal"
+            return "the second execution ended before the first: a request has no completion in the journal"
         return None
     if isinstance(first, LimitHit | EngineFault):
-        return None  # when a limit is hit depends on the machine; a fault need not come twice
+        return None  # a limit depends on the machine; a fault may not recur
     is_same = encode(outcome_record(first)) == encode(outcome_record(second))
-    return None if is_same else f"the execution ended as {first.kind}, and run once more it ends as {second.kind}"
+    return None if is_same else f"recorded as {first.kind}, the second execution ended with {second.kind}"

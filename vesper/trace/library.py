@@ -1,4 +1,4 @@
-"""All traces there are: those of the store, and those of journalled executions, made when they are asked for."""
+"""All traces of a configuration: stored ones, and journalled executions converted on demand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vesper.journal.entry import Kind
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Journal, Status, Summary
 from vesper.language.diagnostics.suggest import suggestions
-from vesper.trace.expressions import BadExpression, Expressions, Loader, Question, names_of_inputs
+from vesper.trace.expressions import BadExpression, BoundExpression, Expressions, Loader, names_of_inputs
 from vesper.trace.journalled import trace_of_execution
 from vesper.trace.model import MAX_BYTES, Trace, TraceError
 from vesper.trace.programs import compiled_of
@@ -26,25 +26,25 @@ OUTCOMES = (
 )  # fmt: skip
 UNFINISHED = OUTCOMES[-1]
 _HAVE_CODES = ("declared_error", "failed", "limit_hit")
-_MOST_SHOWN = 10
-_RECENT = 200
-_SCANNED = 10_000
-"""So many of the newest are looked at where a filter needs what is in them."""
+_MAX_SHOWN = 10
+_MAX_RECENT = 200
+_MAX_SCANNED = 10_000
+"""Maximum number of the newest traces read for a filter on their contents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
     nodes: tuple[str, ...] | None = None
-    """Ids; None is all of them."""
+    """Node ids; None means all."""
     since_us: int | None = None
     until_us: int | None = None
     outcome: str | None = None
-    """A kind of outcome, or `unfinished`."""
+    """Kind of outcome, or `unfinished`."""
     where: str | None = None
-    """An expression over inputs that holds."""
+    """Expression over inputs that must hold."""
     is_diverged: bool = False
     asks_sensitive: bool = False
-    """Whether that expression may ask about sensitive inputs: who may ask often enough knows the value."""
+    """Whether the expression may read sensitive inputs: repeated queries could reveal a value."""
 
     @property
     def looks_inside(self) -> bool:
@@ -53,16 +53,16 @@ class Filters:
 
 @dataclass(slots=True)
 class Listed:
-    """What a list found."""
+    """Result of a list query."""
 
     found: list[TraceSummary] = field(default_factory=list)
     has_more: bool = False
     is_cut: bool = False
-    """True where only the newest were looked into: there may be older ones that fit."""
+    """True if only the newest traces were read, so that older matches may be missing."""
     unread: int = 0
-    """How many could not be looked into: erased, sealed under a key that is not here, damaged."""
+    """Number of unreadable traces: erased, sealed under a missing key, or damaged."""
     not_asked: int = 0
-    """How many were left out because the expression asks about a sensitive input."""
+    """Number of traces left out because the expression reads a sensitive input."""
 
 
 class Traces:
@@ -71,49 +71,49 @@ class Traces:
     def __init__(self, store: TraceStore, journal: Journal | None) -> None:
         self.store = store
         self.journal = journal
-        """None where there is none yet."""
+        """None if the journal does not exist yet."""
 
     def find(self, wanted: str, engine: str | None = None) -> Trace:
-        """The trace with this id, or the only one whose id starts so, or that of a file. Raises `TraceError`."""
+        """Return the trace with this id, unique id prefix or file path. Raises `TraceError`."""
         if _is_file(wanted):
-            return _with_its_node(read_trace_file(Path(wanted)))
-        trace_id, is_stored = self._the_one(wanted)
+            return _check_definition(read_trace_file(Path(wanted)))
+        trace_id, is_stored = self._resolve_id(wanted)
         if is_stored:
-            return _with_its_node(self.store.read(trace_id))
+            return _check_definition(self.store.read(trace_id))
         assert self.journal is not None
         try:
             return trace_of_execution(self.journal, trace_id, engine)
         except JournalError as error:
-            raise TraceError(f"no trace can be made of execution {trace_id}: {error}") from None
+            raise TraceError(f"execution {trace_id} has no trace: {error}") from None
 
-    def _the_one(self, wanted: str) -> tuple[str, bool]:
+    def _resolve_id(self, wanted: str) -> tuple[str, bool]:
         if not wanted or not wanted.isprintable() or len(wanted) > 200:
-            raise TraceError(f"{wanted[:40]!a} cannot be the id of a trace")
-        stored = set(self.store.ids(wanted, _MOST_SHOWN + 1))
+            raise TraceError(f"{wanted[:40]!a} is not a trace id")
+        stored = set(self.store.ids(wanted, _MAX_SHOWN + 1))
         journalled: list[str] = []
         if self.journal is not None:
-            journalled = list(islice(self.journal.executions(wanted), _MOST_SHOWN + 1))
+            journalled = list(islice(self.journal.executions(wanted), _MAX_SHOWN + 1))
         found = sorted(stored | set(journalled))
         if wanted in found or len(found) == 1:
             the_one = wanted if wanted in found else found[0]
             return the_one, the_one in stored
         if found:
-            more = ["  …"] if len(found) > _MOST_SHOWN else []
-            shown = [f"  {each}" for each in found[:_MOST_SHOWN]]
+            more = ["  …"] if len(found) > _MAX_SHOWN else []
+            shown = [f"  {each}" for each in found[:_MAX_SHOWN]]
             raise TraceError("\n".join([f"several traces start with `{wanted}`:", *shown, *more]))
-        recent = {each.trace_id[: len(wanted)]: each.trace_id for each in self.listed(Filters(), _RECENT).found}
+        recent = {each.trace_id[: len(wanted)]: each.trace_id for each in self.listed(Filters(), _MAX_RECENT).found}
         close = [recent[each] for each in suggestions(wanted, recent)]
-        hint = f"did you mean {' or '.join(close)}?" if close else "`vesper traces list` shows those there are"
-        raise TraceError(f"there is no trace `{wanted}`: it was never recorded, or it was pruned; {hint}")
+        hint = f"did you mean {' or '.join(close)}?" if close else "`vesper traces list` shows all traces"
+        raise TraceError(f"no trace `{wanted}`: it was never recorded or was pruned; {hint}")
 
     # -- lists ------------------------------------------------------------------------------------
 
     def listed(self, filters: Filters, limit: int) -> Listed:
-        """Traces, newest first. Raises `BadExpression` for an expression that fits no node of them."""
-        looking = _Looking(self, filters)
+        """Return traces, newest first. Raises `BadExpression` if the expression fits no node."""
+        looking = _FilterRun(self, filters)
         listed = Listed()
-        summaries = self._summaries(filters, _SCANNED if filters.looks_inside else limit + 1)
-        listed.is_cut = filters.looks_inside and len(summaries) >= _SCANNED
+        summaries = self._summaries(filters, _MAX_SCANNED if filters.looks_inside else limit + 1)
+        listed.is_cut = filters.looks_inside and len(summaries) >= _MAX_SCANNED
         for summary in summaries:
             if not looking.keeps(summary):
                 continue
@@ -137,13 +137,13 @@ class Traces:
         for node in filters.nodes or (None,):
             if self.journal is not None:
                 for each in self.journal.find(node=node, since_us=filters.since_us, limit=most):
-                    found[each.execution] = _of_journal(each)
+                    found[each.execution] = _journal_summary(each)
             for stored in self.store.find(node, filters.since_us, most):
                 found[stored.trace_id] = stored
         return sorted(found.values(), key=lambda each: (each.started_us, each.trace_id), reverse=True)
 
     def inside(self, summary: TraceSummary) -> tuple[dict[str, object], bool]:
-        """The inputs of a trace, and whether its engines did not agree."""
+        """Return the inputs of a trace and whether its engines diverged."""
         if summary.is_stored:
             trace = self.store.read(summary.trace_id)
             return dict(trace.inputs), trace.divergence is not None
@@ -157,7 +157,7 @@ class Traces:
         return dict(inputs) if isinstance(inputs, dict) else {}, has_diverged
 
     def code(self, summary: TraceSummary) -> str | None:
-        """The code with which a journalled execution ended."""
+        """Return the code of a journalled execution's outcome."""
         assert self.journal is not None
         recorded = self.journal.read(summary.trace_id)
         if any(each.is_erased for each in recorded.entries):
@@ -166,20 +166,20 @@ class Traces:
         return outcome_code(recorded_outcome(last.body)) if last.kind is Kind.END else None
 
     def compiled(self, summary: TraceSummary) -> Compiled:
-        """The node of a trace, as it was."""
+        """Return the node of a trace as it was recorded."""
         if summary.is_stored:
             return compiled_of(self.store.read(summary.trace_id).definition)
         assert self.journal is not None
         return compiled_of(self.journal.definition(summary.semantic_hash))
 
 
-class _Looking:
-    """Applies the filters; nodes are loaded, and the expression is read, once for each definition."""
+class _FilterRun:
+    """Filters applied to summaries; nodes and the expression are compiled once per definition."""
 
     def __init__(self, traces: Traces, filters: Filters) -> None:
         self._traces = traces
         self._filters = filters
-        self._questions: dict[str, tuple[Compiled, Question] | None] = {}
+        self._questions: dict[str, tuple[Compiled, BoundExpression] | None] = {}
         self._problem: BadExpression | None = None
         self._loader = Loader()
         self.unread = 0
@@ -189,7 +189,7 @@ class _Looking:
         filters = self._filters
         if filters.until_us is not None and summary.started_us >= filters.until_us:
             return False
-        if filters.outcome is not None and not self._ended_so(summary, filters.outcome):
+        if filters.outcome is not None and not self._has_outcome(summary, filters.outcome):
             return False
         if filters.where is None and not filters.is_diverged:
             return True
@@ -211,19 +211,19 @@ class _Looking:
         compiled, question = asked
         return question.holds(ENGINES[REFERENCE], names_of_inputs(compiled, inputs))
 
-    def _ended_so(self, summary: TraceSummary, wanted: str) -> bool:
-        """Whether it ended with this kind of outcome, or with this code."""
+    def _has_outcome(self, summary: TraceSummary, wanted: str) -> bool:
+        """Return whether the outcome has this kind or this code."""
         if wanted in (summary.outcome or UNFINISHED, summary.code):
             return True
         if summary.is_stored or wanted in OUTCOMES or summary.outcome not in _HAVE_CODES:
             return False
-        try:  # what a journal lists has no codes
+        try:  # summaries of the journal have no codes
             return self._traces.code(summary) == wanted
         except (TraceError, JournalError):
             self.unread += 1
             return False
 
-    def _question(self, summary: TraceSummary, where: str) -> tuple[Compiled, Question] | None:
+    def _question(self, summary: TraceSummary, where: str) -> tuple[Compiled, BoundExpression] | None:
         if summary.semantic_hash not in self._questions:
             try:
                 compiled = self._traces.compiled(summary)
@@ -239,16 +239,16 @@ class _Looking:
         return self._questions[summary.semantic_hash]
 
     def check(self) -> None:
-        """An expression that fits no node at all is a mistake; one that fits some asks about those."""
+        """Raise the error of an expression that fits no node; one that fits some is valid."""
         if self._problem is not None and not any(self._questions.values()):
             raise self._problem
 
 
-def _is_about_sensitive(compiled: Compiled, question: Question) -> bool:
+def _is_about_sensitive(compiled: Compiled, question: BoundExpression) -> bool:
     return any(("input", name) in question.mentions for name in compiled.node.grants.sensitive)
 
 
-def _of_journal(each: Summary) -> TraceSummary:
+def _journal_summary(each: Summary) -> TraceSummary:
     took = each.updated_us - each.started_us if each.status is Status.ENDED else None
     return TraceSummary(
         each.execution,
@@ -266,8 +266,8 @@ def _of_journal(each: Summary) -> TraceSummary:
     )
 
 
-def _with_its_node(trace: Trace) -> Trace:
-    """The trace, whose node can be read and is the one that it says: who has it may use it. Raises `TraceError`."""
+def _check_definition(trace: Trace) -> Trace:
+    """Return the trace if its definition is readable and matches its hash. Raises `TraceError`."""
     compiled_of(trace.definition)
     return trace
 
@@ -277,11 +277,11 @@ def _is_file(wanted: str) -> bool:
 
 
 def read_trace_file(path: Path) -> Trace:
-    """A trace that `vesper traces export` wrote."""
+    """Read a file written by `vesper traces export`."""
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):  # a device or a pipe may never end
-            raise TraceError(f"{path} is no file")
+            raise TraceError(f"{path} is not a regular file")
         if found.st_size > MAX_BYTES:
             raise TraceError(f"{path} is too large for a trace")
         return Trace.from_bytes(path.read_bytes(), str(path))

@@ -1,8 +1,8 @@
-"""A trace: all that happened in one execution, and the node that it happened in.
+"""The model of a trace: everything recorded in one execution, with the node's definition.
 
-A trace stands by itself: it carries the text and the IR of its node, so it can be read, replayed and turned into a test
-when the node's file is long gone. It is written as typed JSON (docs/spec/traces.md). Reading one checks its shape and
-its hash, decodes no IR and performs nothing. Formats are numbered; every one that was released is read for ever
+A trace is self-contained: it carries the text and the IR of its node, so it can be read, replayed and turned into a
+test without the node's file. It is written as typed JSON (docs/spec/traces.md). Reading checks the shape and the hash,
+decodes no IR and performs nothing. Formats are numbered; every released format stays readable
 (tests/unit/trace/goldens).
 """
 
@@ -23,41 +23,41 @@ from vesper.values.vesper_error import VesperError
 
 FORMAT = 1
 MAX_BYTES = 64 << 20
-"""Of one trace: more is refused before it is read."""
+"""Maximum bytes of one trace; larger ones are refused unread."""
 REPLAY_KEY = "replay "
-"""What the idempotency key of a request begins with that a re-execution performed: it is no repetition of the first."""
+"""Prefix of idempotency keys of performed re-executions, which must not count as repetitions."""
 KIND = "vesper trace"
 
 
 class TraceError(VesperError):
-    """Something is wrong with a trace: there is none, it is damaged, it cannot be read without a key."""
+    """A trace is missing, damaged or unreadable without a key."""
 
 
 class MarkKind(StrEnum):
     VALUE = "value"
-    """Of a step, an arm, a handler; the result of a request or of a called node."""
+    """Value of a step, an arm or a handler; the result of a request or of a called node."""
     CONDITION = "condition"
-    """It decides which way the execution goes."""
+    """Condition that selects the path."""
     CLAUSE = "clause"
-    """Of the contracts, or of a validation step."""
+    """Clause of a contract or of a validation step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a policy decided about a request: an attempt, a delay, a rejection, that it is given up."""
+    """Decision of a policy about a request: an attempt, a delay, a rejection or giving up."""
 
     attempt: int
     said: Mapping[str, object]
     at_us: int | None = None
-    """Microseconds since 1970; None where nobody looked at a clock."""
+    """Microseconds since 1970; None if no time was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request, what was decided about it, and what came of it."""
+    """A request with its policy decisions and its completion."""
 
     path: str
-    """The step, in loops with the iteration (`charge[2]`), of a called node under the calling step (`pay/charge`)."""
+    """Path of the step, with loop rounds (`charge[2]`) and calling steps (`pay/charge`)."""
     effect: str
     effect_class: str
     fixed: Mapping[str, str]
@@ -65,19 +65,19 @@ class Exchange:
     key: str | None = None
     value: object = None
     failure: str | None = None
-    """The code, where it failed; otherwise `value` came of it."""
+    """Failure code; None if the request returned `value`."""
     message: str = ""
-    """What was said about the failure, for people."""
+    """Description of the failure for people."""
     decisions: tuple[Decision, ...] = ()
     asked_us: int | None = None
     answered_us: int | None = None
     may_have_happened: bool = False
-    """Of one that failed: nobody knows whether it was performed all the same."""
+    """True for a failed request that may have been performed nevertheless."""
     origin: str = "recorded"
-    """Where the answer comes from: `recorded`, or in a re-execution `changed`, `prompt`, `file` or `live`."""
+    """Source of the completion: `recorded`; in a re-execution `changed`, `prompt`, `file` or `live`."""
 
     def completion(self, request: Request) -> Completion:
-        """What an execution that asks for this is told."""
+        """Return the completion for an execution that makes this request."""
         return Completion(request.id, self.value, self.failure)
 
     @property
@@ -89,35 +89,35 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """Expression `index` had this value (docs/spec/ir.md, Marks)."""
+    """A mark: the value of one expression (docs/spec/ir.md, Marks)."""
 
     index: int
     value: object
     step: str
-    """The step that it belongs to, as its author calls it; nothing for a clause of the contracts."""
+    """Author's name of the step; empty for a clause of the contracts."""
     kind: MarkKind
     after: int
-    """How many requests had been answered by then."""
+    """Number of requests completed before the mark."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContractResult:
-    """A clause that was evaluated."""
+    """One evaluated clause."""
 
     phase: str
     index: int
-    """Of the clause in its phase."""
+    """Index of the clause in its phase."""
     text: str
-    """As its author wrote it."""
+    """Source text of the clause."""
     holds: bool
     after: int
     values: Mapping[str, object] = field(default_factory=dict)
-    """Of a clause that was broken: what it mentions."""
+    """Values of the names in a broken clause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """An entity of a state machine moved."""
+    """A transition of an entity in a state machine."""
 
     path: str
     machine: str
@@ -129,40 +129,40 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a re-execution was made from; the trace that it names was not changed."""
+    """Origin of a re-execution; the trace named here was not changed."""
 
     trace_id: str
     from_step: int | None
     changes: tuple[str, ...]
-    """In words: `call_stripe_api.timeout: 30s -> 60s`."""
+    """Descriptions such as `call_stripe_api.timeout: 30s -> 60s`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
     trace_id: str
-    """The id of the execution, where the journal has one."""
+    """Id of the execution in the journal, if it has one."""
     definition: Definition
-    """The node as it was, with those that it calls."""
+    """Definition of the node at that time, with its callees."""
     engines: tuple[str, ...]
-    """Which ran it; the first is the one whose marks these are."""
+    """Engines that ran it; the marks are those of the first."""
     inputs: Mapping[str, object]
     now: datetime | None
     started_us: int
     duration_us: int | None
-    """None where it has not ended."""
+    """Duration in microseconds; None for an execution that has not ended."""
     exchanges: tuple[Exchange, ...]
     marks: tuple[Marked, ...]
     contracts: tuple[ContractResult, ...]
     transitions: tuple[Transition, ...]
     outcome: Outcome | None
-    """None where it has not ended: it runs, or is in doubt."""
+    """None for an execution that has not ended: it is running or in doubt."""
     divergence: str | None = None
-    """Where two engines did not agree; None where nobody saw that."""
+    """Description of a divergence of the engines; None if none was observed."""
     origin: Origin | None = None
     waits_at: str | None = None
-    """The path of the request that an execution waits for which has not ended."""
+    """Path of the pending request of an execution that has not ended."""
     is_sensitive: bool = False
-    """True where the node, or one that it calls, has sensitive inputs: stored sealed, shown only when asked."""
+    """True if the node or a callee has sensitive inputs: stored sealed, shown on request only."""
 
     @property
     def node_id(self) -> str:
@@ -173,11 +173,12 @@ class Trace:
         return self.definition.semantic_hash
 
     def raw_marks(self) -> Marks:
-        """The marks as engines give them, for `vesper.engines.compare`."""
-        return tuple((each.index, each.value) for each in self.marks)  # type: ignore[misc]  # they were values
+        """Return the marks in the form of `vesper.engines.compare`."""
+        # the values came from an engine
+        return tuple((each.index, each.value) for each in self.marks)  # type: ignore[misc]
 
     def without_times(self) -> Trace:
-        """The same without what differs from one run to the next: two executions that did the same are equal."""
+        """Return the trace without times, so that equal executions have equal traces."""
         exchanges = tuple(
             replace(
                 each, asked_us=None, answered_us=None, decisions=tuple(replace(d, at_us=None) for d in each.decisions)
@@ -187,7 +188,7 @@ class Trace:
         return replace(self, trace_id="", started_us=0, duration_us=None, exchanges=exchanges)
 
     def to_bytes(self) -> bytes:
-        """Typed JSON, with a hash over all of it."""
+        """Return typed JSON with a hash over its content."""
         body = encode(_trace_json(self))
         digest = hashlib.sha256(body).hexdigest()
         return b'{"format":%d,"kind":"%s","sha256":"%s","trace":%s}\n' % (
@@ -196,7 +197,7 @@ class Trace:
 
     @staticmethod
     def from_bytes(data: bytes, where: str = "the trace") -> Trace:
-        """Reads what `to_bytes` wrote, in any format that was ever released. Raises `TraceError`."""
+        """Read bytes written by `to_bytes` in any released format. Raises `TraceError`."""
         from vesper.trace.reading import read_trace
 
         return read_trace(data, where)

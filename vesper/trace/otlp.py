@@ -1,7 +1,7 @@
-"""Traces for tools that read OpenTelemetry: the JSON form of OTLP, one span for the execution and one for each request.
+"""Traces as OTLP JSON for OpenTelemetry: one span per execution and one per request.
 
-The names of attributes are promises of the founding document (`sir.node_id`, `sir.execution_path`, …). No value of an
-execution is written, so what is sensitive stays where it is.
+Attribute names are promises of the founding document (`sir.node_id`, `sir.execution_path`, …). No values are exported,
+so sensitive data stays private.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PATHS = {"python": "python", "interp": "direct", "jit": "direct"}
 
 
 def otlp_document(traces: Iterable[Trace], version: str) -> dict[str, Any]:
-    """An `ExportTraceServiceRequest`, as any OTLP/HTTP receiver takes it at `/v1/traces`."""
+    """Return an `ExportTraceServiceRequest` for `/v1/traces` of an OTLP/HTTP receiver."""
     spans = [span for trace in traces for span in _spans(trace)]
     return {
         "resourceSpans": [
@@ -38,7 +38,7 @@ def otlp_document(traces: Iterable[Trace], version: str) -> dict[str, Any]:
 
 def _spans(trace: Trace) -> list[dict[str, Any]]:
     trace_id = trace.trace_id.replace("-", "")
-    if not _OTLP_ID.fullmatch(trace_id):  # an id that is none of ours still has one of OpenTelemetry's
+    if not _OTLP_ID.fullmatch(trace_id):  # a foreign id is hashed to the form that OpenTelemetry requires
         trace_id = hashlib.sha256(trace.trace_id.encode()).hexdigest()[:32]
     root_id = _span_id(trace_id, "")
     node = compiled_of(trace.definition).node
@@ -119,7 +119,7 @@ def _span_id(trace_id: str, path: str) -> str:
 
 
 def _at(trace: Trace, after: int) -> int:
-    """When so many requests had been answered."""
+    """Return the time at which this many requests were completed."""
     found = trace.exchanges[after - 1].answered_us if after else None
     return trace.started_us if found is None else found
 

@@ -1,4 +1,4 @@
-"""What the index of a mark stands for: its step, and whether it is a value, a condition or a clause."""
+"""Meaning of mark indices: the step, and whether it is a value, a condition or a clause."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from vesper.trace.model import MarkKind
 @dataclass(frozen=True, slots=True)
 class MarkPlace:
     step: str
-    """As its author calls it; nothing for what belongs to no step."""
+    """Author's name of the step; empty outside steps."""
     kind: MarkKind
     phase: str = ""
-    """Of a clause."""
+    """Phase of a clause."""
     number: int = 0
-    """Of a clause in its phase."""
+    """Index of a clause in its phase."""
     text: str = ""
-    """Of a clause, as its author wrote it."""
+    """Source text of a clause."""
 
 
 def mark_places(node: ir.Node) -> dict[int, MarkPlace]:
-    """The place of every expression that an execution can mark."""
+    """Return the place of every expression that an execution can mark."""
     steps = steps_by_expression(node)
     conditions = _conditions(node)
     found = {
@@ -40,7 +40,7 @@ def mark_places(node: ir.Node) -> dict[int, MarkPlace]:
 
 
 def steps_by_expression(node: ir.Node) -> dict[int, str]:
-    """The step that each expression of the body belongs to; of statements inside others, the inner one."""
+    """Return the innermost step of each expression of the body."""
     found: dict[int, str] = {}
     for statement in all_statements(node.body):
         name = step_name(statement)
@@ -51,14 +51,14 @@ def steps_by_expression(node: ir.Node) -> dict[int, str]:
 
 
 def step_name(statement: ir.Statement) -> str | None:
-    """What the author calls a statement; None for what has no name of its own."""
+    """Return the author's name of a statement; None for one without a name."""
     if isinstance(statement, ir.Return | ir.Raise | ir.Require):
         return None
     return statement.name.lstrip("_")
 
 
 def _conditions(node: ir.Node) -> set[int]:
-    """The expressions whose marks make the semantic path."""
+    """Return the expressions whose marks form the semantic path."""
     found: set[int] = set()
     for each in node.expressions():
         if isinstance(each, ir.If):

@@ -1,10 +1,10 @@
-"""Where a node spends its time, on each engine.
+"""Time profile of a node on each engine.
 
-Steps: the node is cut off after each of its steps in turn and timed as a whole; what a step costs is the difference to
-the cut before it. So both engines are timed from outside, running what they always run, without marks. Operations: each
-one is timed on the values that it had, a thousand times in a loop of the language, less the loop.
+Steps: the node is cut off after each step in turn and timed as a whole; a step's time is the difference from the
+previous cut. Engines thus run their normal code without marks. Operations: each is evaluated on its recorded values a
+thousand times in a loop of the language, minus the time of the loop.
 
-Requests are answered from a trace, so effects cost what they cost the engine, and nothing is performed.
+Requests are completed from a trace, so only the engine's own time counts and nothing is performed.
 """
 
 from __future__ import annotations
@@ -29,59 +29,59 @@ from vesper.values.types import BOOLEAN, INTEGER, ArrayOf, Type
 _ROUND_SECONDS = 0.002
 _ROUNDS = 15
 _REPEATS = 1_000
-"""How often an operation is computed in one call."""
+"""Evaluations of an operation per call."""
 _DONE = "done"
-_NOWHERE = ir.Place(1, 1, 1, 1)
+_NO_PLACE = ir.Place(1, 1, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
     name: str
     nanoseconds: Mapping[str, float]
-    """By engine."""
+    """Nanoseconds by engine."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationTime:
     name: str
     stands: int
-    """How often it stands in the steps that were executed."""
+    """Number of occurrences in the executed steps."""
     nanoseconds: Mapping[str, float]
-    """Of one evaluation, by engine."""
+    """Nanoseconds of one evaluation, by engine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
     node_id: str
     total: Mapping[str, float]
-    """Nanoseconds of a whole execution, by engine; time that effects take is not in it."""
+    """Nanoseconds of a whole execution by engine, without the time of effects."""
     steps: tuple[StepTime, ...]
     operations: tuple[OperationTime, ...]
 
 
 def profile(trace: Trace, engines: Mapping[str, Engine]) -> Profile:
-    """Times the execution of a trace, and its parts."""
+    """Time the execution of a trace and its parts."""
     compiled = compiled_of(trace.definition)
-    total, steps = _steps(compiled, trace, engines)
-    return Profile(trace.node_id, total, steps, _operations(compiled, trace, engines))
+    total, steps = _time_steps(compiled, trace, engines)
+    return Profile(trace.node_id, total, steps, _time_operations(compiled, trace, engines))
 
 
 # -- steps ----------------------------------------------------------------------------------------
 
 
-def _steps(
+def _time_steps(
     compiled: Compiled, trace: Trace, engines: Mapping[str, Engine]
 ) -> tuple[dict[str, float], tuple[StepTime, ...]]:
-    """The time of all of it, and of each step."""
+    """Return the total time and the time of each step."""
     names = ["(inputs, constraints, preconditions)", *map(_name, compiled.node.body)]
     names.append("(outputs, postconditions, invariants)")
     cuts = [*(_cut_off(compiled, number) for number in range(len(compiled.node.body) + 1)), compiled]
     costs: dict[str, list[float]] = {}
     total: dict[str, float] = {}
     for engine, each in engines.items():
-        times = _timed([_caller(each.load(cut), trace) for cut in cuts])
+        times = _time_calls([_build_call(each.load(cut), trace) for cut in cuts])
         total[engine] = times[-1]
-        # A node that is cut off later takes no less time: where it seems so, that is noise.
+        # A later cut cannot be faster; if it seems so, that is noise.
         highest = [max(times[: number + 1]) for number in range(len(times))]
         costs[engine] = [after - before for before, after in zip([0.0, *highest], highest, strict=False)]
     steps = [StepTime(name, {engine: costs[engine][number] for engine in engines}) for number, name in enumerate(names)]
@@ -93,17 +93,17 @@ def _name(statement: ir.Statement) -> str:
 
 
 def _cut_off(compiled: Compiled, number: int) -> Compiled:
-    """The node with its first so many statements, and nothing to give back."""
-    done = ir.Return(((_DONE, ir.Literal(BOOLEAN, True, _NOWHERE)),))
+    """Return the node with its first `number` statements and no outputs."""
+    done = ir.Return(((_DONE, ir.Literal(BOOLEAN, True, _NO_PLACE)),))
     body = _without_values(compiled.node.body[:number], done)
     if not leaves(body):
         body = (*body, done)
     node = replace(compiled.node, outputs=(ir.Output(_DONE, BOOLEAN),), body=body, postconditions=(), invariants=())
-    return _compiled(node, compiled)
+    return _compile(node, compiled)
 
 
 def _without_values(block: Block, done: ir.Return) -> Block:
-    """The same block; wherever it returns, it returns nothing."""
+    """Return the block with every return replaced by one without values."""
 
     def handlers(of: Sequence[Handler]) -> tuple[Handler, ...]:
         return tuple(replace(each, body=_without_values(each.body, done)) for each in of)
@@ -130,7 +130,7 @@ def _without_values(block: Block, done: ir.Return) -> Block:
 # -- operations -----------------------------------------------------------------------------------
 
 
-def _operations(compiled: Compiled, trace: Trace, engines: Mapping[str, Engine]) -> tuple[OperationTime, ...]:
+def _time_operations(compiled: Compiled, trace: Trace, engines: Mapping[str, Engine]) -> tuple[OperationTime, ...]:
     executed = {each.step for each in trace.marks} | {each.path.partition("[")[0] for each in trace.exchanges}
     counts: dict[str, int] = {}
     first: dict[str, ir.Call] = {}
@@ -138,7 +138,9 @@ def _operations(compiled: Compiled, trace: Trace, engines: Mapping[str, Engine])
         name = step_name(statement)
         if name is not None and name not in executed:
             continue
-        for root in () if isinstance(statement, ir.Branch | ir.Loop) else expressions_of((_alone(statement),)):
+        for root in (
+            () if isinstance(statement, ir.Branch | ir.Loop) else expressions_of((_without_handlers(statement),))
+        ):
             for part in ir.walk(root):
                 if isinstance(part, ir.Call):
                     counts[part.op] = counts.get(part.op, 0) + 1
@@ -152,9 +154,9 @@ def _operations(compiled: Compiled, trace: Trace, engines: Mapping[str, Engine])
     }
     costs: dict[str, dict[str, float]] = {}
     for name, engine in engines.items():
-        runs = {op: _looping(engine, first[op], values) for op, values in had.items()}
+        runs = {op: _build_loop(engine, first[op], values) for op, values in had.items()}
         runs = {op: run for op, run in runs.items() if isinstance(run(), Returned)}
-        empty, *times = _timed([_looping(engine, None, ()), *runs.values()])
+        empty, *times = _time_calls([_build_loop(engine, None, ()), *runs.values()])
         costs[name] = {op: max(0.0, (each - empty) / _REPEATS) for op, each in zip(runs, times, strict=True)}
     found = [
         OperationTime(op, counts[op], {name: costs[name][op] for name in engines})
@@ -164,8 +166,8 @@ def _operations(compiled: Compiled, trace: Trace, engines: Mapping[str, Engine])
     return tuple(sorted(found, key=lambda each: -max(each.nanoseconds.values())))
 
 
-def _alone(statement: ir.Statement) -> ir.Statement:
-    """A statement without its handlers, which are statements of their own."""
+def _without_handlers(statement: ir.Statement) -> ir.Statement:
+    """Return a statement without its handlers, which are separate statements."""
     match statement:
         case ir.Step() | ir.Request() | ir.CallNode():
             return replace(statement, handlers=())
@@ -174,20 +176,20 @@ def _alone(statement: ir.Statement) -> ir.Statement:
 
 
 def _operands(compiled: Compiled, trace: Trace, call: ir.Call, engine: Engine) -> list[object] | None:
-    """The values that an operation had; None where they cannot be known."""
-    types, values = _known(compiled, trace)
+    """Return the recorded operands of an operation; None if they are unknown."""
+    types, values = _recorded_values(compiled, trace)
     names = {each.name for part in call.args for each in ir.walk(part) if isinstance(each, ir.Ref)}
     if any(isinstance(each, ir.Now | ir.Result) for part in call.args for each in ir.walk(part)):
         return None
     if not names <= values.keys():
         return None
     fields = tuple((f"a{number}", _as_inputs(part)) for number, part in enumerate(call.args))
-    node = _function(tuple((name, types[name]) for name in sorted(names)), fields)
-    outcome = engine.load(_compiled(node, None)).call({name: values[name] for name in names})
+    node = _build_function(tuple((name, types[name]) for name in sorted(names)), fields)
+    outcome = engine.load(_compile(node, None)).call({name: values[name] for name in names})
     return [plain(outcome.value[name]) for name, _ in fields] if isinstance(outcome, Returned) else None
 
 
-def _known(compiled: Compiled, trace: Trace) -> tuple[dict[str, Type], dict[str, object]]:
+def _recorded_values(compiled: Compiled, trace: Trace) -> tuple[dict[str, Type], dict[str, object]]:
     types: dict[str, Type] = {each.name: each.type for each in compiled.node.inputs}
     values: dict[str, object] = {each.name: plain(each.default) for each in compiled.node.inputs}
     values |= trace.inputs
@@ -205,7 +207,7 @@ def _known(compiled: Compiled, trace: Trace) -> tuple[dict[str, Type], dict[str,
 
 
 def _as_inputs(expression: ir.Expression) -> ir.Expression:
-    """The same expression; whatever it names is an input."""
+    """Return the expression with every name replaced by an input."""
     match expression:
         case ir.Ref():
             return replace(expression, kind="input")
@@ -227,22 +229,22 @@ def _as_inputs(expression: ir.Expression) -> ir.Expression:
             return expression
 
 
-def _looping(engine: Engine, call: ir.Call | None, values: Sequence[object]) -> Callable[[], Outcome]:
-    """A call that computes an operation a thousand times; without one, the loop alone."""
+def _build_loop(engine: Engine, call: ir.Call | None, values: Sequence[object]) -> Callable[[], Outcome]:
+    """Return a call that evaluates an operation a thousand times; without one, only the loop."""
     names = [f"a{number}" for number in range(len(values))]
     types = [] if call is None else [each.type for each in call.args]
-    value: ir.Expression = ir.Literal(BOOLEAN, True, _NOWHERE)
+    value: ir.Expression = ir.Literal(BOOLEAN, True, _NO_PLACE)
     if call is not None:
-        refs = tuple(ir.Ref("input", name, type_, _NOWHERE) for name, type_ in zip(names, types, strict=True))
-        # A pattern must be written where it is used.
+        refs = tuple(ir.Ref("input", name, type_, _NO_PLACE) for name, type_ in zip(names, types, strict=True))
+        # A pattern must be a literal.
         args = tuple(part if isinstance(part, ir.Literal) else ref for part, ref in zip(call.args, refs, strict=True))
         value = replace(call, args=args)
-    bounds = tuple(ir.Literal(INTEGER, number, _NOWHERE) for number in (0, _REPEATS, 1))
-    over = ir.Call("array.range", (), bounds, ArrayOf(INTEGER), _NOWHERE)
-    loop = ir.For("count", (0,), ("i",), over, None, None, value, INTEGER, _NOWHERE)
+    bounds = tuple(ir.Literal(INTEGER, number, _NO_PLACE) for number in (0, _REPEATS, 1))
+    over = ir.Call("array.range", (), bounds, ArrayOf(INTEGER), _NO_PLACE)
+    loop = ir.For("count", (0,), ("i",), over, None, None, value, INTEGER, _NO_PLACE)
     used = {each.name for each in ir.walk(value) if isinstance(each, ir.Ref)}
     declared = tuple((name, type_) for name, type_ in zip(names, types, strict=True) if name in used)
-    program = engine.load(_compiled(_function(declared, ((_DONE, loop),)), None))
+    program = engine.load(_compile(_build_function(declared, ((_DONE, loop),)), None))
     given = {name: each for name, each in zip(names, values, strict=True) if name in used}
     return lambda: program.call(given)
 
@@ -250,7 +252,7 @@ def _looping(engine: Engine, call: ir.Call | None, values: Sequence[object]) -> 
 # -- making and timing ----------------------------------------------------------------------------
 
 
-def _function(inputs: Sequence[tuple[str, Type]], outputs: Sequence[tuple[str, ir.Expression]]) -> ir.Node:
+def _build_function(inputs: Sequence[tuple[str, Type]], outputs: Sequence[tuple[str, ir.Expression]]) -> ir.Node:
     return ir.Node(
         node_id="profiled_v1",
         type="function",
@@ -265,16 +267,16 @@ def _function(inputs: Sequence[tuple[str, Type]], outputs: Sequence[tuple[str, i
     )
 
 
-def _compiled(node: ir.Node, of: Compiled | None) -> Compiled:
+def _compile(node: ir.Node, of: Compiled | None) -> Compiled:
     numbered = ir.number_expressions(node)
     written = encode_and_hash(numbered)
-    assert written is not None, "a part of a node is smaller than the node"
+    assert written is not None, "a part of a node is within the node's size limits"
     source = SourceFile("profile", "") if of is None else of.source
     return Compiled(source, numbered, (), *written, () if of is None else of.callees)
 
 
-def _caller(program: Program, trace: Trace) -> Callable[[], Outcome | None]:
-    """One whole execution, its requests answered from the trace."""
+def _build_call(program: Program, trace: Trace) -> Callable[[], Outcome | None]:
+    """Return a whole execution with completions from the trace."""
     inputs, now = trace.inputs, trace.now
     if not trace.exchanges and compiled_of(trace.definition).node.is_pure():
         return lambda: program.call(inputs, now)
@@ -294,13 +296,15 @@ def _caller(program: Program, trace: Trace) -> Callable[[], Outcome | None]:
     return call
 
 
-def _timed(calls: Sequence[Callable[[], object]]) -> list[float]:
-    """Nanoseconds of each call: the best of several rounds. In each round all have their turn: a machine that is busy
-    for a while is busy for all of them."""
+def _time_calls(calls: Sequence[Callable[[], object]]) -> list[float]:
+    """Return the nanoseconds of each call as the best of several rounds.
+
+    Calls alternate within a round, so that load on the machine affects all of them.
+    """
     counts = []
     for call in calls:
         once = float("inf")
-        for _ in range(4):  # the first one loads what is loaded late
+        for _ in range(4):  # the first call loads lazily loaded parts
             began = time.perf_counter()
             call()
             once = min(once, time.perf_counter() - began)

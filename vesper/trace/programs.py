@@ -1,7 +1,7 @@
-"""Nodes of traces, loaded once: a list of a thousand traces is mostly of one node, and loading one takes long.
+"""Cache of nodes and programs of traces, because many traces share one node.
 
-Kept by what decides them: a program by the semantic hash of its node, a compiled node by that and its text. A few dozen
-are remembered.
+A program is keyed by the semantic hash of its node, a compiled node also by its text. The cache holds a few dozen
+entries.
 """
 
 from __future__ import annotations
@@ -19,70 +19,73 @@ from vesper.journal.entry import Definition
 from vesper.storage.per_process import PerProcess
 from vesper.trace.model import TraceError
 
-_MOST = 64
+_MAX_ENTRIES = 64
 _STRICT = "interp"
-_Kept = TypeVar("_Kept")
+_Entry = TypeVar("_Entry")
 
 
-class Kept(Generic[_Kept]):
-    """The newest of what was made, by key."""
+class LeastRecentlyUsed(Generic[_Entry]):
+    """Least recently used cache."""
 
-    def __init__(self, most: int = _MOST) -> None:
-        self._most = most
-        self._found: OrderedDict[Hashable, _Kept] = OrderedDict()
-        self._lock = PerProcess(threading.Lock)  # one that is held when somebody forks is held there for ever
+    def __init__(self, max_entries: int = _MAX_ENTRIES) -> None:
+        self._max_entries = max_entries
+        self._found: OrderedDict[Hashable, _Entry] = OrderedDict()
+        self._lock = PerProcess(threading.Lock)  # a lock held during a fork would stay locked in the child
 
-    def get(self, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
+    def get(self, key: Hashable, make: Callable[[], _Entry]) -> _Entry:
         with self._lock.get():
             if key in self._found:
                 self._found.move_to_end(key)
                 return self._found[key]
-        made = make()  # without the lock: it may take long, and two that make the same do no harm
+        built = make()  # outside the lock, because it may be slow; building twice is harmless
         with self._lock.get():
-            self._found[key] = made
-            while len(self._found) > self._most:
+            self._found[key] = built
+            while len(self._found) > self._max_entries:
                 self._found.popitem(last=False)
-        return made
+        return built
 
 
-_programs: Kept[Program] = Kept()
-_compiled: Kept[Compiled] = Kept()
+_programs: LeastRecentlyUsed[Program] = LeastRecentlyUsed()
+_compiled: LeastRecentlyUsed[Compiled] = LeastRecentlyUsed()
 
 
 def program_of(compiled: Compiled, engine: str) -> Program:
-    """The node on an engine. Raises `EngineUnavailable`."""
+    """Return the node loaded on an engine. Raises `EngineUnavailable`."""
     if engine not in ENGINES:
-        raise EngineUnavailable(f"there is no engine `{engine}` here; the engines are {', '.join(ENGINES)}")
+        raise EngineUnavailable(f"there is no engine `{engine}`; the engines are {', '.join(ENGINES)}")
     return _programs.get((engine, compiled.semantic_hash), lambda: ENGINES[engine].load(compiled))
 
 
 def compiled_of(definition: Definition) -> Compiled:
-    """The node that a trace carries. Raises `TraceError` where it is none, or another than its hash says."""
-    return _compiled.get(definition, lambda: _checked(definition))
+    """Return the node of a definition. Raises `TraceError` if it is invalid or differs from its hash."""
+    return _compiled.get(definition, lambda: _decode(definition))
 
 
-def _checked(definition: Definition) -> Compiled:
-    """A trace may come from anywhere. The direct engine refuses IR that is not well formed, and computes the hash
-    anew; so nothing gets to the generator of Python that our own front end could not have written."""
+def _decode(definition: Definition) -> Compiled:
+    """Decode and check a definition from an untrusted trace.
+
+    The direct engine rejects malformed IR and recomputes the hash, so the Python generator only sees IR that the front
+    end could have produced.
+    """
     try:
         compiled = compiled_from(definition)
         found = ENGINES[_STRICT].load(compiled).semantic_hash
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:  # of bytes that are no IR
+    # raised for bytes that are no IR
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         told = str(error)[:300] or type(error).__name__
         raise TraceError(f"the node that the trace carries cannot be read: {told}") from None
     if found != definition.semantic_hash:
         raise TraceError(
-            f"the trace says that its node is {definition.semantic_hash[:12]}, and the one that it carries is "
-            f"{found[:12]}: somebody changed it"
+            f"the trace names the semantic hash {definition.semantic_hash[:12]}, but its definition has "
+            f"{found[:12]}: the trace was changed"
         )
     if compiled.node.node_id != definition.node_id:
         raise TraceError(
-            f"the trace says that it is of {definition.node_id}, and carries {compiled.node.node_id}: somebody "
-            "changed it"
+            f"the trace names the node {definition.node_id}, but carries {compiled.node.node_id}: the trace was changed"
         )
     if compiled.source.sha256 != compiled.node.source.sha256:
         raise TraceError(
-            f"the text of {definition.node_id} that the trace carries is not the one that ran: it was changed"
+            f"the text of {definition.node_id} in the trace is not the text that ran: the trace was changed"
         )
     for callee in definition.callees:
         compiled_of(callee)

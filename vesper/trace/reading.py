@@ -1,7 +1,7 @@
-"""A trace from its bytes. They may come from anywhere, so every part is looked at before anybody uses it.
+"""Reader of trace bytes from untrusted sources: every part is checked before use.
 
-The hash in a file says that nobody changed it by accident; whoever changes it on purpose writes a new one. So names
-that are later written into tests and terminals are held to what Vesper itself makes, and each part has its type.
+The hash of a file detects accidental changes only. Names that later appear in tests and terminals must therefore match
+Vesper's own formats, and each part has its type.
 """
 
 from __future__ import annotations
@@ -39,22 +39,23 @@ _Found = TypeVar("_Found")
 
 
 def read_trace(data: bytes, where: str) -> Trace:
-    """Reads what `Trace.to_bytes` wrote. Raises `TraceError`."""
+    """Read bytes written by `Trace.to_bytes`. Raises `TraceError`."""
     if len(data) > MAX_BYTES:
-        raise TraceError(f"{where} has {len(data):,} bytes: a trace has {MAX_BYTES:,} at most")
+        raise TraceError(f"{where} has {len(data):,} bytes; the maximum is {MAX_BYTES:,}")
     try:
         found = decode(data.rstrip(b"\n"))
     except JournalError as error:
-        raise TraceError(f"{where} is no trace, or was cut: {error}") from None
+        raise TraceError(f"{where} is not a trace, or is truncated: {error}") from None
     if not isinstance(found, dict) or found.get("kind") != KIND:
-        raise TraceError(f"{where} is no trace: `vesper traces export` writes one")
+        raise TraceError(f"{where} is not a trace; `vesper traces export` writes one")
     if found.get("format") != FORMAT:
         raise TraceError(
-            f"{where} has the format {found.get('format')!r}, and this Vesper reads {FORMAT}: a newer one wrote it"
+            f"{where} has the format {found.get('format')!r}, and this Vesper reads {FORMAT}: "
+            "use the newer Vesper that wrote it"
         )
     body = found.get("trace")
     if hashlib.sha256(encode(body)).hexdigest() != found.get("sha256"):
-        raise TraceError(f"{where} was changed: what it says is not what was written, its hash does not fit")
+        raise TraceError(f"{where} was changed: its hash does not match")
     try:
         return _trace(body)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -160,7 +161,7 @@ def _named(shape: re.Pattern[str], found: object) -> str:
 
 
 def _whole(found: object) -> int:
-    """Times, numbers and counts: none of them is below zero."""
+    """Return a non-negative integer: a time, number or count."""
     if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
         return found
     return _fail(f"a whole number is expected, not {type(found).__name__}")

@@ -1,4 +1,4 @@
-"""Makes the trace of an execution that is run now. Whoever runs it says what each request is answered with."""
+"""Recorder of an execution's trace, with completions from a given function."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ from vesper.host.host import definition_of
 from vesper.host.plans import plans_of
 from vesper.trace.model import ContractResult, Exchange, Marked, MarkKind, Origin, Trace, TraceError, Transition
 from vesper.trace.places import MarkPlace, mark_places
-from vesper.trace.programs import Kept
+from vesper.trace.programs import LeastRecentlyUsed
 from vesper.values.model import Value
 
 Respond: TypeAlias = Callable[[Request, Sequence[Exchange]], Exchange]
-"""What a request is answered with, given the exchanges before it. What it raises ends the execution."""
+"""Returns the exchange of a request, given those before it. An exception ends the execution."""
 MAX_REQUESTS = 100_000
-"""A loop may ask for ever; a trace of it would have no end."""
+"""Maximum requests of a traced execution, because a loop may request endlessly."""
 
 
 class Unanswered(Exception):
-    """Raised by a `Respond`: nobody knows what came of this request. The trace ends here, without an outcome."""
+    """Raised by a `Respond` for a request without a known completion; the trace ends without outcome."""
 
 
 def no_effects(request: Request, _: Sequence[Exchange]) -> Exchange:
-    """The `Respond` of a pure node."""
-    raise TraceError(f"`{request.path}` asks for {request.effect}, and there is nobody to perform it")
+    """Raise for any request: the `Respond` of a pure node."""
+    raise TraceError(f"`{request.path}` requests {request.effect}, but effects are not performed here")
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
-    """What every trace of a node needs to know of it."""
+class _NodeFacts:
+    """Facts about a node that each of its traces needs."""
 
     places: dict[int, MarkPlace]
     is_sensitive: bool
 
 
-_known: Kept[_About] = Kept()
+_known: LeastRecentlyUsed[_NodeFacts] = LeastRecentlyUsed()
 
 
-def _about(compiled: Compiled) -> _About:
-    def made() -> _About:
-        return _About(mark_places(compiled.node), plans_of(compiled).is_sensitive)
+def _node_facts(compiled: Compiled) -> _NodeFacts:
+    def made() -> _NodeFacts:
+        return _NodeFacts(mark_places(compiled.node), plans_of(compiled).is_sensitive)
 
     return _known.get(compiled.semantic_hash, made)
 
 
-class Watching:
-    """Gathers the marks of one execution with what they belong to."""
+class MarkCollector:
+    """Collector of one execution's marks, with the steps that they belong to."""
 
     def __init__(self, compiled: Compiled) -> None:
-        self._places = _about(compiled).places
+        self._places = _node_facts(compiled).places
         self.exchanges: list[Exchange] = []
         self.marks: list[Marked] = []
         self.contracts: list[ContractResult] = []
@@ -84,7 +84,7 @@ class Watching:
             )
 
     def broken(self, outcome: Outcome | None) -> None:
-        """Adds to the clause that was broken the values that it mentions."""
+        """Add the mentioned values to the result of the broken clause."""
         if not isinstance(outcome, ContractBroken):
             return
         for position in reversed(range(len(self.contracts))):
@@ -94,7 +94,7 @@ class Watching:
                 return
 
 
-def traced_run(
+def record_trace(
     compiled: Compiled,
     program: Program,
     engine: str,
@@ -105,9 +105,9 @@ def traced_run(
     limits: Limits | None = None,
     origin: Origin | None = None,
 ) -> Trace:
-    """Runs a node to its end on one engine and gives the trace of it. Every answer comes from `respond`."""
-    watching = Watching(compiled)
-    execution = program.start(inputs, now, limits, watching.observe)  # loads the traced form, which counts for nothing
+    """Run a node to its end on one engine, completed by `respond`, and return the trace."""
+    watching = MarkCollector(compiled)
+    execution = program.start(inputs, now, limits, watching.observe)  # loads the traced form before the timed part
     started_us, began = time.time_ns() // 1000, time.monotonic_ns()
     outcome: Outcome | None = None
     waits_at: str | None = None
@@ -116,14 +116,14 @@ def traced_run(
         while isinstance(step, Blocked):
             (request,) = step.requests
             if len(watching.exchanges) >= MAX_REQUESTS:
-                raise TraceError(f"the execution asked for more than {MAX_REQUESTS:,} things: it is given up")
+                raise TraceError(f"the execution made more than {MAX_REQUESTS:,} requests and was stopped")
             waits_at = request.path
             answer = respond(request, watching.exchanges)
             watching.answered(answer)
             step = execution.advance((answer.completion(request),))
         outcome, waits_at = step.outcome, None
     except Unanswered:
-        pass  # the trace ends at the request that nobody knows the answer to
+        pass  # the trace ends at the request without a known completion
     duration_us = None if outcome is None else (time.monotonic_ns() - began) // 1000
     watching.broken(outcome)
     return Trace(
@@ -142,7 +142,7 @@ def traced_run(
         None,
         origin,
         waits_at,
-        _about(compiled).is_sensitive,
+        _node_facts(compiled).is_sensitive,
     )
 
 
@@ -153,7 +153,7 @@ def exchange_of(
     origin: str = "recorded",
     message: str = "",
 ) -> Exchange:
-    """A request with its answer."""
+    """Return a request with its completion as an exchange."""
     return Exchange(
         request.path,
         request.effect,

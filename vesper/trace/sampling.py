@@ -1,8 +1,8 @@
-"""Traces of calls of nodes without effects: of a share of them, made beside the callers.
+"""Sampled traces of calls of pure nodes, made in a background thread.
 
-A node without effects gives the same once more. So a call that is sampled keeps what it was given, and a thread runs it
-again, traced, and stores the trace: the caller waits for a copy of its inputs and nothing else. A trace takes as long
-as hundreds of calls; so there are so many a second at most, and a call above that is not sampled.
+A pure node gives the same outcome again. A sampled call therefore stores only its inputs; a thread runs it again,
+traced, and stores the trace, so that the caller waits only for a copy of its inputs. A trace costs as much as hundreds
+of calls, so their number per second is bounded and calls beyond it are not sampled.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from vesper.storage.after_fork import Order, register
 from vesper.trace.difference import parted
 from vesper.trace.model import Trace, TraceError
 from vesper.trace.programs import program_of
-from vesper.trace.recorder import traced_run
+from vesper.trace.recorder import record_trace
 from vesper.trace.snapshot import is_fixed
 from vesper.trace.store import TraceStore
 
 _log = logging.getLogger("vesper.traces")
-_MOST_WAITING = 1000
-_BATCH = 64
-"""Traces that are written at once."""
-_PAUSE = 0.05
-_OFF_SECONDS = 60
-_LONGEST_WAIT = 5.0
-"""Seconds that a process waits at its end for what is still to be stored."""
+_MAX_WAITING = 1000
+_BATCH_SIZE = 64
+"""Traces written per transaction."""
+_POLL_SECONDS = 0.05
+_RETRY_SECONDS = 60
+_EXIT_TIMEOUT_SECONDS = 5.0
+"""Seconds that a process waits at exit for pending traces."""
 
 
 @dataclass(eq=False, slots=True)
@@ -47,42 +47,46 @@ class Sampled:
 
     compiled: Compiled
     engines: tuple[str, ...]
-    """Where its calls are run once more: the engine that it is loaded on, or both."""
+    """Engines that repeat its calls: the one it is loaded on, or both."""
     limits: Limits | None
     off_until: float = 0.0
-    """Its traces could not be kept: somebody was told, and nobody tries again before then, by `time.monotonic`."""
+    """Time, by `time.monotonic`, before which no trace is tried again after storing failed."""
 
 
 Given: TypeAlias = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
-"""The inputs of a call, or what they are read from when the trace is made: a text cannot change meanwhile."""
+"""Inputs of a call, or a function that reads them later from immutable text."""
 Call: TypeAlias = tuple[Sampled, Given, datetime | None, int, int, bool]
-"""One call that has ended: its inputs, its start, when it began and when it ended, in nanoseconds; false where it is
-only looked at. A tuple, because callers wait until it is made."""
+"""One ended call: node, inputs, start, begin and end in nanoseconds, whether it is to be stored.
+
+A call that is not to be stored is only shown to `Look`. A tuple, because building it is on the caller's path.
+"""
 Look = Callable[[Trace], bool]
-"""Somebody who looks at every trace that is made; true where it is to be kept in any case."""
+"""Checks every trace; returns true if it must be stored in any case."""
 
 
 @dataclass(slots=True)
 class Counts:
     kept: int = 0
     passed: int = 0
-    """Calls that would have been sampled, and were too many."""
+    """Calls beyond the sampling rate."""
     lost: int = 0
-    """Calls that no trace could be made of; the log says why."""
+    """Calls whose trace could not be made; the log has the reasons."""
 
 
 class Sampler:
-    """The calls of one configuration and process. Any number of threads may add to it."""
+    """Sampled calls of one configuration and process. Thread-safe."""
 
     def __init__(self, settings: TraceSettings, keys: Callable[[], KeyRing], look: Look | None = None) -> None:
         self.settings = settings
         self._keys = keys
         self._store: TraceStore | None = None
         self._look = look
-        self._most = min(settings.per_second, _MOST_WAITING)
+        self._most = min(settings.per_second, _MAX_WAITING)
         self.left = self._most
-        """How many may still be sampled in this second, and have room to wait. Read without a lock: who finds none left
-        goes on at once."""
+        """Remaining samples of this second, bounded by the queue.
+
+        Read without a lock, so that callers without a sample continue immediately.
+        """
         self.counts = Counts()
         self.waiting: deque[Call] = deque()
         self._lock = threading.Lock()
@@ -91,10 +95,12 @@ class Sampler:
         _samplers.add(self)
 
     def add(self, call: Call) -> None:
-        """Told of each call that is to have a trace, or to be looked at. Raises nothing, and waits for nobody: callers
-        take no lock here, so that of many threads one or the other may be above what a second has."""
+        """Queue a call for tracing or for checking. Never raises or blocks.
+
+        Callers take no lock here, so concurrent threads may slightly exceed the rate.
+        """
         waiting = self.waiting
-        if len(waiting) >= _MOST_WAITING:
+        if len(waiting) >= _MAX_WAITING:
             self.counts.passed += 1
             return
         if call[-1]:
@@ -104,7 +110,7 @@ class Sampler:
             self.begin()
 
     def begin(self) -> None:
-        """Lets somebody make the traces of what waits, where nobody does."""
+        """Start the worker thread if none is running."""
         with self._lock:
             if self.worker is None:
                 self._refilled = time.monotonic()
@@ -112,19 +118,19 @@ class Sampler:
                 self.worker.start()
 
     def room(self) -> int:
-        """How many calls may still wait."""
-        return max(0, _MOST_WAITING - len(self.waiting))
+        """Return how many more calls the queue can take."""
+        return max(0, _MAX_WAITING - len(self.waiting))
 
-    def begin_anew(self) -> None:
-        """In a process that was forked from the one that this was made in."""
+    def reset_after_fork(self) -> None:
+        """Reset the sampler in a forked child process."""
         self.waiting.clear()
         self._lock = threading.Lock()
         self.worker, self._store, self._is_storing = None, None, False
 
-    def wait(self, seconds: float = _LONGEST_WAIT) -> bool:
-        """Until everything that was added is stored; false where that takes longer."""
+    def wait(self, seconds: float = _EXIT_TIMEOUT_SECONDS) -> bool:
+        """Wait until all queued calls are stored; return false after `seconds`."""
         until = time.monotonic() + seconds
-        while self._busy():
+        while self._is_busy():
             if self.worker is None:
                 self.begin()
             if time.monotonic() >= until:
@@ -132,35 +138,35 @@ class Sampler:
             time.sleep(0.005)
         return True
 
-    def _busy(self) -> bool:
+    def _is_busy(self) -> bool:
         with self._lock:
             return bool(self.waiting) or self._is_storing
 
     _is_storing = False
 
-    # -- beside the callers -----------------------------------------------------------------------
+    # -- worker thread ------------------------------------------------------------------------------
 
     def _work(self) -> None:
         while True:
             with self._lock:
-                batch = [self.waiting.popleft() for _ in range(min(_BATCH, len(self.waiting)))]
+                batch = [self.waiting.popleft() for _ in range(min(_BATCH_SIZE, len(self.waiting)))]
                 self._is_storing = bool(batch)
                 self._refill()
                 if not batch and self.left >= self._most:
-                    self.worker = None  # whoever comes next begins another
+                    self.worker = None  # the next call starts another worker
                     if not self.waiting:
                         return
-                    self.worker = threading.current_thread()  # somebody came who still saw this one
+                    self.worker = threading.current_thread()  # a call was queued while this worker was still visible
             if batch:
                 try:
                     self._keep(batch)
-                except Exception:  # noqa: BLE001  # nothing here may reach a caller; the log has the reason
+                except Exception:  # noqa: BLE001  # no error may reach a caller; the log has the reason
                     self.counts.lost += len(batch)
                     _log.exception("%d sampled calls have no trace", len(batch))
             with self._lock:
                 self._is_storing = False
             if not self.waiting:
-                time.sleep(_PAUSE)
+                time.sleep(_POLL_SECONDS)
 
     def _refill(self) -> None:
         now = time.monotonic()
@@ -179,18 +185,18 @@ class Sampler:
                 continue
             try:
                 self._keep_calls(calls)
-            except (TraceError, JournalError) as problem:  # no key for what is sensitive, no room, no folder
+            except (TraceError, JournalError) as problem:  # no key for sensitive inputs, no space, no folder
                 self.counts.lost += len(calls)
-                node.off_until = time.monotonic() + _OFF_SECONDS
+                node.off_until = time.monotonic() + _RETRY_SECONDS
                 told = "calls of %s have no traces for the next %d seconds: %s"
-                _log.warning(told, node.compiled.node.node_id, _OFF_SECONDS, problem)
+                _log.warning(told, node.compiled.node.node_id, _RETRY_SECONDS, problem)
 
     def _keep_calls(self, calls: list[Call]) -> None:
         kept: list[Trace] = []
         for call in calls:
             inputs = call[1]() if callable(call[1]) else call[1]
             if not is_fixed(inputs):
-                self.counts.lost += 1  # an object of the caller's own: nobody knows whether it is as it was
+                self.counts.lost += 1  # an object of the caller that may have changed since
                 continue
             trace = made(call, inputs)
             is_met = self._look is not None and self._look(trace)
@@ -206,11 +212,11 @@ class Sampler:
 
 
 def made(call: Call, inputs: Mapping[str, Any]) -> Trace:
-    """The trace of a call on these inputs, run once more. Nothing is performed: the node has no effects."""
+    """Run a call of a pure node again on these inputs and return the trace."""
     node, _, now, began_ns, ended_ns, _ = call
     name, compiled = trace_id(began_ns), node.compiled
     traces = [
-        traced_run(compiled, program_of(compiled, engine), engine, name, inputs, now, limits=node.limits)
+        record_trace(compiled, program_of(compiled, engine), engine, name, inputs, now, limits=node.limits)
         for engine in node.engines
     ]
     where = next((told for each in traces[1:] if (told := parted(traces[0], each))), None)
@@ -223,14 +229,14 @@ def made(call: Call, inputs: Mapping[str, Any]) -> Trace:
     )
 
 
-def _forked() -> None:
-    """A fork leaves the thread behind, and what waited is stored by the process that it was forked from."""
+def _reset_after_fork() -> None:
+    """Reset samplers after a fork: the thread is gone, and the parent stores the queued calls."""
     _storing.release()
     for each in list(_samplers):
-        each.begin_anew()
+        each.reset_after_fork()
 
 
 _samplers: weakref.WeakSet[Sampler] = weakref.WeakSet()
 _storing = threading.Lock()
 """Held while something is written: SQLite takes a file that is open at a fork for locked, in the child for ever."""
-register(order=Order.TRACE, before=_storing.acquire, after_in_parent=_storing.release, after_in_child=_forked)
+register(order=Order.TRACE, before=_storing.acquire, after_in_parent=_storing.release, after_in_child=_reset_after_fork)

@@ -1,7 +1,7 @@
-"""What an execution was given, kept for later: the caller may change its objects as soon as the call is over.
+"""Copies of a call's inputs for later, because the caller may change its objects after the call.
 
-Compiled for each node from the types of its inputs, because it stands in the way of every call that is sampled: what
-cannot change is not copied, a list of records of such is copied in one comprehension.
+The copier is compiled per node from its input types, because it runs within each sampled call: immutable values are not
+copied, and a list of flat records is copied in one comprehension.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Snapshot: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 _FIXED = frozenset({str, int, bool, float, Decimal, bytes, datetime, date, timedelta, type(None)})
 
 
-class Unplain(TypeError):
-    """An object that nobody here knows how to copy: the call is not kept."""
+class UncopyableInput(TypeError):
+    """An object of an unknown type; the call is not sampled."""
 
 
 def snapshot_of(node: ir.Node) -> Snapshot:
-    """A function from the inputs of a call to inputs that nobody else has."""
+    """Return a function that copies the inputs of a call."""
     parts = {each.name: _copier(each.type) for each in node.inputs}
     inner = {name: each for name, each in parts.items() if each is not _same}
     if not inner:
@@ -40,7 +40,7 @@ def snapshot_of(node: ir.Node) -> Snapshot:
 
 
 def is_fixed(value: object) -> bool:
-    """True where everything in a snapshot is known not to change: an object of the caller's own could."""
+    """Return whether every value in a snapshot is immutable, so that it cannot have changed."""
     match value:
         case dict():
             return all(map(is_fixed, value.keys())) and all(map(is_fixed, value.values()))
@@ -73,25 +73,25 @@ def _copier(type_: Type) -> Callable[[Any], Any]:
 
 
 def _of_set(value: Any) -> Any:
-    """What a set holds cannot change, or it would not be in one; a caller may give it as a list."""
+    """Copy a set, which holds immutable values only; callers may also pass a list."""
     if type(value) not in (set, frozenset, list, tuple):
-        raise Unplain(type(value).__name__)
+        raise UncopyableInput(type(value).__name__)
     return type(value)(value)
 
 
 def _of_items(copy: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def items(value: Any) -> Any:
         if type(value) is not list and type(value) is not tuple:
-            raise Unplain(type(value).__name__)
+            raise UncopyableInput(type(value).__name__)
         return [*value] if copy is _same else [*map(copy, value)]
 
     def records(value: Any) -> Any:
         if type(value) is not list and type(value) is not tuple:
-            raise Unplain(type(value).__name__)
+            raise UncopyableInput(type(value).__name__)
         try:
-            return [*map(dict.copy, value)]  # nothing of Python for each
+            return [*map(dict.copy, value)]  # no Python code per item
         except TypeError as problem:
-            raise Unplain(str(problem)) from None
+            raise UncopyableInput(str(problem)) from None
 
     return records if copy is _of_dict else items
 
@@ -99,7 +99,7 @@ def _of_items(copy: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _of_values(copy: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def values(value: Any) -> Any:
         if type(value) is not dict:
-            raise Unplain(type(value).__name__)
+            raise UncopyableInput(type(value).__name__)
         return value.copy() if copy is _same else {key: copy(each) for key, each in value.items()}
 
     return values
@@ -111,7 +111,7 @@ def _of_record(inner: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any], Any
 
     def record(value: Any) -> Any:
         if type(value) is not dict:
-            raise Unplain(type(value).__name__)
+            raise UncopyableInput(type(value).__name__)
         found = value.copy()
         for name, copy in inner.items():
             if name in found:
@@ -122,11 +122,11 @@ def _of_record(inner: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any], Any
 
 
 def _of_dict(value: Any) -> Any:
-    """A record of what cannot change. `dict.copy` refuses what is no dict, and gives a dict of its subclasses."""
+    """Copy a record of immutable values. `dict.copy` rejects other types and accepts subclasses."""
     try:
         return dict.copy(value)
     except TypeError:
-        raise Unplain(type(value).__name__) from None
+        raise UncopyableInput(type(value).__name__) from None
 
 
 def _of_json(value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Where traces are kept that no journal has: those of pure nodes, and of re-executions.
+"""Store of traces that no journal has: of pure nodes and of re-executions.
 
-One file of SQLite. A trace that is there is never changed: it is added once, and goes when it is old or when there are
-too many. Sensitive ones are sealed as the journal seals its runs. Every call opens the file anew, so a store may be
-used by any number of threads and processes, and after a fork.
+One SQLite file. A stored trace never changes: it is added once and deleted by age or when the store is full. Sensitive
+traces are sealed as in the journal. Each call opens the file, so a store may be shared by threads and processes and
+used after a fork.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class TraceSummary:
     started_us: int
     duration_us: int | None
     outcome: str | None
-    """The kind of the outcome; None where it has not ended."""
+    """Kind of the outcome; None for an execution that has not ended."""
     code: str | None
     divergence: str | None
     origin: str | None
-    """The trace that it was made from, of a re-execution."""
+    """Id of the original trace, for a re-execution."""
     is_sensitive: bool
     is_stored: bool = True
-    """False where the journal has it."""
+    """False for an execution of the journal."""
 
 
 class TraceStore:
@@ -74,29 +74,29 @@ class TraceStore:
         return self._settings.path.exists()
 
     def add(self, trace: Trace) -> None:
-        """Keeps a trace. One with the same id must not be there: traces are never replaced."""
+        """Store a trace. Its id must be new, because traces are never replaced."""
         self.add_all((trace,))
 
     def add_all(self, traces: Iterable[Trace]) -> None:
-        """Keeps all of them or none."""
+        """Store all traces or none."""
         rows = [self._row(each) for each in traces]
-        with self._writing() as connection:
+        with self._open_for_writing() as connection:
             for row, key in rows:
                 trace_id = str(row[0])
                 try:
                     connection.execute(f"INSERT INTO traces VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
                 except sqlite3.IntegrityError:
-                    raise TraceError(f"{self.name} has a trace {trace_id} already: it is not replaced") from None
+                    raise TraceError(f"{self.name} already has a trace {trace_id}; traces are never replaced") from None
                 if key is not None:
                     values = (trace_id, *self._keys.wrap(key, trace_id))
                     connection.execute("INSERT INTO trace_keys VALUES (?, ?, ?)", values)
-            self._bound(connection)
+            self._enforce_limits(connection)
 
     def _row(self, trace: Trace) -> tuple[tuple[object, ...], RunKey | None]:
-        """What is written of a trace, and what it is sealed with."""
+        """Return the row of a trace and the key that seals it."""
         written = trace.to_bytes()
         if len(written) > MAX_BYTES:
-            raise TraceError(f"the trace of {trace.node_id} has {len(written):,} bytes, and {MAX_BYTES:,} are kept")
+            raise TraceError(f"the trace of {trace.node_id} has {len(written):,} bytes; the maximum is {MAX_BYTES:,}")
         data = zlib.compress(written, 6)
         key = RunKey.new(trace.trace_id) if trace.is_sensitive else None
         if key is not None:
@@ -110,8 +110,8 @@ class TraceStore:
         return row, key
 
     def read(self, trace_id: str) -> Trace:
-        """The trace with this id. Raises `TraceError` where there is none, or it cannot be read."""
-        with self._reading() as connection:
+        """Return the trace with this id. Raises `TraceError` if it is missing or unreadable."""
+        with self._open_for_reading() as connection:
             rows = connection.execute(
                 "SELECT is_sensitive, data FROM traces WHERE trace_id = ?", (trace_id,)
             ).fetchall()
@@ -125,21 +125,21 @@ class TraceStore:
         try:
             if is_sensitive:
                 if not keys:
-                    raise TraceError(f"{where} is erased: its key was deleted, and what it held can be read by nobody")
+                    raise TraceError(f"{where} is erased: its key was deleted, so its data cannot be read")
                 master, wrapped = keys[0]
                 data = self._keys.unwrap(master, wrapped, trace_id).open(data, 0)
-            found = Trace.from_bytes(_decompressed(data, where), where)
-        except JournalError as error:  # of the keys
+            found = Trace.from_bytes(_decompress(data, where), where)
+        except JournalError as error:  # raised for a missing key
             raise TraceError(str(error)) from None
         if found.trace_id != trace_id:
-            raise TraceError(f"{where} was changed: it says that it is {found.trace_id}")
+            raise TraceError(f"{where} was changed: its content has the id {found.trace_id}")
         return found
 
     def ids(self, prefix: str = "", limit: int = 1000) -> list[str]:
-        """The ids that start so, in order."""
+        """Return the ids with a prefix, in order."""
         if not self.exists:
             return []
-        with self._reading() as connection:
+        with self._open_for_reading() as connection:
             found = connection.execute(
                 "SELECT trace_id FROM traces WHERE trace_id >= ? AND substr(trace_id, 1, ?) = ? ORDER BY 1 LIMIT ?",
                 (prefix, len(prefix), prefix, limit),
@@ -147,29 +147,29 @@ class TraceStore:
         return [str(each[0]) for each in found]
 
     def find(self, node: str | None = None, since_us: int | None = None, limit: int = 100) -> list[TraceSummary]:
-        """Traces, newest first."""
+        """Return traces, newest first."""
         if not self.exists:
             return []
-        with self._reading() as connection:
+        with self._open_for_reading() as connection:
             found = connection.execute(
                 f"SELECT {_COLUMNS} FROM traces "  # noqa: S608
                 "WHERE (?1 IS NULL OR node_id = ?1) AND (?2 IS NULL OR started_us >= ?2) "
                 "ORDER BY started_us DESC LIMIT ?3",
                 (node, since_us, limit),
             ).fetchall()
-        return [_summary(*row) for row in found]
+        return [_build_summary(*row) for row in found]
 
     def node_ids(self) -> list[str]:
         if not self.exists:
             return []
-        with self._reading() as connection:
+        with self._open_for_reading() as connection:
             return [str(each[0]) for each in connection.execute("SELECT DISTINCT node_id FROM traces ORDER BY 1")]
 
     def prune(self, before_us: int, node: str | None = None) -> int:
-        """Deletes traces that began before, with their keys; how many."""
+        """Delete traces that started before a time, with their keys; return their number."""
         if not self.exists:
             return 0
-        with self._writing() as connection:
+        with self._open_for_writing() as connection:
             gone = connection.execute(
                 "DELETE FROM traces WHERE started_us < ?1 AND (?2 IS NULL OR node_id = ?2)", (before_us, node)
             ).rowcount
@@ -177,10 +177,10 @@ class TraceStore:
         return gone
 
     def prunable(self, before_us: int, node: str | None = None) -> int:
-        """How many `prune` would delete."""
+        """Return how many traces `prune` would delete."""
         if not self.exists:
             return 0
-        with self._reading() as connection:
+        with self._open_for_reading() as connection:
             found = connection.execute(
                 "SELECT count(*) FROM traces WHERE started_us < ?1 AND (?2 IS NULL OR node_id = ?2)", (before_us, node)
             ).fetchone()
@@ -188,12 +188,12 @@ class TraceStore:
 
     # -- the file ---------------------------------------------------------------------------------
 
-    def _bound(self, connection: sqlite3.Connection) -> None:
-        """Deletes what is too old, and the oldest where there is too much."""
+    def _enforce_limits(self, connection: sqlite3.Connection) -> None:
+        """Delete traces that are too old, and the oldest beyond the maximum count or size."""
         settings = self._settings
         before_us = time.time_ns() // 1000 - int(settings.retention * 1_000_000)
         gone = connection.execute("DELETE FROM traces WHERE started_us < ?", (before_us,)).rowcount
-        # Those that the newest leave no room for, by number or by size.
+        # Traces beyond the maximum count or total size, counted from the newest.
         gone += connection.execute(
             "DELETE FROM traces WHERE trace_id IN (SELECT trace_id FROM (SELECT trace_id, "
             "row_number() OVER newest AS place, sum(size) OVER newest AS total FROM traces "
@@ -204,15 +204,15 @@ class TraceStore:
             connection.execute("DELETE FROM trace_keys WHERE trace_id NOT IN (SELECT trace_id FROM traces)")
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _open_for_writing(self) -> Iterator[sqlite3.Connection]:
         path = self._settings.path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            if not path.exists():  # what a node was given is for its owner's eyes
+            if not path.exists():  # only the owner may read inputs of nodes
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
-            raise TraceError(f"{path}: traces cannot be kept here: {error.strerror or error}") from None
-        with self._connected() as connection:
+            raise TraceError(f"{path}: traces cannot be stored here: {error.strerror or error}") from None
+        with self._connect() as connection:
             connection.execute("BEGIN IMMEDIATE")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version == 0:
@@ -223,24 +223,24 @@ class TraceStore:
             connection.execute("COMMIT")
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
+    def _open_for_reading(self) -> Iterator[sqlite3.Connection]:
         if not self.exists:
-            raise TraceError(f"{self.name}: there are no traces here")
-        with self._connected() as connection:
+            raise TraceError(f"{self.name}: no traces are stored here")
+        with self._connect() as connection:
             yield connection
 
     @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
+    def _connect(self) -> Iterator[sqlite3.Connection]:
         path = self._settings.path
         try:
             connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             try:
-                connection.execute("PRAGMA secure_delete = ON")  # what is pruned is gone
+                connection.execute("PRAGMA secure_delete = ON")  # overwrite pruned data
                 version = connection.execute("PRAGMA user_version").fetchone()[0]
                 if version > _VERSION:
                     raise TraceError(
-                        f"{path}: the store of traces has the format {version}, and this Vesper knows {_VERSION}: "
-                        "a newer one made it"
+                        f"{path}: the trace store has format {version}, and this Vesper reads {_VERSION}: "
+                        "use the newer Vesper that wrote it"
                     )
                 yield connection
             finally:
@@ -248,10 +248,10 @@ class TraceStore:
                     connection.rollback()
                 connection.close()
         except sqlite3.Error as error:
-            raise TraceError(f"{path}: the store of traces cannot be used: {error}") from None
+            raise TraceError(f"{path}: the trace store cannot be used: {error}") from None
 
 
-def _decompressed(data: bytes, where: str) -> bytes:
+def _decompress(data: bytes, where: str) -> bytes:
     try:
         found = zlib.decompressobj().decompress(data, MAX_BYTES + 1)
     except zlib.error:
@@ -259,18 +259,18 @@ def _decompressed(data: bytes, where: str) -> bytes:
     return found
 
 
-def _summary(
+def _build_summary(
     trace_id: str, node_id: str, semantic_hash: str, engines: str, started_us: int, duration_us: int | None,
     outcome: str | None, code: str | None, divergence: str | None, origin: str | None, is_sensitive: int,
 ) -> TraceSummary:  # fmt: skip
-    """Of the columns of `_COLUMNS`."""
+    """Build a summary from the columns of `_COLUMNS`."""
     names = tuple(engines.split())
-    said = (outcome, code, divergence, origin, bool(is_sensitive))
-    return TraceSummary(trace_id, node_id, semantic_hash, names, started_us, duration_us, *said)
+    rest = (outcome, code, divergence, origin, bool(is_sensitive))
+    return TraceSummary(trace_id, node_id, semantic_hash, names, started_us, duration_us, *rest)
 
 
 def outcome_code(outcome: Outcome | None) -> str | None:
-    """What an outcome is called besides its kind: the code of an error, the limit that was hit."""
+    """Return the code of an error or the limit that was hit; None for other outcomes."""
     match outcome:
         case DeclaredError(value):
             return str(value.get("error_code", "")) or None

@@ -1,7 +1,7 @@
-"""A trace as the list of its steps, numbered: what replay and `vesper traces show` print, and what `goto 3` means.
+"""The numbered steps of a trace, as replay and `vesper traces show` print them.
 
-Each request is a step, and so is each value that a named step of the node came to. Steps that were passed over are in
-the list, so that the author finds the flow of the node again. The order is that in which they ended.
+Each request is a step, and so is each value of a named step. Skipped steps are listed too, so that the flow stays
+recognisable. Steps are in the order in which they ended.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vesper.language.ir import nodes as ir
 from vesper.language.ir.statements import all_statements, handlers_of
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.places import steps_by_expression
-from vesper.trace.programs import Kept, compiled_of
+from vesper.trace.programs import LeastRecentlyUsed, compiled_of
 
 Status = Literal["ok", "failed", "skipped"]
 
@@ -24,40 +24,40 @@ Status = Literal["ok", "failed", "skipped"]
 @dataclass(frozen=True, slots=True)
 class TimelineStep:
     number: int
-    """From 1."""
+    """Number of the step, from 1."""
     path: str
-    """The step, with the iteration and the calling step: `charge[2]`, `pay/charge`."""
+    """Path of the step with loop rounds and calling steps: `charge[2]`, `pay/charge`."""
     title: str
-    """What is shown: the path, and of a state machine where its entity went."""
+    """Display text: the path, or the states of a transition."""
     status: Status
     code: str | None
-    """Of one that failed."""
+    """Failure code of a failed step."""
     exchange: int | None
-    """Which exchange it is; None for one that asked for nothing."""
+    """Index of its exchange; None for a step without a request."""
     value: object
-    """What it came to."""
+    """Value of the step."""
     marks: int
-    """How many marks there are up to its end: what is known at this point."""
+    """Number of marks up to its end, which bounds the values known at this point."""
 
     @property
     def name(self) -> str:
-        """The step without iterations and without the steps that call it."""
+        """The step's name without loop rounds and calling steps."""
         return self.path.rpartition("/")[2].partition("[")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class _Role:
-    """What the mark of an expression says about a statement."""
+    """Meaning of an expression's mark for a statement."""
 
     name: str
     kind: Literal["value", "call", "skipped", "branch", "none"]
 
 
-_known_roles: Kept[dict[int, _Role]] = Kept()
+_known_roles: LeastRecentlyUsed[dict[int, _Role]] = LeastRecentlyUsed()
 
 
 def timeline(trace: Trace) -> tuple[TimelineStep, ...]:
-    """The steps of a trace, in the order in which they ended."""
+    """Return the steps of a trace in the order in which they ended."""
     node = compiled_of(trace.definition).node
     roles = _known_roles.get(trace.semantic_hash, lambda: _roles(node))
     found: list[TimelineStep] = []
@@ -91,7 +91,7 @@ def timeline(trace: Trace) -> tuple[TimelineStep, ...]:
                 skipped = role.kind == "skipped"
                 add(role.name, role.name, "skipped" if skipped else "ok", position, value=mark.value)
             elif found and found[-1].exchange == number - 1:
-                # The mark of what a request was answered belongs to the request.
+                # The mark of a request's result belongs to the request.
                 found[-1] = replace(found[-1], marks=position)
     failed = _failed_step(trace, node)
     if failed is not None and not (found and found[-1].status == "failed" and found[-1].path == failed[0]):
@@ -100,7 +100,7 @@ def timeline(trace: Trace) -> tuple[TimelineStep, ...]:
 
 
 def title_of(exchange: Exchange) -> str:
-    """A request in a line: the step; of a state machine where its entity went from and to."""
+    """Return the display text of a request: its step, or the states of a transition."""
     if exchange.effect != "state_transition":
         return plain_step(exchange.path)
     before = str(exchange.value) if exchange.failure is None else exchange.fixed.get("from", "?")
@@ -108,7 +108,7 @@ def title_of(exchange: Exchange) -> str:
 
 
 def step_of(steps: Sequence[TimelineStep], wanted: str) -> TimelineStep | None:
-    """The step with this number, this path or this name; of several the first."""
+    """Return the first step with this number, path or name."""
     if wanted.isdecimal():
         number = int(wanted)
         return steps[number - 1] if 1 <= number <= len(steps) else None
@@ -120,7 +120,7 @@ def step_of(steps: Sequence[TimelineStep], wanted: str) -> TimelineStep | None:
 
 
 def _failed_step(trace: Trace, node: ir.Node) -> tuple[str, str] | None:
-    """The step at which an execution failed that asked for nothing there."""
+    """Return the step and code of a failure outside requests."""
     match trace.outcome:
         case Failed(code, at) if at is not None:
             return steps_by_expression(node).get(at) or "contracts", str(code)
@@ -144,7 +144,7 @@ def _roles(node: ir.Node) -> dict[int, _Role]:
             case ir.Branch():
                 found |= _roles_of_branch(statement, name)
             case _:
-                pass  # what comes of a request is its exchange; a loop is what is in it
+                pass  # a request's value is its exchange; a loop is shown by its inner steps
         if isinstance(statement, ir.Step):
             for handler in handlers_of(statement):
                 if handler.value is not None:

@@ -1,8 +1,8 @@
-"""One node held to what it says of itself: its own cases, and what must be true of every input.
+"""Tests of one node: its own cases, and properties that hold for every input.
 
-In: a compiled node and the engines to run it on. Out: for each case how it came out, and for generated inputs that
-meet the constraints and preconditions the smallest ones that break a postcondition or an invariant, or on which an
-engine is at fault or two engines differ. How a node fails otherwise is counted, and held against nobody.
+It takes a compiled node and engines. It returns the result of each case, and the smallest generated inputs which
+satisfy constraints and preconditions but break a postcondition or an invariant, cause an engine fault, or make engines
+diverge. Other failures of the node are counted, not reported.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from vesper.verify.inputs.responses import GeneratedResponses, TooManyRequests, 
 from vesper.verify.shrink.inputs import shrink
 
 MAX_FAILURES = 3
-DRAWS_FOR_EACH = 10
-"""So many inputs may be drawn for each one that the node takes, before it is said that few are."""
+MAX_DRAWS_PER_EXAMPLE = 10
+"""Maximum draws per accepted input, before too few accepted inputs are reported."""
 PROMISES = ("postcondition", "invariant")
-_ASKED_OF_CALLERS = ("constraint", "precondition")
+_CALLER_PHASES = ("constraint", "precondition")
 
 Fingerprint: TypeAlias = tuple[str, int]
-"""What is wrong: a phase and the index of its clause; or `engine_fault` or `disagreement`, and 0."""
+"""Phase and index of a broken clause; or `engine_fault` or `disagreement`, and 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseAnswer:
-    """How a case came out on one engine."""
+    """Result of a case on one engine."""
 
     engine: str
     outcome: Outcome | None
-    """None where it asked for something that the case does not list."""
+    """None if the node made a request that the case does not list."""
     problem: str | None
     is_met: bool
 
@@ -64,18 +64,18 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class PropertyFailure:
-    """What must never happen and does, on the smallest input found."""
+    """A violated property, on the smallest input found."""
 
     kind: str
     """`postcondition`, `invariant`, `engine_fault` or `disagreement`."""
     index: int
-    """Of the clause; 0 where there is none."""
+    """Index of the clause; 0 without one."""
     inputs: dict[str, object]
     tried: int
-    """How many inputs were drawn until it was found."""
+    """Number of inputs drawn until it was found."""
     outcomes: dict[str, Outcome]
     case: str | None
-    """The same as a case to paste into the node; None where an input is none that can be written down."""
+    """The failure as a case for the node; None if an input cannot be written."""
 
     @property
     def is_our_bug(self) -> bool:
@@ -88,13 +88,13 @@ class PropertyReport:
     wanted: int
     drawn: int = 0
     examples: int = 0
-    """Inputs that met the constraints and the preconditions: what the properties were held against."""
+    """Inputs that satisfied constraints and preconditions, on which the properties were checked."""
     given_up: int = 0
-    """Executions that asked for more than anybody would answer."""
+    """Executions that exceeded the maximum number of requests."""
     outcomes: dict[str, int] = field(default_factory=dict)
-    """How the examples ended: the kind, of a failure with its code."""
+    """Counts by kind of outcome, with the code of a failure."""
     broken_by_answers: dict[Fingerprint, int] = field(default_factory=dict)
-    """Promises of a node with effects that broke: its answers were drawn by type alone, so it is no failure."""
+    """Broken promises of a node with effects. No failures, because completions were drawn by type only."""
     failures: list[PropertyFailure] = field(default_factory=list)
     branches: set[tuple[int, bool]] = field(default_factory=set)
 
@@ -104,13 +104,13 @@ class PropertyReport:
 
     @property
     def is_starved(self) -> bool:
-        """True when so few of the drawn inputs were taken that the properties say little."""
+        """Return whether too few inputs were accepted for the properties to be meaningful."""
         return self.examples < min(self.wanted, 10)
 
 
 @dataclass(slots=True)
 class NodeResult:
-    """All that a run of the tests of one node found."""
+    """Results of all tests of one node."""
 
     compiled: Compiled
     cases: list[CaseResult] = field(default_factory=list)
@@ -118,7 +118,7 @@ class NodeResult:
 
     @property
     def branches(self) -> set[tuple[int, bool]]:
-        """The branches that cases and examples took."""
+        """Branches taken by cases and examples."""
         of_cases = (each.branches for each in self.cases)
         return set().union(*of_cases, () if self.properties is None else self.properties.branches)
 
@@ -141,7 +141,7 @@ class NodeResult:
 
 
 class NodeTester:
-    """Tests one node. The node is loaded into the engines when the first test runs."""
+    """Tests of one node, which is loaded into the engines with the first test."""
 
     def __init__(self, compiled: Compiled, engines: Mapping[str, Engine]) -> None:
         self._compiled = compiled
@@ -172,10 +172,10 @@ class NodeTester:
     def run_properties(
         self, max_examples: int, seed: int, progress: Callable[[int], None] = lambda _: None
     ) -> PropertyReport:
-        """Draw until there are enough examples, enough is wrong, or nearly nothing that is drawn is taken."""
+        """Draw inputs until there are enough examples or failures, or too few are accepted."""
         run = _Properties(self._compiled, self._programs, max_examples, seed)
         for number, inputs in enumerate(run.inputs(), start=1):
-            run.hold_against(inputs, number)
+            run.check(inputs, number)
             progress(run.report.examples)
             if run.is_over:
                 break
@@ -191,7 +191,7 @@ class _Properties:
         self._responses = GeneratedResponses(compiled)
         self._conditions = guards(compiled.node)
         self._expected = {case.breaks for case in compiled.cases if case.breaks is not None}
-        asked = (clause for phase, clauses in self._node.phases() if phase in _ASKED_OF_CALLERS for clause in clauses)
+        asked = (clause for phase, clauses in self._node.phases() if phase in _CALLER_PHASES for clause in clauses)
         self._before = {each.index for clause in asked for each in walk(clause.holds)}
         self._seen: set[Fingerprint] = set()
         self._seed = seed
@@ -201,17 +201,17 @@ class _Properties:
     def is_over(self) -> bool:
         report = self.report
         enough = report.examples >= report.wanted or len(report.failures) >= MAX_FAILURES
-        return enough or report.drawn >= report.wanted * DRAWS_FOR_EACH
+        return enough or report.drawn >= report.wanted * MAX_DRAWS_PER_EXAMPLE
 
     def inputs(self) -> Iterator[dict[str, object]]:
-        """What the cases give first: where there is something to find, it is often beside them."""
+        """Yield the inputs of cases first, because failures are often close to them."""
         for case in self._compiled.cases:
             if not case.effects:
                 yield dict(case.inputs)
         while True:
             yield self._generator.draw()
 
-    def hold_against(self, inputs: dict[str, object], number: int) -> None:
+    def check(self, inputs: dict[str, object], number: int) -> None:
         report = self.report
         report.drawn += 1
         try:
@@ -220,7 +220,7 @@ class _Properties:
             report.given_up += 1
             return
         reference = next(iter(answers.values()))
-        wrong = self._wrong(answers)
+        wrong = self._find_failure(answers)
         if wrong is None and self._is_refused(reference.outcome):
             return
         report.examples += 1
@@ -229,17 +229,17 @@ class _Properties:
         report.outcomes[kind] = report.outcomes.get(kind, 0) + 1
         if wrong is None or wrong in self._expected:
             return
-        # Answers of effects are drawn by type alone: what a node promises about them is not held against it.
+        # Completions are drawn by type only, so broken promises about them are no defect.
         if wrong[0] in PROMISES and not self._node.is_pure():
             report.broken_by_answers[wrong] = report.broken_by_answers.get(wrong, 0) + 1
         elif wrong not in self._seen:
             self._seen.add(wrong)
-            report.failures.append(self._shrunk(wrong, inputs, number))
+            report.failures.append(self._shrink(wrong, inputs, number))
 
     def _answers(
         self, inputs: Mapping[str, object], number: int, asked: list[tuple[Request, Completion]] | None = None
     ) -> dict[str, Done]:
-        # Of the run and not of the inputs: while a failure is made smaller, its answers stay what they were.
+        # Seeded by the run's number, not by the inputs, so that completions stay the same while shrinking.
         seed = f"{self._seed} {number}"
         respond = self._responses.responder(seed)
         noted: list[tuple[Request, Completion]] = []
@@ -259,7 +259,7 @@ class _Properties:
     def _now(self, number: int) -> datetime:
         return self._responses.now(f"{self._seed} {number}")
 
-    def _wrong(self, answers: Mapping[str, Done]) -> Fingerprint | None:
+    def _find_failure(self, answers: Mapping[str, Done]) -> Fingerprint | None:
         if any(isinstance(done.outcome, EngineFault) for done in answers.values()):
             return "engine_fault", 0
         if _differ(list(answers.values())):
@@ -270,16 +270,15 @@ class _Properties:
         return None
 
     def _is_refused(self, outcome: Outcome) -> bool:
-        """True where the node was asked what it does not answer: the inputs do not fit, or what it asks of callers does
-        not hold, or fails."""
+        """Return whether the node rejected its inputs, or a clause before the body failed."""
         if isinstance(outcome, ContractBroken):
-            return outcome.phase in _ASKED_OF_CALLERS
+            return outcome.phase in _CALLER_PHASES
         return isinstance(outcome, Failed) and (outcome.at is None or outcome.at in self._before)
 
-    def _shrunk(self, wrong: Fingerprint, inputs: dict[str, object], number: int) -> PropertyFailure:
+    def _shrink(self, wrong: Fingerprint, inputs: dict[str, object], number: int) -> PropertyFailure:
         def still_wrong(candidate: dict[str, object]) -> bool:
             try:
-                return self._wrong(self._answers(candidate, number)) == wrong
+                return self._find_failure(self._answers(candidate, number)) == wrong
             except TooManyRequests:
                 return False
 
@@ -288,9 +287,9 @@ class _Properties:
         answers = self._answers(small, number, asked)
         outcomes = {name: done.outcome for name, done in answers.items()}
         kind, index = wrong
-        return PropertyFailure(kind, index, small, number, outcomes, self._as_case(wrong, small, number, asked))
+        return PropertyFailure(kind, index, small, number, outcomes, self._to_case(wrong, small, number, asked))
 
-    def _as_case(
+    def _to_case(
         self, wrong: Fingerprint, inputs: dict[str, object], number: int, asked: list[tuple[Request, Completion]]
     ) -> str | None:
         kind, index = wrong
@@ -302,7 +301,7 @@ class _Properties:
                 for request, answer in asked
             ]
             return case_text(self._node, f"found: {clause}", inputs, "{}", now, effects)
-        except ValueError:  # a wrong input: of an engine at fault, or of two that do not refuse it alike
+        except ValueError:  # an invalid input, after an engine fault or a divergence in rejecting it
             return None
 
 

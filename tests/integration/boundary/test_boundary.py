@@ -1,4 +1,4 @@
-"""The Rust engine among threads, forks, signals and hostile objects, and over many calls."""
+"""The direct engine with threads, forks, signals and hostile objects, and over many calls."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ LONG = DirectEngine().load(
         outputs="result: integer",
     )
 )
-"""Nine of the ten million units of fuel there are for n = 3000, m = 3000: from forty milliseconds on."""
+"""Uses nine of ten million units of fuel for n = m = 3000, at least forty milliseconds."""
 AMPLE = Limits(10**12)
 ROUNDS = 3
-"""What is kept grows in each round; what a thread of another test does meanwhile, or a compiler, does not."""
+"""Leaks grow in each round; allocations of other threads or of the compiler do not."""
 LENGTHS = (1_000, 10_000, 100_000)
-"""For n, with m = 3000: where a run is over too soon to tell anything, a longer one follows, of a second at the end."""
+"""Values of n with m = 3000; a longer run follows one that was too short to measure."""
 
 
 def inputs(cents: int) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def test_a_long_run_lets_other_threads_run() -> None:
             time.sleep(0.001)
 
     other = threading.Thread(target=beat)
-    # Nobody takes the lock from a thread that does not let go of it.
+    # The lock cannot be taken from a thread that does not release it.
     interval = sys.getswitchinterval()
     sys.setswitchinterval(60)
     other.start()
@@ -92,7 +92,7 @@ def test_a_long_run_lets_other_threads_run() -> None:
 
 
 def test_a_short_run_keeps_the_lock() -> None:
-    """What a short call would pay for letting go is more than it saves."""
+    """Releasing the lock in a short call would cost more than it saves."""
     beats = 0
     is_over = threading.Event()
 
@@ -104,11 +104,11 @@ def test_a_short_run_keeps_the_lock() -> None:
     interval = sys.getswitchinterval()
     other = threading.Thread(target=beat)
     other.start()
-    # Much longer than the calls take; whoever waits for the lock, as below, may wait for all of it.
+    # Much longer than the calls take, because a waiting thread may wait that long.
     sys.setswitchinterval(1)
     try:
         given = inputs(5000)
-        # The lock changes hands once more for the request that was made before the interval was set.
+        # The lock is handed over once more for the request made before the interval was set.
         time.sleep(0)
         before = beats
         for _ in range(100):
@@ -126,7 +126,7 @@ def test_a_signal_ends_a_long_run() -> None:
         pass
 
     def ring(*_: object) -> None:
-        # A node may be called from the handler of a signal that came while a node ran.
+        # A signal handler may call a node while a node runs.
         assert isinstance(PAYMENT.call(inputs(100)), Returned)
         raise Rang
 
@@ -206,7 +206,7 @@ def test_many_calls_keep_nothing() -> None:
             PAYMENT.call(broken)
 
     many(2_000)
-    in_use()  # once before it counts: what it needs itself is then there
+    in_use()  # a first call allocates what the measurement itself needs
     grown: list[tuple[int, int, int]] = []
     for _ in range(ROUNDS):
         gc.collect()
@@ -217,19 +217,19 @@ def test_many_calls_keep_nothing() -> None:
         gc.collect()
         grown_objects = len(gc.get_objects()) - objects
         blocks_now, allocated_now = in_use()
-        # `False` and short texts are everybody's, and other threads let some of theirs go; the rarest kind of call is
-        # made 10,000 times.
+        # `False` and short texts are shared, and other threads release some of theirs; the rarest kind of call is made
+        # 10,000 times.
         held = zip((given, *given, *given.values()), counts, strict=True)
         assert all(sys.getrefcount(each) - before < 1_000 for each, before in held)
         grown.append((grown_objects, blocks_now - blocks, (allocated_now or 0) - (allocated or 0)))
-        # One byte for each call would be 300 kB.
+        # One byte per call would be 300 kB.
         if all(more < most for more, most in zip(grown[-1], (100, 1_000, 250_000), strict=True)):
             return
     pytest.fail(f"objects, blocks and bytes grew in each round, by {grown}")
 
 
 class Hostile(str):
-    """A key that notes whoever asks it something."""
+    """A key that records every method call."""
 
     __slots__ = ()
     asked: ClassVar[list[str]] = []
@@ -278,7 +278,7 @@ def test_a_dict_of_its_own_kind_is_read_from_its_storage() -> None:
 
 
 def test_a_dict_that_changes_while_it_is_read_harms_nobody() -> None:
-    """Only a time zone is asked while inputs are read; it may do what it likes."""
+    """Reading inputs calls only time zones, which may change the inputs."""
     program = DirectEngine().load(
         small_node(
             "at: timestamp\nname: string\nlist: array<string>",

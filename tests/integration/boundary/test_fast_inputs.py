@@ -1,6 +1,6 @@
-"""Inputs as most callers give them take a short way into the Rust engine. It comes to what the long one comes to.
+"""The fast reader of common inputs gives the same outcomes as the general reader.
 
-The long way is taken by a name that is of a subclass of `str`, and in JSON by one with an escape.
+A name of a `str` subclass selects the general reader; in JSON, a name with an escape does.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def test_the_usual_is_taken_whatever_the_order_and_the_strings_of_the_names() ->
     for turned in range(len(GIVEN)):
         names = list(GIVEN)[turned:] + list(GIVEN)[:turned]
         assert EVERYTHING.call({name: GIVEN[name] for name in names}) == expected
-        # Not the strings that were interned.
+        # Different objects from the interned strings.
         assert EVERYTHING.call({"".join(list(name)): GIVEN[name] for name in names}) == expected
 
 
@@ -120,7 +120,7 @@ def test_nothing_of_the_caller_is_held_after_a_call() -> None:
 
 
 def test_a_call_from_another_thread_finds_the_room_taken() -> None:
-    """The long run lets go of the global lock in the middle; the short ones make rooms of their own."""
+    """A long run releases the lock while it holds the frame; short runs allocate their own frames."""
     node = DirectEngine().load(
         small_node(
             "n: integer",

@@ -1,6 +1,6 @@
-"""Machine code of a whole node takes its inputs without a frame. It comes to what the ordinary way comes to.
+"""Machine code without a frame gives the same outcomes as the ordinary entry.
 
-The ordinary way is taken by a name that is of a subclass of `str`, and in JSON by one with an escape.
+A name of a `str` subclass selects the ordinary entry; in JSON, a name with an escape does.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Odd(int):
 
 
 def apart(text: str) -> str:
-    """The same text as another string than those that are interned."""
+    """Return the same text as a string that is not interned."""
     return "".join(list(text))
 
 
@@ -82,7 +82,7 @@ def is_expressed(program: DirectProgram, inputs: dict[str, Any]) -> bool:
 
 
 def go_on(program: DirectProgram) -> None:
-    """What is given up too often is not tried for a while: after one that was, and one by the ordinary way."""
+    """Make calls until the frameless entry is tried again after failures."""
     for _ in range(4):
         assert is_expressed(program, GIVEN)
 
@@ -150,7 +150,7 @@ def test_the_usual_is_run_so_whatever_the_order_and_the_strings_of_the_names() -
         names = list(GIVEN)[turned:] + list(GIVEN)[:turned]
         for given in (
             {name: GIVEN[name] for name in names},
-            {apart(name): GIVEN[name] for name in names},  # not the strings that were interned
+            {apart(name): GIVEN[name] for name in names},  # different objects from the interned strings
             {**{name: GIVEN[name] for name in names}, "e": apart("green")},
         ):
             assert is_expressed(program, given)
@@ -216,7 +216,7 @@ def test_nothing_of_the_caller_is_held_after_a_call() -> None:
 
 
 def test_what_garbage_does_while_it_is_collected_is_no_harm() -> None:
-    """The texts of a call are borrowed; to make a dict may collect garbage, and that may change the inputs."""
+    """Texts of a call are borrowed; creating a dict may collect garbage, which may change the inputs."""
     program = ENGINE.load(EVERYTHING)
     expected = repr(program.call(GIVEN))
 
@@ -231,7 +231,7 @@ def test_what_garbage_does_while_it_is_collected_is_no_harm() -> None:
 
     seen = set()
     before = gc.get_threshold()
-    gc.freeze()  # so that there is little to collect
+    gc.freeze()  # leaves little to collect
     try:
         for turn in range(30):
             given = {**GIVEN, "t": "x" * 7 + "ż", "xs": [dict(LINE)]}

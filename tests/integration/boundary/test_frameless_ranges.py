@@ -1,7 +1,7 @@
-"""Machine code without a frame that goes through ranges: it comes to what every other way does, and never takes long.
+"""Frameless machine code over ranges gives the same outcomes and never runs long.
 
-How long a range is says no input that was read, and nobody can stop such a run. So one that would take long is left to
-the ordinary way before anything of it is done, and that lets others run and notices signals.
+The length of a range is not bounded by the inputs read, and a frameless run cannot be interrupted. Long ranges
+therefore use the ordinary entry, which releases the lock and handles signals.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ SUMMED: Compiled = small_node(
 
 
 def alike(node: Compiled, program: DirectProgram, given: dict[str, Any]) -> None:
-    """Called, as text and among many: as on the other engine."""
+    """Assert that calls, JSON and batches agree with the other engine."""
     expected = PythonEngine().load(node).call(given)
     assert repr(program.call(given)) == repr(expected), given
     assert repr(ordinary(program, given)) == repr(expected), given
@@ -89,7 +89,7 @@ def test_ranges_of_every_kind(step: int) -> None:
         for end in ends:
             given = {"start": start, "end": end, "step": step}
             if isinstance(ordinary(program, given), Returned):
-                while not is_expressed(program, given):  # after many that failed it is not tried for a while
+                while not is_expressed(program, given):  # after many failures it is not tried for a while
                     pass
             alike(DIGITS, program, given)
 
@@ -125,7 +125,7 @@ def test_a_range_beside_rows_and_decimals_in_rounds() -> None:
             given = {"xs": [{"k": k} for k in range(rows)], "n": rounds, "rate": Decimal("1.05")}
             assert is_expressed(program, given), given
             alike(node, program, given)
-    # Coefficients that no longer fit are for the ordinary way.
+    # Coefficients beyond the machine word use the ordinary entry.
     alike(node, program, {"xs": [{"k": 1}], "n": 40, "rate": Decimal("1.05")})
 
 
@@ -175,7 +175,7 @@ def test_what_is_long_in_a_way_that_is_not_known_before_is_not_tried_for_ever() 
     long = {"n": 1_000, "m": 1_000}
     for _ in range(40):
         assert not is_expressed(program, long)
-    # Now it rests, and nothing is spent on trying.
+    # Now it is not tried, and nothing is spent on it.
     assert not is_expressed(program, {"n": 1, "m": 1})
 
 
@@ -221,7 +221,7 @@ def test_an_interrupt_stops_a_long_run() -> None:
 
 
 def test_many_calls_in_one_let_others_run_though_they_are_few() -> None:
-    """Less than a thousand, each of some ten thousand rounds: nobody waits for all of them."""
+    """Fewer than a thousand calls of ten thousand rounds each must let other threads run in between."""
     program = ENGINE.load(NUMERIC)
     many = program.fast_entry_for_many(ended)
     assert many is not None

@@ -1,8 +1,7 @@
-"""Machine code without a frame over many rows: it comes to what every other way comes to, and lets others run then.
+"""Frameless machine code over many rows gives the same outcomes and releases the lock.
 
-Where threads are beside each other, Python is told to switch between them after a thousand seconds: one that waits for
-the lock gets it where the run lets it go, and nowhere else. So nothing here depends on how long anything takes, but for
-whether a thread was awake in time; that is tried often.
+Python's switch interval is set to a thousand seconds, so that a waiting thread gets the lock only where the run
+releases it. Results thus do not depend on timing, except that a thread must be awake in time, which is retried.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from vesper.engines.outcome import ContractBroken, Failed, LimitHit, Returned
 from vesper.engines.python_engine import PythonEngine
 
 FEW = 4_096
-"""Rows over which a run holds on to the lock."""
+"""Rows up to which a run keeps the lock."""
 MANY = 20_000
 ROUNDS = 300
 ROW_TYPE = "types:\n  Row:\n    fields: {n: integer, tag: string}"
@@ -56,7 +55,7 @@ SUMS: Compiled = small_node(
 
 
 def lines(count: int) -> list[dict[str, Any]]:
-    """All different, with strings of their own."""
+    """Return distinct lines with strings that are not shared."""
     return [
         {
             "qty": number % 7 - 3, "more": number, "price": Decimal(number).scaleb(-(number % 4)),
@@ -67,7 +66,7 @@ def lines(count: int) -> list[dict[str, Any]]:
 
 
 def rows(count: int) -> dict[str, Any]:
-    """With strings of their own."""
+    """Return rows with strings that are not shared."""
     return {
         "xs": [{"n": number, "tag": f"tag {number % 100}"} for number in range(count)],
         "last": apart("tag 7"),
@@ -86,7 +85,7 @@ def test_a_long_list_comes_to_the_same_on_every_engine(count: int) -> None:
     assert repr(PythonEngine().load(EVERYTHING).call(given)) == repr(answer)
     text = json.dumps(given, default=str, ensure_ascii=False).encode()
     before = expressed(program)
-    for _ in range(ROUNDS):  # one that a busy machine made slow is followed by some that are not run so
+    for _ in range(ROUNDS):  # one slow call on a busy machine disables the entry for some calls
         by_text = json.loads(program.run_json(text))
         if expressed(program) > before:
             break
@@ -154,7 +153,7 @@ def seldom_switched() -> Iterator[None]:
 
 
 def beside(call: Callable[[], object], other: Callable[[], object]) -> tuple[object, bool]:
-    """What a call comes to while a thread waits to do something else, and whether it was done before the call ended."""
+    """Return the result of a call, and whether a waiting thread ran before the call ended."""
     gate, is_done = _thread.allocate_lock(), []
     gate.acquire()
 
@@ -205,7 +204,7 @@ def test_what_others_do_to_the_inputs_meanwhile_changes_nothing(
                 row.clear()
             given["xs"].clear()
             given.clear()
-            # What was let go of is used again.
+            # Released memory is reused.
             spoil.kept = [f"gat {number % 100}" for number in range(2 * FEW)]  # type: ignore[attr-defined]
 
         answer, was_done = beside(lambda given=given: call(given), spoil)  # type: ignore[misc]

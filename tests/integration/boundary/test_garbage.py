@@ -1,5 +1,8 @@
-"""No call leaves objects behind that hold each other: they would stay until Python looks for such rings, which it does
-the more seldom the more a program holds. The memory of a service that refuses many calls would rise for hours."""
+"""No call leaves reference cycles behind.
+
+Python searches for cycles the more rarely the more objects exist, so the memory of a service that rejects many calls
+would grow for hours.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ TEXTS = ["", "{", "[]", '{"amount": 1e9999}', '{"amount": "x", "zz": {}}', b"\xf
 
 
 def left_behind(make: Callable[[int], object]) -> Counter[str]:
-    """The types of the objects of some calls that only the search for rings finds."""
+    """Return the types of objects that only the cycle collector frees after some calls."""
     for number in range(CALLS):
-        make(number)  # what is made once and kept
+        make(number)  # allocates what is cached once
     gc.collect()
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:

@@ -1,6 +1,6 @@
-"""The verifier against engines that are wrong on purpose: one operation of the IR changed, one engine none the wiser.
+"""The verifier finds engines with one changed operation of the IR.
 
-A fault that the verifier misses here would be missed in the Rust kernels too.
+A fault that it misses here would be missed in the Rust kernels too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SWAPS = {
 
 
 class WrongEngine:
-    """Runs another program than the one it was given."""
+    """An engine that runs another program than the given one."""
 
     name = "wrong"
 
@@ -49,7 +49,7 @@ class WrongEngine:
 
 
 def _swap(expression: ir.Expression, target: int) -> ir.Expression:
-    """The same tree with the operation at `target` swapped."""
+    """Return the tree with the operation at `target` swapped."""
     match expression:
         case ir.Call():
             op = SWAPS[expression.op] if expression.index == target else expression.op
@@ -102,7 +102,7 @@ def test_a_swapped_operation_is_found(target: int, op: str) -> None:
 
 
 def _is_fee_clause(node: ir.Node, target: int) -> bool:
-    """`fee >= 0` against `fee > 0`: every fee is over 0.30, so the two are the same and there is nothing to find."""
+    """Return whether the change is undetectable: every fee is over 0.30, so `>=` and `>` agree."""
     return node.postconditions[0].holds.index == target
 
 

@@ -1,5 +1,4 @@
-"""The two engines on every worked node: its own cases, then drawn inputs. Prints the smallest input that tells them
-apart."""
+"""The engines agree on every worked node: on its cases, then on generated inputs."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from vesper.verify.differential.forms import COMPARED
 from vesper.verify.differential.verifier import Verifier
 
 INPUTS = 300
-"""So that all nodes take a minute or two; `make test-nodes` draws others."""
+"""Inputs per node, so that all nodes take a minute or two; `make test-nodes` draws others."""
 
 
 @pytest.mark.parametrize("path", [*worked_nodes(), *written_for_tests()], ids=lambda path: path.stem)

@@ -1,4 +1,4 @@
-"""Random programs on both engines, from a fixed seed; and the machinery on engines that are wrong on purpose."""
+"""Random programs on both engines from a fixed seed, and on engines with planted defects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_engines_agree_on_random_programs() -> None:
 
 
 def test_what_preconditions_say_about_null_is_known_to_the_generator() -> None:
-    """One wrote `k3 ?? k0` in its flow, under the precondition `k3 IS NOT NULL`: the checker refuses that."""
+    """Regression: `k3 ?? k0` was drawn under the precondition `k3 IS NOT NULL`, which is refused."""
     drafts = [draw_program(20261115000000 + number) for number in range(60)]
     telling = [draft for draft in drafts if any(clause.when_true for clause in draft.preconditions)]
     assert len(telling) >= 3
@@ -33,7 +33,7 @@ def test_what_preconditions_say_about_null_is_known_to_the_generator() -> None:
 
 
 class _ForgetsNegation:
-    """An engine to which every `NOT` of the body is what it negates."""
+    """An engine that drops every `NOT` of the body."""
 
     name = "wrong"
 

@@ -1,4 +1,4 @@
-"""The two engines on what each wrote for itself: patterns, letters, the texts of times, business days."""
+"""The engines agree on code that each implements itself: patterns, letters, times, workdays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAST_DAY = 3_652_059
 
 
 class Both:
-    """One operation on both engines; arguments that must be literals are given once."""
+    """One operation on both engines; arguments that must be literals are fixed."""
 
     def __init__(self, op: str, *types: Type, **literals: Value) -> None:
         typed: list[tuple[Type, Value]] = [(type_, None) for type_ in types]
@@ -30,7 +30,7 @@ class Both:
         self._programs = [engine.load(compiled) for engine in PAIR.values()]
 
     def check(self, *arguments: Value) -> bool:
-        """That the engines agree; true where there is a value."""
+        """Assert that the engines agree; return whether there is a value."""
         inputs = dict(zip(self._names, arguments, strict=True))
         left, right = (program.call(inputs) for program in self._programs)
         assert not isinstance(left, EngineFault), left

@@ -1,4 +1,4 @@
-"""Nodes with one place to put something in, as documents; and what generated code looks like without its texts."""
+"""Node documents with a place for an injected text, and the shape of generated code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Document = dict[str, Any]
 
 
 def yaml_text(document: object) -> str:
-    """A document in flow style, every text in double quotes and escapes: whatever it holds reaches the reader."""
+    """Return a document in flow style with every text quoted and escaped."""
     match document:
         case dict():
             return "{" + ", ".join(f"{yaml_text(key)}: {yaml_text(value)}" for key, value in document.items()) + "}"
@@ -25,7 +25,7 @@ def yaml_text(document: object) -> str:
 
 
 def pure() -> Document:
-    """A node that puts texts in all the places a pure node has for them."""
+    """Return a node with a text in every place of a pure node."""
     return {
         "node_id": "small_v1",
         "type": "function",
@@ -64,7 +64,7 @@ def pure() -> Document:
 
 
 def effectful() -> Document:
-    """The same for a node that asks for effects."""
+    """Return a node with effects and a text in every place."""
     return {
         "node_id": "small_v1",
         "type": "http_handler",
@@ -99,7 +99,7 @@ Put = Callable[[Document, str], None]
 
 
 def at(*path: str | int, around: str = "{}") -> Put:
-    """The place at the end of a path; `around` is what stands around the text there."""
+    """Return the place at the end of a path; `around` surrounds the text there."""
 
     def put(document: Document, text: str) -> None:
         place: Any = document
@@ -111,7 +111,7 @@ def at(*path: str | int, around: str = "{}") -> Put:
 
 
 def key_at(*path: str | int, value: object = None) -> Put:
-    """The name of an entry: the first one of the mapping is replaced, with its value unless there is another."""
+    """Return a place that renames the first entry of a mapping, with an optional new value."""
 
     def put(document: Document, text: str) -> None:
         place: Any = document
@@ -131,5 +131,5 @@ class _WithoutTexts(ast.NodeTransformer):
 
 
 def shape(text: str | bytes) -> str:
-    """The tree of generated code with every literal reduced to its type: names, calls and statements stay."""
+    """Return the tree of generated code with every literal reduced to its type."""
     return ast.dump(_WithoutTexts().visit(ast.parse(text)))

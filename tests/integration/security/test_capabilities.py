@@ -1,5 +1,7 @@
-"""Every effect there is, with its grant and without: without it nothing is sent, opened, written or asked for. A grant
-for another target does not help, and a denial wins over every grant."""
+"""Every effect with and without its grant: without it, nothing is sent, opened or written.
+
+A grant for another target does not help, and a denial overrides every grant.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ MACHINE = """state_machines:
 
 @dataclass
 class World:
-    """What an effect would leave a trace in."""
+    """Every system in which an effect would leave a trace."""
 
     folder: Path
     web: Web
@@ -80,7 +82,7 @@ class World:
         return bool(self.rows(f"SELECT 1 FROM sqlite_master WHERE name = '{name}'"))  # noqa: S608
 
     def traces(self) -> dict[str, object]:
-        """Everything that an effect can change or be seen by."""
+        """Return everything that an effect can change."""
         return {
             "connections": self.web.connections,
             "redis": sorted(self.redis.scan_iter()),
@@ -95,7 +97,7 @@ class World:
         }
 
     def _redis_commands(self) -> int:
-        """How often anybody read or wrote a key: what this asks for itself is none of it."""
+        """Return the number of key reads and writes, without those of this method."""
         stats: Any = self.redis.info("commandstats")
         names = ("get", "set", "del", "unlink", "xadd", "evalsha", "eval", "fcall", "setex", "psetex", "getdel")
         return sum(stats.get(f"cmdstat_{name}", {}).get("calls", 0) for name in names)
@@ -127,13 +129,13 @@ def world(tmp_path: Path, redis_server: Redis, monkeypatch: pytest.MonkeyPatch) 
 
 @dataclass(frozen=True)
 class Kind:
-    """One effect: a step that asks for it, what it needs, what grants something like it, and what it leaves."""
+    """One effect: its step, its capability, similar grants, and its visible result."""
 
     step: str
     capability: str
     other: str
     done: Callable[[World], bool]
-    """Whether it was performed, as far as it can be seen from outside."""
+    """Whether the effect was performed, as seen from outside."""
     machine: str = ""
 
 
@@ -214,7 +216,7 @@ def _grants(*allow: str, deny: tuple[str, ...] = (), nodes: tuple[str, ...] = ("
 
 
 def _all_but(capability: str) -> tuple[str, ...]:
-    """Words for everything except this one capability's operation."""
+    """Return grants for everything except this capability's operation."""
     from vesper.values.generated.capabilities import CAPABILITIES
 
     operation = capability.rpartition(".")[0] if capability.count(".") == 2 else ".".join(capability.split(".")[:2])
@@ -236,7 +238,7 @@ def test_with_its_grant_it_is_performed(world: World, name: str, engine: str) ->
             outcome = node_from(_text(kind), world.folder, host, engine)(event_id="e")
             if name == "state_transition" and words != (kind.capability,):
                 assert outcome.error is not None
-                assert outcome.error.code == "invalid_transition"  # it was moved a moment ago
+                assert outcome.error.code == "invalid_transition"  # it was moved just before
                 continue
             assert outcome.ok, outcome.error
         if words == (kind.capability,):
@@ -288,7 +290,7 @@ def test_without_it_nothing_is_sent(world: World, name: str, why: str, monkeypat
 
 
 def test_what_a_node_denies_itself_wins_over_the_configuration(world: World) -> None:
-    """The checker refuses such a node; one whose IR says so all the same is refused by the Host."""
+    """The checker rejects such a node; the Host rejects IR with the same contradiction."""
     from dataclasses import replace
 
     kind = KINDS["http_request"]
@@ -340,7 +342,7 @@ security:
 
 
 def test_a_node_that_is_called_has_what_its_caller_was_granted(world: World) -> None:
-    """The run is the caller's: a grant of the inner node alone opens nothing."""
+    """The run belongs to the caller: a grant of the callee alone permits nothing."""
     with world.host(_grants("*", nodes=("does_one_thing",))) as host:
         node_from(_text(KINDS["http_request"]), world.folder, host)  # writes its file
         outcome = node_from(CALLER, world.folder, host)(event_id="e")

@@ -1,7 +1,7 @@
-"""Inputs that would like to be code: texts that look like it, objects whose methods answer. On every engine.
+"""Inputs that resemble code, and objects with hostile methods, on every engine.
 
-What a caller gives is taken by its base value. No method that a subclass or a class of its own defines is called, so
-nothing that such a method does can happen, and both engines see the same.
+Inputs are read by their base value. Methods of subclasses or foreign classes are never called, so both engines see the
+same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vesper.values.model import same
 
 @cache
 def _echoes(type_: str) -> dict[str, Program]:
-    """A node that gives back what it is given, on every engine."""
+    """Return a node that returns its input, on every engine."""
     node = small_node(
         f"x: {type_}",
         "- {operation: return, success: {result: x}}",
@@ -38,7 +38,7 @@ def _echoes(type_: str) -> dict[str, Program]:
 
 
 def _outcome(type_: str, value: object, canary: Path) -> Outcome:
-    """The one outcome of all engines, each watched while it runs."""
+    """Return the common outcome of all engines, each watched while it runs."""
     outcomes: list[Outcome] = []
     for program in _echoes(type_).values():
         with watched(canary):
@@ -50,7 +50,7 @@ def _outcome(type_: str, value: object, canary: Path) -> Outcome:
 
 
 class _Bomb:
-    """Unpickled, it would start a process."""
+    """An object that would start a process when unpickled."""
 
     def __reduce__(self) -> tuple[Any, tuple[str, ...]]:
         import os
@@ -100,7 +100,7 @@ def test_a_name_that_no_input_has_is_a_problem(name: str, tmp_path: Path) -> Non
 
 
 CALLED: list[str] = []
-"""The methods that were called, which should be none."""
+"""Methods that were called; must stay empty."""
 _HOOKS = (
     "__eq__", "__ne__", "__hash__", "__len__", "__iter__", "__bool__", "__str__", "__repr__", "__format__", "__int__",
     "__index__", "__float__", "__lt__", "__gt__", "__contains__", "__getitem__", "__reduce_ex__", "__add__", "__mul__",
@@ -119,13 +119,13 @@ def _hook(name: str) -> Any:
 
 
 def hostile(base: type, *, also: tuple[str, ...] = ()) -> type:
-    """A subclass that notes every call of a method that it could override."""
+    """Return a subclass that records every call of an overridable method."""
     members: dict[str, Any] = {name: _hook(name) for name in (*_HOOKS, *also)}
     return type(f"Hostile{base.__name__.title()}", (base,), members)
 
 
 class _Meta(type):
-    """Says that it is every class, when it is asked in any way."""
+    """A metaclass that claims to be every class."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         CALLED.append("__instancecheck__")
@@ -148,7 +148,7 @@ class Everything(metaclass=_Meta):
 
 
 class Impostor:
-    """Its `__class__` says what it is asked to say."""
+    """An object with an arbitrary `__class__`."""
 
     def __init__(self, kind: type) -> None:
         object.__setattr__(self, "kind", kind)

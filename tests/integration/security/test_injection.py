@@ -1,7 +1,8 @@
-"""Nothing in a node can reach Python: texts in every place of a node, names, expressions, templates, SQL, called nodes.
+"""Texts in any place of a node never become Python code.
 
-Each attempt is either refused with a diagnostic (exit code 1 of `vesper check`) or inert: the generated code has the
-same tree as that of a harmless twin, and while both engines run it nothing is opened, compiled, imported or started.
+Places are texts, names, expressions, templates, SQL and called nodes. An attempt is either rejected with a diagnostic
+(exit code 1 of `vesper check`) or inert: the generated code has the tree of a harmless twin, and running it opens,
+compiles, imports and starts nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
 from vesper.verify.inputs.responses import NOON
 
-# What is tried; CANARY becomes the path of a file that must not be there afterwards.
+# Injected texts; CANARY becomes the path of a file that must not exist afterwards.
 TEXTS = {
     "an import as a call": "__import__('os').system('touch CANARY')",
     "the end of a docstring": '"""\nimport os\nos.system("touch CANARY")\n"""',
@@ -83,7 +84,7 @@ EFFECTFUL: dict[str, Put] = {
 
 @cache
 def _twin_shapes(place: str) -> tuple[str, str]:
-    """The trees of the node with a harmless text in this place; a template there has one part, as the attempt has."""
+    """Return the trees of the node with a harmless text; a template has one part, as in the attempt."""
     make, put = (pure, PURE[place]) if place in PURE else (effectful, EFFECTFUL[place])
     document = make()
     put(document, "harmless")
@@ -103,7 +104,7 @@ def _compiled(document: Document, path: str = "small_v1.vsp") -> tuple[Compiled 
 
 
 def _refused(document: Document, found: list[str], folder: Path) -> None:
-    """There is something to say, and the command ends with 1."""
+    """Assert a diagnostic and exit code 1."""
     assert found, "refused without a word"
     path = folder / "small_v1.vsp"
     path.write_text(yaml_text(document), encoding="utf-8")
@@ -112,11 +113,11 @@ def _refused(document: Document, found: list[str], folder: Path) -> None:
 
 
 def _ends(node: Compiled, canary: Path, given: dict[str, object]) -> list[Outcome]:
-    """The outcome on every engine, watched; every request is completed with a failure."""
+    """Return the watched outcome on every engine; every request fails."""
     outcomes: list[Outcome] = []
     for engine in ENGINES.values():
         program = engine.load(node)
-        execution = program.start(given, NOON)  # makes the traced form, which is compiled
+        execution = program.start(given, NOON)  # creates the traced form, which is compiled
         with watched(canary):
             step = execution.advance(())
             while isinstance(step, Blocked):
@@ -147,7 +148,7 @@ def _attempt(make: Callable[[], Document], put: Put, text: str, twin: tuple[str,
 
 @pytest.mark.parametrize("make", [pure, effectful])
 def test_the_documents_are_accepted_as_they_are(make: Callable[[], Document]) -> None:
-    """Or all that follows would be refused for something else."""
+    """Otherwise the attempts would be rejected for other reasons."""
     node, found = _compiled(make())
     assert node is not None, found
 
@@ -207,7 +208,7 @@ NAMED: dict[str, Put] = {
 @pytest.mark.parametrize("what", NAMES)
 @pytest.mark.parametrize("place", NAMED)
 def test_a_name_is_an_identifier_or_refused(place: str, what: str, tmp_path: Path) -> None:
-    """Most break the node around them as well; where one is accepted, it is a variable and nothing more."""
+    """Most names break the node anyway; an accepted one is a variable and nothing more."""
     canary = tmp_path / "canary"
     document = pure()
     NAMED[place](document, NAMES[what].replace("CANARY", str(canary)))
@@ -308,7 +309,7 @@ def test_a_hole_holds_an_expression_of_the_language(hole: str, tmp_path: Path) -
     document = pure()
     at("flow", 1, "template")(document, f"x {{{hole}}}")
     node, found = _compiled(document)
-    if hole == "0":  # the number, and not the first argument of a format
+    if hole == "0":  # the number, not the first argument of a format
         assert node is not None, found
         _inert(node, tmp_path / "canary", {"a": "x"})
     else:
@@ -351,7 +352,7 @@ def test_sql_is_one_statement_with_bound_parameters(what: str, tmp_path: Path) -
     ],
 )
 def test_sql_goes_out_as_it_stands(sql: str, tmp_path: Path) -> None:
-    """Whatever looks like a place to put a value in: values go beside the text, never into it."""
+    """Placeholders of other drivers stay text: values are passed beside SQL, never inserted."""
     document = effectful()
     at("flow", 0, "query")(document, sql)
     node, found = _compiled(document)
@@ -382,7 +383,7 @@ def test_a_called_node_is_an_id_and_no_path(callee: str, tmp_path: Path) -> None
     call = {"step": "called", "operation": "call_node", "node": "good_v1", "inputs": ["a"]}
     document["flow"].insert(0, call)
     node, found = _compiled(document, str(folder / "small_v1.vsp"))
-    assert node is not None, found  # one that is there, so that what follows is refused for its name
+    assert node is not None, found  # the node exists, so that later names are rejected for their own sake
     call["node"] = callee
     node, found = _compiled(document, str(folder / "small_v1.vsp"))
     assert node is None
@@ -422,7 +423,7 @@ FILES = ("small_v1\nimport this\n.vsp", "small\r_v1.vsp", "a\u2028import this.vs
 
 @pytest.mark.parametrize("path", FILES, ids=ascii)
 def test_the_name_of_a_file_is_a_comment(path: str, tmp_path: Path) -> None:
-    """Also where the generated module is a file: in its first two lines Python looks for an encoding."""
+    """Also in a generated file, where Python searches the first two lines for an encoding."""
     document = pure() | {"intent": "Say +AAo-import this+AAo- something"}
     node, found = _compiled(document, path)
     assert node is not None, found
@@ -430,7 +431,7 @@ def test_the_name_of_a_file_is_a_comment(path: str, tmp_path: Path) -> None:
     twin, _ = _compiled(document)
     assert twin is not None
     assert shape(text) == _shapes(twin)[0]
-    # As bytes it is decoded as Python decodes a file; an encoding that it found would change what it reads.
+    # Bytes are decoded as in a file, so that an injected encoding would change the result.
     assert shape(text.encode()) == shape(text)
     _inert(node, tmp_path / "canary", {"a": "x"})
 

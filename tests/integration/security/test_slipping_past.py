@@ -1,7 +1,7 @@
-"""Attempts to slip something past the Host through the inputs of whole nodes, the answers of providers and the settings
-of a careless operator. Each is refused before anything happens, or arrives as the harmless text that it is.
+"""Attacks on the Host through inputs, provider responses and careless settings.
 
-An attempt is a place in a node that a text flows into, the text, and what must come of it.
+Each is rejected before anything happens, or arrives as harmless text. An attempt is a place in a node, a text that
+flows into it, and the required result.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Place:
     folder: Path
     web: Web
     inside: Web
-    """A server that nobody may be sent to."""
+    """A server that must not receive requests."""
     redis: redis.Redis
     host: Host
 
@@ -129,7 +129,7 @@ def people(postgres: Postgres) -> str:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def dsn(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Only what flows into SQL is tried on both; all else on the first."""
+    """SQL attempts run on both databases, all others on the first."""
     if request.param == "postgres":
         found: str = request.getfixturevalue("people")
         with psycopg.connect(found) as postgres:
@@ -238,7 +238,7 @@ REFUSED = [
     ("key", ""),
     ("key", "k" * 300),
 ]
-"""Nothing of these is sent: the provider is not even connected to."""
+"""Attempts that are not sent: the provider sees no connection."""
 
 INERT = [
     ("segment", "http://127.0.0.1/"),
@@ -277,7 +277,7 @@ INERT = [
     ("key", " k "),
     ("key", "ключ"),
 ]
-"""These arrive, each as one text, where it was meant to be."""
+"""Attempts that arrive as one text in the intended place."""
 
 
 def _ids(attempts: list[tuple[str, str]]) -> list[str]:
@@ -313,7 +313,7 @@ def test_it_arrives_as_the_text_that_it_is(place: Place, slot: str, text: str) -
 
 
 def _arrived(slot: str, got: Got, path: str, query: str) -> str:
-    """The text as the provider reads it."""
+    """Return the text as the provider reads it."""
     match slot:
         case "segment" | "endpoint":
             assert query == ""
@@ -371,7 +371,7 @@ PLACES = [
     "/%2e%2e/admin",
     "",
 ]
-"""Where a provider may try to send us, and must not."""
+"""Targets to which a provider may try to redirect."""
 
 
 @pytest.mark.parametrize("redirect", ["same_host", "allowed_hosts"])
@@ -382,7 +382,7 @@ def test_no_redirect_leads_inside(
     made = _place(tmp_path, redis_server, monkeypatch, f"sqlite:{tmp_path / 'none.db'}", {"redirects": redirect})
     for place in made:
         location = where.format(inside=place.inside.port, web=place.web.port)
-        # As servers send what is not ASCII: the bytes of its UTF-8.
+        # As servers send non-ASCII text: the bytes of its UTF-8.
         script = redirects(location.encode().decode("latin-1"), 307)
         place.web.answer = script  # type: ignore[method-assign, assignment]
         for engine in PAIR:
@@ -402,7 +402,7 @@ HOSTS = [
 
 @pytest.mark.parametrize("host", HOSTS, ids=ascii)
 def test_no_spelling_of_a_private_address_is_connected_to(host: str, tmp_path: Path) -> None:
-    """Of the base URL, where private addresses are not allowed: an error of the settings, or of the request."""
+    """A private address in the base URL is an error of the settings or of the request."""
     with Web() as web:
         web.answer = _any_path  # type: ignore[method-assign]
         shop = {"base_url": f"http://{host}:{web.port}", "allow_http": True, "timeout": "5s"}
@@ -435,7 +435,7 @@ def test_a_text_in_sql_is_a_text(place_with_people: Place, dsn: str, text: str) 
     for engine in PAIR:
         found = place.run("bind", text, engine)
         put = place.run("insert", text, engine)
-        if "\x00" in text and dsn.startswith("postgres"):  # it has no such texts, so none is asked for
+        if "\x00" in text and dsn.startswith("postgres"):  # PostgreSQL has no such texts, so none is sent
             assert [found.error.code, put.error.code] == ["bad_response", "conflict"]
             continue
         assert found.ok, found.error
@@ -491,7 +491,7 @@ def test_a_path_stays_below_its_root(place: Place, text: str) -> None:
         assert not read.ok
         assert read.error.code in ("not_found", "invalid_argument")
         wrote = place.run("write", text, engine)
-        if wrote.ok:  # an odd name is a name
+        if wrote.ok:  # unusual names are valid
             assert (root / text).resolve().is_relative_to(root)
             (root / text).unlink()
         else:

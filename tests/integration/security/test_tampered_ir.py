@@ -1,7 +1,7 @@
-"""IR that no checker made, handed to the engines: names that are no names, operations that are none, prose as code.
+"""Tampered IR: invalid names, unknown operations and prose as code are rejected by engines.
 
-The Rust engine verifies what it loads. The python engine generates code from a decoded node, and refuses to write a
-name that is no identifier.
+The direct engine verifies what it loads. The python engine generates code from a decoded node and refuses to write an
+invalid identifier.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ HOSTILE = (
     "x\x00",
 )
 REFUSALS = (ValueError, VocabularyError, CSTValidationError)
-"""Of the Rust engine (`IrRejected`) and the decoder (`IrError`), of the vocabulary, of libcst where it is asked for a
-name that is none."""
+"""Exceptions of the direct engine (`IrRejected`), the decoder (`IrError`), the vocabulary and libcst."""
 NAMES = ("small_v1", "a", "result", "greeting", "shown", "label")
 
 
@@ -54,7 +53,7 @@ def _node() -> Compiled:
 
 
 def _renamed(form: Any, old: str, new: str) -> Any:
-    """The same document with another name, wherever the name stands: as a key, as a value, as a reference."""
+    """Return the document with a name replaced in keys, values and references."""
     match form:
         case dict():
             return {(new if key == old else key): _renamed(value, old, new) for key, value in form.items()}
@@ -100,7 +99,7 @@ def test_an_operation_that_is_none_is_refused(op: str) -> None:
 @pytest.mark.parametrize("text", ['"""\nimport this\n"""', "x\nimport this", "\\", "coding: utf-7 +AAo-import this"])
 @pytest.mark.parametrize("place", ["path", "intent", "clauses", "locals"])
 def test_prose_of_the_source_is_a_comment(place: str, text: str, tmp_path: Path) -> None:
-    """Engines carry it and read no meaning from it; names of locals become identifiers or are refused."""
+    """Engines carry prose without interpreting it; local names become identifiers or are rejected."""
     node = _node()
     document = json.loads(node.ir)
     source = document["source"]

@@ -1,6 +1,6 @@
-"""Sees what code does that should not run: files, processes, imports, compiled code, new modules, the environment.
+"""Detection of escaped code: files, processes, imports, compilation, modules, environment.
 
-An audit hook cannot be taken away again, so there is one for the whole process, and it listens only inside `watched`.
+An audit hook cannot be removed, so the process has one, which is active only inside `watched`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 
 CANARY_VARIABLE = "VESPER_CANARY"
 CANARY_MODULE = "this"
-"""A module of the standard library that nothing needs: payloads import it."""
+"""An unused module of the standard library that payloads import."""
 
 _WATCHED = ("open", "exec", "compile", "import", "os.", "subprocess.", "socket.", "ctypes.", "pickle.", "shutil.",
             "code.__new__", "marshal.", "cpython.run_", "builtins.input", "tempfile.", "sqlite3.")  # fmt: skip
 _heard: list[str] = []
 _listeners: list[None] = []
-"""Not empty while somebody listens."""
+"""Not empty while a watch is active."""
 
 
 def _hook(event: str, arguments: tuple[object, ...]) -> None:
@@ -36,7 +36,7 @@ class Escaped(AssertionError):
 
 @contextmanager
 def watched(canary: Path) -> Iterator[None]:
-    """Nothing inside may open, compile, import or start anything, nor touch the canaries."""
+    """Fail if the block opens, compiles, imports or starts anything, or touches the canaries."""
     modules, environment = set(sys.modules), dict(os.environ)
     _heard.clear()
     _listeners.append(None)
@@ -54,7 +54,7 @@ def watched(canary: Path) -> Iterator[None]:
 
 
 def untouched(canary: Path) -> None:
-    """The traces that a payload leaves are not there."""
+    """Assert that a payload left no trace."""
     if canary.exists():
         raise Escaped(f"{canary} was made")
     if CANARY_VARIABLE in os.environ or CANARY_MODULE in sys.modules:

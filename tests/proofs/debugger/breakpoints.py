@@ -142,14 +142,14 @@ def _differs(subject: Subject) -> bool:
 
 def _look(subject: Subject) -> Found | None:
     """What the debugger finds on a case, and what is wrong with that; None where the engines agree for it."""
-    from vesper.debug.responses import Book, CaseAnswers, Defaults
+    from vesper.debug.responses import AnswerBook, CaseAnswers, Defaults
     from vesper.debug.session import Session
     from vesper.engines.registry import PAIR
     from vesper.verify.inputs.responses import NOON
 
     compiled, case = subject.compiled, subject.case
     now = case.now if isinstance(case.now, datetime) else NOON
-    book = Book(CaseAnswers(case), Defaults(now))
+    book = AnswerBook(CaseAnswers(case), Defaults(now))
     session = Session(compiled, list(PAIR.values()), case.inputs, now, book)
     session.add_breakpoint("divergence")
     session.resume(from_start=True)

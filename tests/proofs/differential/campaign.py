@@ -49,7 +49,7 @@ from vesper.verify.programs.campaign import verify_programs  # noqa: E402
 NAME = "differential"
 EXECUTIONS = 1_000_000
 PROGRAMS = 20_000
-INPUTS_EACH = 10
+INPUTS_PER_PROGRAM = 10
 SEED = 20_261_115
 NODE_UNIT = 4_000
 PROGRAM_UNIT = 50
@@ -146,7 +146,7 @@ def _node_unit(unit: Unit, seed: int, keep: Path) -> dict[str, Any]:
 
 
 def _program_unit(unit: Unit, seed: int, keep: Path) -> dict[str, Any]:
-    report = verify_programs(COMPARED, unit.count, seed, INPUTS_EACH, first=unit.first, stop_after=PROGRAM_UNIT)
+    report = verify_programs(COMPARED, unit.count, seed, INPUTS_PER_PROGRAM, first=unit.first, stop_after=PROGRAM_UNIT)
     failures = []
     for failure in report.failures:
         saved, case = save_program(keep, failure.text), None
@@ -279,7 +279,9 @@ def _ask(process: subprocess.Popen[str], unit: Unit) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--executions", type=int, default=EXECUTIONS, help="inputs of nodes")
-    parser.add_argument("--programs", type=int, default=PROGRAMS, help=f"random programs, {INPUTS_EACH} inputs each")
+    parser.add_argument(
+        "--programs", type=int, default=PROGRAMS, help=f"random programs, {INPUTS_PER_PROGRAM} inputs each"
+    )
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, help="stop after so long; the same command goes on")

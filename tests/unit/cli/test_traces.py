@@ -28,7 +28,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
         yield found
 
 
-def run_traced(amount: str, *more: str) -> str:
+def record_trace(amount: str, *more: str) -> str:
     """A run of a pure node; the id of its trace."""
     done = invoke(
         "run", "payment_decision_v1", "--nodes", NODES, "-i", f"amount={amount}", *ARGUMENTS, "--trace", *more
@@ -51,7 +51,7 @@ def test_looking_creates_nothing(place: Place) -> None:
 
 def test_a_pure_run_prints_the_id_of_its_trace(place: Place) -> None:
     for engine in ("python", "interp", "both"):
-        trace_id = run_traced("50", "--engine", engine)
+        trace_id = record_trace("50", "--engine", engine)
         shown = invoke("traces", "show", trace_id[:23]).stdout.splitlines()
         assert shown[0] == f"trace {trace_id}"
         assert [line.strip() for line in shown[-4:]] == [
@@ -67,7 +67,7 @@ def test_a_pure_run_prints_the_id_of_its_trace(place: Place) -> None:
 
 
 def test_an_engine_is_for_traces_that_are_made_when_they_are_shown(place: Place) -> None:
-    stored = invoke("traces", "show", run_traced("50"), "--engine", "interp")
+    stored = invoke("traces", "show", record_trace("50"), "--engine", "interp")
     assert stored.stderr.startswith("note: a stored trace is shown as recorded, on python; `vesper replay --engine")
     made = invoke("traces", "show", place.run(node_text()), "--engine", "interp")
     assert (made.stderr, ", on interp" in made.stdout) == ("", True)
@@ -89,7 +89,7 @@ def test_a_run_with_effects_is_its_own_trace(place: Place) -> None:
 
 
 def test_filters(place: Place) -> None:
-    small, large, broken = run_traced("50"), run_traced("20000"), run_traced("0")
+    small, large, broken = record_trace("50"), record_trace("20000"), record_trace("0")
     charged = place.run(node_text(), "ann", "20000.00")
     doubtful = place.in_doubt(node_text(), "bob")
     for arguments, expected in (
@@ -112,7 +112,7 @@ def test_filters(place: Place) -> None:
 
 
 def test_traces_on_which_engines_did_not_agree(place: Place) -> None:
-    run_traced("50")
+    record_trace("50")
     with traces_of(place.config) as traces:
         parted = replace(traces.find(listed()[0]), trace_id="01parted", divergence="interp parts from python, at risk")
         traces.store.add(parted)
@@ -134,12 +134,12 @@ def test_the_settings_of_traces(place: Place) -> None:
         assert refused.exit_code == 1
         assert message in refused.stderr
     (place.folder / "vesper.toml").write_text(f'{settings}\n[traces]\npath = "kept/t.db"\n', encoding="utf-8")
-    run_traced("50")
+    record_trace("50")
     assert (place.folder / "kept" / "t.db").exists()
 
 
 def test_an_expression_that_is_wrong_has_a_caret(place: Place) -> None:
-    run_traced("50")
+    record_trace("50")
     done = invoke("traces", "list", "--where", 'input.amount > "x"')
     assert done.exit_code == 1
     assert '1 | input.amount > "x"\n  |              ^ between decimal and string' in done.stderr
@@ -162,7 +162,7 @@ def test_what_is_shown_fits_the_terminal(place: Place, columns: int, monkeypatch
 def test_a_list_on_a_narrow_terminal_keeps_what_is_asked_for_most(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_traced("50", "--engine", "both")
+    record_trace("50", "--engine", "both")
     monkeypatch.delenv("COLUMNS")
     heading, line = invoke("traces", "list").stdout.splitlines()
     assert line.endswith("Z  python,interp"), "nothing is cut where there is no terminal"
@@ -180,7 +180,7 @@ def test_an_exported_trace_is_read_anywhere(place: Place) -> None:
     assert f"trace {execution}" in invoke("traces", "show", "./out.json").stdout
     assert Trace.from_bytes(Path("out.json").read_bytes()).trace_id == execution
     Path("out.json").write_bytes(Path("out.json").read_bytes()[:-100])
-    assert "is no trace, or was cut" in invoke("traces", "show", "out.json").stderr
+    assert "is not a trace, or is truncated" in invoke("traces", "show", "out.json").stderr
     assert "cannot be read" in invoke("traces", "show", "./nothing.json").stderr
 
 
@@ -230,22 +230,22 @@ def test_what_is_sensitive_is_shown_when_asked(place: Place) -> None:
 def test_a_run_that_has_not_ended_or_has_no_steps_says_so(place: Place) -> None:
     doubtful = place.in_doubt(node_text(), "bob")
     opened = invoke("replay", doubtful, answer="").stdout
-    assert "Outcome: not ended, it waits at charge\n" in opened
+    assert "Outcome: not ended, waits at charge\n" in opened
     stands = invoke("debug", "--trace", doubtful, "-x", "continue").stdout
-    assert "or begin with --answer charge=JSON\n" in stands, "it is recorded: there is no other case, and no --live"
+    assert "or start with --answer charge=JSON\n" in stands, "it is recorded: there is no other case, and no --live"
     never = invoke("run", "payment_decision_v1", "--nodes", NODES, *ARGUMENTS, "--trace").stdout.split()[-1]
     assert "\n\nOutcome: failed: bad_input\n" in invoke("replay", never, answer="").stdout
 
 
 def test_a_diff_says_where(place: Place) -> None:
-    one, other = run_traced("50"), run_traced("60")
+    one, other = record_trace("50"), record_trace("60")
     assert invoke("traces", "diff", one, one).stdout == "the traces do not differ\n"
     done = invoke("traces", "diff", one, other)
     assert done.exit_code == 1
     assert done.stdout.startswith("inputs.amount\n  left   50\n  right  60\n")
     found = json.loads(invoke("traces", "diff", one, other, "--format", "json").stdout)
     assert [each["where"] for each in found][:2] == ["inputs.amount", "fee"]
-    again = invoke("traces", "diff", one, run_traced("50"))
+    again = invoke("traces", "diff", one, record_trace("50"))
     assert (again.exit_code, again.stdout) == (0, "the traces do not differ\n"), "no two begin at the same moment"
 
 
@@ -265,20 +265,20 @@ def test_when_it_began_is_a_difference_where_the_node_asks_for_it(place: Place) 
 
 
 def test_a_diff_of_sensitive_traces_hides_values_and_names_nodes(place: Place) -> None:
-    found = invoke("traces", "diff", run_traced("50"), place.run(node_text(sensitive=True), "ann")).stdout
+    found = invoke("traces", "diff", record_trace("50"), place.run(node_text(sensitive=True), "ann")).stdout
     assert found.startswith("node\n  left   payment_decision_v1\n")
     assert "ann" not in found
     assert "50" not in found
 
 
 def test_pruning_asks_and_leaves_the_journal_alone(place: Place) -> None:
-    stored, journalled = run_traced("50"), place.run(node_text())
+    stored, journalled = record_trace("50"), place.run(node_text())
     assert invoke("traces", "prune", "--older-than", "0s", answer="n\n").exit_code == 1
     assert set(listed()) == {stored, journalled}
     done = invoke("traces", "prune", "--older-than", "0s", "--yes")
     assert "deleted 1 trace" in done.stdout
     assert listed() == [journalled]
-    assert "it was never recorded, or it was pruned" in invoke("traces", "show", stored).stderr
+    assert "it was never recorded or was pruned" in invoke("traces", "show", stored).stderr
 
 
 def test_the_former_command_names_its_replacement() -> None:
@@ -316,7 +316,7 @@ def test_a_journal_in_postgres(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.chdir(tmp_path)
     with a_place(tmp_path, postgres.new_database()) as place:
         execution = place.run(node_text(), "ann", "20000.00")
-        small = run_traced("50")
+        small = record_trace("50")
         assert listed() == [small, execution]
         assert listed("--where", "input.amount > 10000") == [execution]
         done = invoke("replay", execution, "--engine", "interp", answer="")

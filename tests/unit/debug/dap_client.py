@@ -1,5 +1,7 @@
-"""A small client of the Debug Adapter Protocol, over pipes or a socket, that holds what it is told to the protocol's
-own schema: every message must be one that Microsoft's `debugProtocol.json` allows."""
+"""A small DAP client over pipes or a socket that validates every message.
+
+Messages are checked against Microsoft's `debugProtocol.json`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def schema() -> dict[str, Any]:
 
 
 def problems(value: Any, of: dict[str, Any], where: str = "") -> Iterator[str]:
-    """What a value has that the schema does not allow: the few words of JSON Schema that the protocol is written in."""
+    """Yield the violations of a schema, for the JSON Schema subset that the protocol uses."""
     if "$ref" in of:
         yield from problems(value, schema()["definitions"][of["$ref"].rpartition("/")[2]], where)
     for part in of.get("allOf", ()):
@@ -57,7 +59,7 @@ def _is_a(value: Any, kind: str) -> bool:
 
 
 def check(message: dict[str, Any]) -> None:
-    """Raises where the message is none of the protocol."""
+    """Raise if the message violates the protocol."""
     definitions: dict[str, Any] = schema()["definitions"]
     match message["type"]:
         case "request":
@@ -83,10 +85,10 @@ class Client:
         self._seq = 0
         self.events: list[dict[str, Any]] = []
         self.took: list[float] = []
-        """Seconds that each movement took, from the request to the `stopped`."""
+        """Seconds of each movement, from the request to `stopped`."""
 
     def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
-        """The body of the response; raises where the request fails."""
+        """Return the body of the response; raise if the request fails."""
         response = self.try_(command, **arguments)
         assert response["success"], response
         body: dict[str, Any] = response.get("body", {})
@@ -105,7 +107,7 @@ class Client:
                 return found
 
     def move(self, command: str, **arguments: Any) -> dict[str, Any]:
-        """A movement and the `stopped` that it ends with."""
+        """Send a movement and return the `stopped` event that ends it."""
         begun = time.perf_counter()
         self.events.clear()
         self.ask(command, **arguments)
@@ -114,7 +116,7 @@ class Client:
         return found
 
     def event(self, name: str) -> dict[str, Any]:
-        """The body of the next event of this name."""
+        """Return the body of the next event of this name."""
         while True:
             for number, found in enumerate(self.events):
                 if found["event"] == name:
@@ -138,7 +140,7 @@ class Client:
         return found
 
     def variables(self, scope: str, thread: int = 1) -> dict[str, str]:
-        """What stands in a scope of the top frame; nothing where it has no such scope."""
+        """Return the variables of a scope in the top frame; empty without such a scope."""
         for found in self.ask("scopes", frameId=self.frame(thread)["id"])["scopes"]:
             if found["name"] == scope:
                 listed = self.ask("variables", variablesReference=found["variablesReference"])["variables"]
@@ -150,7 +152,10 @@ class Client:
         return next(int(each["variablesReference"]) for each in scopes if each["name"] == scope)
 
     def launch(self, points: dict[str, list[dict[str, Any]]] | None = None, **arguments: Any) -> dict[str, Any]:
-        """From `initialize` to the first `stopped`, as an editor does it. `points` are breakpoints by source path."""
+        """Send the requests of an editor from `initialize` to the first `stopped`.
+
+        `points` are breakpoints by source path.
+        """
         self.ask("initialize", adapterID="vesper", linesStartAt1=True, columnsStartAt1=True, pathFormat="path")
         self.ask("launch", **arguments)
         self.event("initialized")
@@ -164,7 +169,7 @@ class Client:
 
 @contextmanager
 def adapter_process(folder: Path, *options: str) -> Iterator[Client]:
-    """A `vesper debug --dap` of its own, as an editor starts it, and a client that talks to it."""
+    """Start `vesper debug --dap` as an editor does; return a connected client."""
     command = [sys.executable, "-m", "vesper", "debug", "--dap", *options]
     with subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         yield Client(process.stdout, process.stdin)
@@ -175,7 +180,7 @@ def adapter_process(folder: Path, *options: str) -> Iterator[Client]:
 
 @contextmanager
 def adapter(root: Path) -> Iterator[Client]:
-    """The same in a thread of this process: over a real socket, and quicker to start."""
+    """Run the adapter in a thread of this process over a socket, which starts faster."""
     ours, theirs = socket.socketpair()
     with ours, theirs, theirs.makefile("rb") as reading, theirs.makefile("wb") as writing:
         serving = threading.Thread(target=converse, args=(Adapter(launcher(None, root)), reading, writing))

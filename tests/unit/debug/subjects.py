@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 DRAWN = "tests/unit/debug/nodes/payment_handler_v1.vsp"
 PAYMENT = "nodes/payments/payment_handler_v1.vsp"
 LOADER = Loader()
-"""One for all tests of a process: loading is what takes time."""
+"""Shared by all tests of a process, because loading is slow."""
 
 
 @cache
@@ -30,7 +30,7 @@ def compiled_node(path: str) -> Compiled:
 def subject(path: str, case: str | None = None, engines: list[Engine] | None = None, **inputs: object) -> Subject:
     compiled = compiled_node(path)
     found = subject_of_case(compiled, engines or list(PAIR.values()), case_of(compiled, case), inputs, None)
-    return Subject(found.compiled, found.engines, found.inputs, found.now, found.said, case=found.case, loader=LOADER)
+    return Subject(found.compiled, found.engines, found.inputs, found.now, found.manual, case=found.case, loader=LOADER)
 
 
 def session(path: str, case: str | None = None, **inputs: object) -> Session:
@@ -38,7 +38,7 @@ def session(path: str, case: str | None = None, **inputs: object) -> Session:
 
 
 def transcript(of: Session, *lines: str, runs: bool = False, width: int = 80) -> str:
-    """What a person reads who types these lines."""
+    """Return the terminal text of a session with these lines."""
     commands = Commands(of, None, lambda: width)
     told = ["\n".join(commands.begin(runs))]
     for line in lines:

@@ -1,4 +1,4 @@
-"""Semantic breakpoints: each kind stops where it says, and one that is wrong says so before anything runs."""
+"""Every kind of breakpoint stops at its place; an invalid one is rejected before the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.unit.debug.subjects import DRAWN, LOADER, PAYMENT, session, subject
 from vesper.compiler import Compiled
 from vesper.debug.breakpoints import BadBreakpoint
-from vesper.debug.session import Session, Why
+from vesper.debug.session import Session, StopReason
 from vesper.debug.start import Subject
 from vesper.debug.stops import Position
 from vesper.debug.view import divergence_lines
@@ -25,12 +25,12 @@ REFUND = "nodes/payments/refund_v1.vsp"
 
 
 def stopped(of: Session, *texts: str) -> list[tuple[str, bool]]:
-    """Where it stops, and whether the statement was executed, until the end."""
+    """Return all stops until the end, and whether each statement was executed."""
     for text in texts:
         of.add_breakpoint(text)
     found = []
     moved = of.resume(from_start=True)
-    while moved.why is Why.BREAKPOINT:
+    while moved.why is StopReason.BREAKPOINT:
         found.append((of.stop_of(of.leader).path, of.position.is_after))
         moved = of.resume()
     return found
@@ -92,7 +92,7 @@ def test_a_watch_stops_where_the_value_changes_and_backwards_finds_it_again() ->
     found = session(PAYMENT)
     found.add_watch("begin")
     moved = found.resume()
-    assert (moved.why, found.stop_of(found.leader).path) == (Why.BREAKPOINT, "call_stripe_api")
+    assert (moved.why, found.stop_of(found.leader).path) == (StopReason.BREAKPOINT, "call_stripe_api")
     found.resume()
     found.reverse()
     assert found.stop_of(found.leader).path == "call_stripe_api"
@@ -104,10 +104,10 @@ def test_a_watch_stops_where_the_value_changes_and_backwards_finds_it_again() ->
     [
         ("step:call_strip_api", "did you mean `call_stripe_api`?"),
         ("effect:htp", "did you mean"),
-        ("effect:cache", "payment_handler_v1 never asks for `cache`; it asks for database_query, database_write"),
+        ("effect:cache", "payment_handler_v1 never requests `cache`; it requests database_query, database_write"),
         ("state_transition:paid", "write state_transition:paid->refunded"),
         ("state_transition:payd->refunded", "did you mean `paid`?"),
-        ("other.vsp:10", "this session is about payment_handler_v1.vsp"),
+        ("other.vsp:10", "this session debugs payment_handler_v1.vsp"),
         ("payment_handler_v1.vsp:3", "is in no step"),
         ("9999", "is in no step"),
         ("divergance", "did you mean `divergence`?"),
@@ -143,7 +143,7 @@ def test_an_expression_of_a_wrong_type_gets_a_caret_and_changes_nothing(text: st
 
 
 class Lying:
-    """An engine that is the direct one but for one mark, whose value it changes; or that asks for something else."""
+    """The direct engine with one mark changed, or with another request."""
 
     name = "interp"
 
@@ -194,7 +194,7 @@ class _Asking:
 def lying(index: int | None, change: Any) -> Subject:
     asked = subject(PAYMENT)
     engines = (ENGINES["python"], Lying(index, change))
-    return Subject(asked.compiled, engines, asked.inputs, asked.now, asked.said, case=asked.case, loader=LOADER)
+    return Subject(asked.compiled, engines, asked.inputs, asked.now, asked.manual, case=asked.case, loader=LOADER)
 
 
 def marks_of_payment() -> list[tuple[int, Value]]:
@@ -210,7 +210,7 @@ def test_break_on_divergence_stops_at_exactly_the_first_mark_that_differs(number
     index, value = marks[number]
     found = lying(index, lambda each: (not each) if isinstance(each, bool) else [each]).session()
     found.add_breakpoint("divergence")
-    assert found.resume(from_start=True).why is Why.BREAKPOINT
+    assert found.resume(from_start=True).why is StopReason.BREAKPOINT
     told = found.divergence()
     assert told is not None
     right = session(PAYMENT)
@@ -231,7 +231,7 @@ def test_a_request_that_differs_is_shown_before_anything_is_answered() -> None:
     found.resume(from_start=True)
     told = found.divergence()
     assert told is not None
-    assert (told.what, told.position.is_after) == ("what is asked for", False)
+    assert (told.what, told.position.is_after) == ("the request", False)
     assert found.stop_of(found.leader).path == "call_stripe_api"
     assert "call_stripe_api" not in found.book.given
     found.resume()

@@ -1,4 +1,4 @@
-"""The Debug Adapter Protocol over a real wire: every message is held to the protocol's own schema."""
+"""The Debug Adapter Protocol over a real wire, validated by the protocol's own schema."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vesper.cli.debug import dap_server as debug_dap
 from vesper.debug.dap.wire import WireError, read_message
 
 MOST_SECONDS = 0.5
-"""Ten times what a step may take on a machine of its own (docs/spec/debugger.md): a test is no measurement."""
+"""Ten times the bar of a step (docs/spec/debugger.md), because tests run on busy machines."""
 
 
 def test_an_editor_goes_through_a_payment_on_both_engines() -> None:
@@ -143,7 +143,7 @@ def test_what_is_sent_to_an_editor_does_not_wait_for_what_it_acknowledges() -> N
         (b"hello\r\n\r\n", "Content-Length"),
         (b"Content-Length: x\r\n\r\n", "a number of bytes"),
         (b"Content-Length: 99999999999\r\n\r\n", "too large"),
-        (b"Content-Length: 2\r\n\r\n{]", "no JSON"),
+        (b"Content-Length: 2\r\n\r\n{]", "not JSON"),
         (b"Content-Length: 2\r\n\r\n[]", "a JSON object"),
     ],
 )
@@ -157,7 +157,7 @@ OF_EDITORS = {
     "env": {}, "outputCapture": "console", "program": "", "restart": False, "runtimeArgs": [], "skipFiles": [],
     "smartStep": True, "sourceMaps": True, "timeout": 10000, "trace": False, "noDebug": False,
 }  # fmt: skip
-"""What VS Code and its extension for Node.js put into a configuration besides what is written there."""
+"""Settings that VS Code and its Node.js extension add to a launch configuration."""
 
 
 @pytest.mark.parametrize("added", [{}, OF_EDITORS, {"trace": {"stdio": False}}], ids=["bare", "vs code", "logs"])
@@ -165,12 +165,12 @@ def test_the_launch_configuration_of_the_docs_is_launched_as_it_is_written(added
     page = (ROOT / "docs/how-to/debug-a-node.md").read_text(encoding="utf-8")
     block = page.partition("```json\n")[2].partition("```")[0]
     (configuration,) = json.loads(block)["configurations"]
-    # An editor sends all of it, also the words that are its own.
+    # An editor sends its own settings as well.
     assert {"type", "request", "name", "debugServer"} < set(configuration)
     *documented, port = ["vesper", "debug", "--port", "4711"]
     assert f"`{' '.join([*documented, port])}`" in page
     assert configuration["debugServer"] == int(port)
-    command = [sys.executable, "-m", *documented, "0"]  # any port that is free
+    command = [sys.executable, "-m", *documented, "0"]  # any free port
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         with (

@@ -1,5 +1,7 @@
-"""The adapter driven by a client that is not ours: debugpy's, which frames, numbers and matches messages by itself.
-Microsoft's test client does the same in `make proof-dap`, where there is npm."""
+"""The adapter driven by an independent client: debugpy, with its own framing and matching.
+
+`make proof-dap` repeats this with Microsoft's test client if npm is available.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tests.unit.debug.subjects import DRAWN, PAYMENT, ROOT
 
 PYTHON, DIRECT = 1, 2
 PATIENCE = 60
-"""Seconds until an event that does not come is one that is missing."""
+"""Seconds until a missing event fails a test."""
 
 
 class Client:
@@ -27,14 +29,14 @@ class Client:
         self.channel.start()
 
     def event(self, event: Any) -> None:
-        """Called by the channel, in its own thread."""
+        """Store an event; called by the channel in its own thread."""
         self._events.put(event)
 
     def disconnect(self) -> None:
-        """Called by the channel when the adapter has gone."""
+        """Note the end of the adapter; called by the channel."""
 
     def next(self, name: str) -> dict[str, Any]:
-        """The body of the next event of this name; others are passed over."""
+        """Return the body of the next event of this name and skip others."""
         while True:
             found = self._events.get(timeout=PATIENCE)
             if found.event == name:

@@ -1,4 +1,4 @@
-"""What nobody should send, write or narrow a debugger to: it says so, or goes on; it never falls over."""
+"""Invalid messages, commands and widths: the debugger reports them or continues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vesper.cli.main import vesper
 from vesper.debug.columns import lay_out
 from vesper.debug.dap.adapter import Adapter
 from vesper.debug.dap.wire import WireError, read_message, write_message
-from vesper.debug.responses import Said
+from vesper.debug.responses import ManualAnswers
 from vesper.debug.view import Row
 from vesper.trace.armed_breakpoints import Armed, Capture, CapturesError
 
@@ -63,12 +63,12 @@ def test_who_has_not_launched_is_told_so() -> None:
     adapter = Adapter(launcher(None, ROOT))
     for command in ("configurationDone", "continue", "stepBack", "setFunctionBreakpoints", "pause"):
         refused = ask(adapter, command)
-        assert (refused["success"], refused["message"]) == (False, "there is no session yet: launch comes first")
+        assert (refused["success"], refused["message"]) == (False, "no session: send `launch` first")
 
 
 def test_a_message_that_is_too_deep_is_none_and_half_a_character_is_sent_as_a_question() -> None:
     deep = b"[" * 100_000
-    with pytest.raises(WireError, match="no JSON"):
+    with pytest.raises(WireError, match="not JSON"):
         read_message(BytesIO(b"Content-Length: %d\r\n\r\n" % len(deep) + deep))
     stream = BytesIO()
     write_message(stream, {"message": "\ud800"})
@@ -103,10 +103,10 @@ def test_the_list_of_captures_does_not_grow_without_end(tmp_path: Path, monkeypa
 
 
 def test_a_step_fails_only_as_its_effect_can() -> None:
-    said = Said(compiled_node(PAYMENT))
-    said.fail("call_stripe_api", "http_402")
+    answers = ManualAnswers(compiled_node(PAYMENT))
+    answers.fail("call_stripe_api", "http_402")
     with pytest.raises(ValueError, match="cannot fail with `timout`; did you mean `timeout`"):
-        said.fail("call_stripe_api", "timout")
+        answers.fail("call_stripe_api", "timout")
     done = CliRunner().invoke(vesper, ["debug", str(ROOT / PAYMENT), "--fail", "record=http_402"])
     assert (done.exit_code, "`record` cannot fail with `http_402`" in done.output) == (2, True)
 
@@ -121,7 +121,7 @@ def test_a_terminal_may_be_as_narrow_as_it_likes(width: int) -> None:
 @pytest.mark.parametrize("engines", [["python"], ["python", "interp"]])
 @pytest.mark.parametrize("width", [40, 80])
 def test_a_long_value_leaves_room_for_the_others_unless_it_differs(width: int, engines: list[str]) -> None:
-    """Each character is looked at once: a million of them would take hours if the rest were measured for each line."""
+    """Each character is measured once; measuring the rest per line would take hours for a million."""
     of = "y" * 1_000_000
     lines = lay_out([Row("Variables", "text", (of,) * len(engines))], engines, width)
     assert len(lines) < 50

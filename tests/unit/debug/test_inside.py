@@ -1,4 +1,4 @@
-"""Breakpoints inside called nodes, and what an editor may change and perform."""
+"""Breakpoints inside called nodes, and changes and effects requested by an editor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.debug.test_services import INPUTS, charges, host, stripe  # noqa
 from vesper.cli.debug.dap_server import launcher, worlds
 from vesper.debug.breakpoints import BadBreakpoint
 from vesper.debug.dap.adapter import Adapter
-from vesper.debug.session import Why
+from vesper.debug.session import StopReason
 from vesper.host.host import Host
 
 CHECKOUT = "nodes/orders/checkout_v1.vsp"
@@ -31,7 +31,7 @@ def test_a_breakpoint_in_a_called_node_stops_there(text: str) -> None:
     found = session(CHECKOUT)
     found.add_breakpoint(text)
     moved = found.resume(from_start=True)
-    assert moved.why is Why.BREAKPOINT
+    assert moved.why is StopReason.BREAKPOINT
     assert [each.text for each in moved.breakpoints] == [text], "as whoever set it calls it"
     (inner,) = moved.inside
     assert inner.compiled.node.node_id == "payment_handler_v1"
@@ -40,9 +40,9 @@ def test_a_breakpoint_in_a_called_node_stops_there(text: str) -> None:
     assert inner.prefix == "paid/"
     assert inner.sides[1].marks == inner.sides[0].marks, "on both engines"
     assert found.stop_of(found.leader).path == "paid", "its caller stands at the call"
-    assert inner.resume().why is Why.END
+    assert inner.resume().why is StopReason.END
     found.leave_call()
-    assert found.resume().why is Why.END
+    assert found.resume().why is StopReason.END
 
 
 def test_at_the_prompt_it_is_as_after_into() -> None:
@@ -64,7 +64,7 @@ def test_a_step_that_no_node_has_is_refused_by_name() -> None:
 
 
 class Editor:
-    """Asks, and keeps what it was told."""
+    """A client that stores all messages."""
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
@@ -125,7 +125,7 @@ def test_what_a_step_was_answered_can_be_changed_and_what_is_computed_cannot() -
     assert editor.ask("launch", breakOn=["step:judged"], stopOnEntry=False)["success"]
     editor.ask("configurationDone")
     refused = editor.ask("setVariable", variablesReference=editor.scope("Steps"), name="total", value="1")
-    assert refused["message"] == "`total` is computed and not answered: change what it is computed from"
+    assert refused["message"] == "`total` is computed: change the values that it is computed from"
 
 
 @pytest.mark.parametrize("by", ["launch", "option"])
@@ -151,7 +151,7 @@ def test_an_editor_performs_only_when_it_is_asked_to(by: str, stripe: FakeStripe
         editor.ask("continue", threadId=1)
         assert charges(stripe) == 1, "going back performs nothing again"
         refused = editor.ask("setVariable", variablesReference=editor.scope("Inputs"), name="amount", value="1")
-        assert "performed for real" in refused["message"]
+        assert "effects were performed" in refused["message"]
         ran = adapter.close()
         assert ran is not None
         assert ran.outcome.kind == "limit_hit", "it was left before its end, and the journal says so"
@@ -160,7 +160,7 @@ def test_an_editor_performs_only_when_it_is_asked_to(by: str, stripe: FakeStripe
 def test_an_editor_with_one_engine_is_told_that_it_differs_from_nobody() -> None:
     editor = Editor(Adapter(launcher(str(ROOT / PAYMENT), ROOT / "nodes")))
     refused = editor.ask("launch", comparative=False, breakOn=["divergence"])
-    assert "one engine alone differs from nobody" in refused["message"]
+    assert "needs two engines" in refused["message"]
     assert editor.ask("launch", comparative=False)["success"]
     told = editor.ask("setExceptionBreakpoints", filters=["contract_violation", "divergence"])
     assert [each["verified"] for each in told["body"]["breakpoints"]] == [True, False], "editors ask for both unasked"
@@ -194,9 +194,9 @@ def test_live_and_a_recorded_run_do_not_go_together(host: Host) -> None:  # noqa
 
 def test_an_editor_is_told_where_answers_are_given() -> None:
     editor = Editor(Adapter(launcher(str(ROOT / PAYMENT), ROOT / "nodes")))
-    given = {"case": "a declined card", "inputs": {"idempotency_key": "k-9"}}  # then it asks for one more thing
+    given = {"case": "a declined card", "inputs": {"idempotency_key": "k-9"}}  # one more request follows with this key
     assert editor.ask("launch", **given)["success"]
     editor.ask("configurationDone")
     editor.ask("continue", threadId=1)
     told = [each["body"]["output"] for each in editor.events if each["event"] == "output"]
-    assert "say so in the launch: `answers` or `failures`, by step" in "".join(told)
+    assert "add it to the launch arguments: `answers` or `failures`, by step" in "".join(told)

@@ -1,4 +1,4 @@
-"""Effects for real when asked, and breakpoints of running services: a provider that counts, a journal, traces."""
+"""Performed effects and breakpoints of running services, with a counting provider."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.debug.subjects import LOADER, PAYMENT, ROOT, compiled_node
 from vesper.api.run_captures import RunCaptures
 from vesper.cli.main import vesper
 from vesper.config.settings import config_from, read_config
-from vesper.debug.responses import Book, Live, Stopped
+from vesper.debug.responses import AnswerBook, Live, RunStopped
 from vesper.debug.session import Session
 from vesper.engines.outcome import Denied, LimitHit, Returned
 from vesper.engines.registry import PAIR
@@ -50,7 +50,7 @@ dsn = "sqlite:{folder}/journal.db"
 
 @pytest.fixture
 def stripe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeStripe]:
-    """A provider that counts, and a folder with a vesper.toml that knows it."""
+    """A counting provider and a folder with a vesper.toml for it."""
     monkeypatch.setenv("VESPER_SECRET_STRIPE_API_KEY", API_KEY)
     with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
         connection.execute(
@@ -74,7 +74,7 @@ def charges(stripe: FakeStripe) -> int:
 
 def live(host: Host) -> tuple[Live, Session]:
     world = Live(host, compiled_node(PAYMENT), "python", INPUTS, NOON)
-    session = Session(compiled_node(PAYMENT), list(PAIR.values()), INPUTS, NOON, Book(world), loader=LOADER)
+    session = Session(compiled_node(PAYMENT), list(PAIR.values()), INPUTS, NOON, AnswerBook(world), loader=LOADER)
     return world, session
 
 
@@ -109,7 +109,7 @@ def test_a_live_session_that_is_left_ends_its_run(host: Host, stripe: FakeStripe
 
 
 def test_a_live_session_runs_no_execution_but_its_own(host: Host, stripe: FakeStripe) -> None:
-    """A Host runs others of the same node meanwhile: those of its application, and those that somebody left."""
+    """Other runs of the node on the same Host, of the application or abandoned, keep their program."""
     world, session = live(host)
     session.step()
     program = PAIR["python"].load(compiled_node(PAYMENT))
@@ -129,7 +129,7 @@ def test_who_is_interrupted_while_an_effect_is_performed_is_told_how_it_ended(ho
     session.resume(from_start=True)
     request = session.leader.waits_for
     assert request is not None
-    world._tasks.put(request)  # what `answer` does, before Ctrl-C ends its wait
+    world._tasks.put(request)  # as `answer` does before Ctrl-C ends its wait
     ran = world.finish(None)
     assert ran is not None
     assert ran.outcome == LimitHit("cancelled")
@@ -144,7 +144,7 @@ def test_live_without_a_grant_is_denied(tmp_path: Path) -> None:
         session.resume()
         assert isinstance(session.leader.outcome, Denied)
         assert [type(side.outcome) for side in session.sides] == [Denied, Denied]
-        with pytest.raises(Stopped):
+        with pytest.raises(RunStopped):
             world.answer(session.leader.requests[0])
 
 

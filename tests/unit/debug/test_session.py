@@ -1,4 +1,4 @@
-"""The session: where it stops, what is seen there, forwards and backwards, on both engines."""
+"""Sessions: stops and visible values, forwards and backwards, on both engines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.debug.subjects import DRAWN, PAYMENT, compiled_node, session, subject
 from vesper.debug.responses import Unanswered
-from vesper.debug.session import Session, Why
+from vesper.debug.session import Session, StopReason
 from vesper.debug.statement_walk import Walk
 from vesper.debug.stops import Position
 from vesper.debug.view import rows
@@ -83,8 +83,8 @@ def test_going_to_the_end_and_back_shows_the_same_and_asks_for_nothing() -> None
         found.back()
         assert rows(found) == seen[found.position]
     assert len(found.book.given) == asked
-    assert found.back().why is Why.STEP
-    assert found.back().why is Why.START
+    assert found.back().why is StopReason.STEP
+    assert found.back().why is StopReason.START
 
 
 def test_stepping_over_and_out_of_blocks() -> None:
@@ -172,14 +172,14 @@ def test_an_expression_that_is_wrong_is_pointed_at(text: str, told: str) -> None
 
 def test_a_request_that_nobody_answers_waits_and_can_be_answered() -> None:
     asked = subject(PAYMENT, order_id="ord_1")
-    bare = type(asked)(asked.compiled, asked.engines, asked.inputs, asked.now, asked.said, loader=asked.loader)
+    bare = type(asked)(asked.compiled, asked.engines, asked.inputs, asked.now, asked.manual, loader=asked.loader)
     found = bare.session()
     found.step()
-    with pytest.raises(Unanswered, match=r"nobody says what `validate_request`"):
+    with pytest.raises(Unanswered, match=r"`validate_request` \(database_query\) has no answer"):
         found.step()
     assert found.stop_of(found.leader).path == "validate_request"
-    bare.said.say("validate_request", "null")
-    bare.said.fail("call_stripe_api", "http_402")
+    bare.manual.set_answer("validate_request", "null")
+    bare.manual.fail("call_stripe_api", "http_402")
     found.resume()
     assert isinstance(found.leader.outcome, DeclaredError)
     assert found.divergence() is None
@@ -203,12 +203,12 @@ def test_inputs_that_do_not_fit_end_before_the_flow() -> None:
 
 
 def test_a_walk_that_is_told_nonsense_says_that_it_is_lost() -> None:
-    from vesper.debug.stops import Ended, Marked
+    from vesper.debug.stops import EndEvent, MarkEvent
 
     asked = subject(PAYMENT)
     found = asked.session()
     engine = found.engines[0]
     assert isinstance(asked.now, datetime)
     walk = Walk(asked.compiled, engine, found.expressions, asked.inputs, asked.now, lambda *_: Returned({}))
-    walk.feed([Marked(129, "processing"), Ended(Returned({}))])
+    walk.feed([MarkEvent(129, "processing"), EndEvent(Returned({}))])
     assert [stop.path for stop in walk.stops] == ["preconditions", "lost", "end"]

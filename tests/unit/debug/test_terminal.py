@@ -1,6 +1,6 @@
-"""What people read: the sessions of the founding document, the four forms of --break-on, every width, scripted use.
+"""Terminal output: founding sessions, forms of --break-on, every width, scripted use.
 
-The transcripts are files of this folder; `make update` writes them anew.
+The transcripts are files of this folder; `make update` rewrites them.
 """
 
 from __future__ import annotations
@@ -104,10 +104,10 @@ def test_help_lists_every_command_and_an_unknown_one_is_close_to_some() -> None:
     for word in ("step", "next", "into", "out", "continue", "back", "reverse-continue", "break", "watch", "print",
                  "where", "list", "diff", "help"):  # fmt: skip
         assert f"\n  {word}" in f"\n{listed}"
-    assert commands.run("contineu") == ["`contineu` is no command; did you mean `continue`?"]
+    assert commands.run("contineu") == ["`contineu` is not a command; did you mean `continue`?"]
     for times in ("x", "0", "-1", "²"):
-        assert commands.run(f"step {times}") == [f"`{times}` is no number of times"]
-    assert commands.run("delete ²")[0] == "there is no breakpoint `²`"
+        assert commands.run(f"step {times}") == [f"`{times}` is not a count; write a whole number from 1"]
+    assert commands.run("delete ²")[0] == "no breakpoint `²`"
     narrow = Commands(session(DRAWN), None, lambda: 60).run("help")
     assert max(map(display_width, narrow)) <= 60
     assert commands.run("") == []
@@ -115,7 +115,7 @@ def test_help_lists_every_command_and_an_unknown_one_is_close_to_some() -> None:
     commands.run("watch validate_request")
     assert commands.run("break") == ["1  step:call_stripe_api", "2  watch validate_request"]
     assert commands.run("delete 1") == ["deleted step:call_stripe_api"]
-    assert commands.run("delete 7")[0] == "there is no breakpoint `7`"
+    assert commands.run("delete 7")[0] == "no breakpoint `7`"
 
 
 # -- the command ----------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_commands_that_are_no_text_are_refused_before_anything_runs(tmp_path: Pa
 def test_without_a_standard_input_nobody_says_anything(
     arguments: list[str], code: int, told: str, tmp_path: Path
 ) -> None:
-    """As under cron, where it is closed, and not merely empty."""
+    """Standard input is closed, as under cron, not only empty."""
     command = [sys.executable, "-c", "import os, sys; os.close(0); os.execv(sys.argv[1], sys.argv[1:])", sys.executable]
     done = subprocess.run(
         [*command, "-m", "vesper", *arguments], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -183,10 +183,14 @@ def test_one_engine_inputs_and_answers_of_the_command_line() -> None:
         (["--case", "nobody"], 2, "has no case `nobody`"),
         (["-i", "amont=1"], 2, "did you mean `amount`?"),
         (["-i", "amount=much"], 1, "amount"),
-        (["--answer", "nobody=1"], 2, "no step `nobody` asks for anything"),
+        (["--answer", "nobody=1"], 2, "no step `nobody` makes a request"),
         (["--answer", "call_stripe_api={"], 2, "as JSON"),
-        (["--answer", 'call_stripe_api={"id": 3}'], 2, "is none: id: wrong_type, status: missing"),
-        (["--answer", 'record="one"'], 2, "is none: wrong_type"),
+        (
+            ["--answer", 'call_stripe_api={"id": 3}'],
+            2,
+            'as JSON, not `{"id": 3}`: id: wrong_type, status: missing',
+        ),
+        (["--answer", 'record="one"'], 2, 'as JSON, not `"one"`: wrong_type'),
         (["--fail", "call_stripe_api=late"], 2, "it can fail with timeout, unavailable, http_NNN, bad_response"),
         (["--break-on", "divergence"], 1, "--comparative runs both"),
         (["--comparative", "--engine", "python"], 2, "omit --engine"),
@@ -224,7 +228,7 @@ def test_without_a_node_a_breakpoint_is_for_running_services(tmp_path: Path, mon
     [
         (["--break-on", "input.amount >"], 1, "^"),
         (["--break-on", "input.amount > 'x'"], 1, "between decimal and string"),
-        (["--break-on", "effect:nothing"], 1, "no effect is called `nothing`"),
+        (["--break-on", "effect:nothing"], 1, "there is no effect `nothing`"),
         (["--break-on", "state_transition:paid"], 1, "`*` is any state"),
         (["--break-on", "contract_violation", "--break-on", "step:call_strip_api"], 1, "`call_stripe_api`"),
         (["--break-on", " "], 2, "needs a breakpoint"),
@@ -264,7 +268,7 @@ def test_a_port_that_is_taken_is_said() -> None:
 def test_a_session_of_one_engine_has_one_column() -> None:
     text = transcript(subject(DRAWN, None, [session(DRAWN).engines[0]]).session(), "diff")
     assert "|" not in text
-    assert "one engine alone" in text
+    assert "`diff` needs two engines" in text
 
 
 @pytest.mark.parametrize("given", [["-x", "contineu"], ["-x", "break nowhere at all", "-x", "quit"]])

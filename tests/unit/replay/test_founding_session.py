@@ -1,5 +1,7 @@
-"""The session that the founding document draws: a time-out at step 3, modified, run on against a real provider on
-loopback, and applied as a fix. Its transcript is a golden."""
+"""The founding document's replay session: a timeout, modified, performed and applied as a fix.
+
+The provider runs on loopback. The transcript is a golden.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
 
 
 def session(shop: Shop, execution: str, lines: list[str]) -> str:
-    """What a session prints, with what was typed; live, on the scaled clock."""
+    """Return the output of a live session with the typed lines, on the scaled clock."""
     said: list[str] = []
     typed = iter(lines)
 
@@ -49,7 +51,7 @@ def session(shop: Shop, execution: str, lines: list[str]) -> str:
             opened, read, said.append, lambda: shop.node.relative_to(shop.folder), replace_text,
             ShellOptions(is_live=True, scale=shop.scale),
         )  # fmt: skip
-        shell.opening()
+        shell.print_opening()
         shell.loop()
     return "\n".join(said) + "\n"
 
@@ -60,14 +62,14 @@ def test_the_founding_session(shop: Shop, golden: Golden) -> None:
     assert isinstance(ran.outcome, Failed)
     assert ran.outcome.code == "timeout"
     asked = len(shop.stripe.got)
-    assert asked == 3  # each attempt of the step's retry
+    assert asked == 3  # one per attempt of the step's retry
     with traces_of(shop.config) as traces:
         before = traces.find(ran.execution).to_bytes()
     text = shop.node.read_text("utf-8")
 
     said = session(shop, ran.execution, ["modify step 3", "timeout 30s -> 60s", "y", "y", "diff"])
 
-    # About 45 seconds on the scaled clock; a busy machine may take a little longer.
+    # About 45 seconds on the scaled clock; a busy machine may take longer.
     took = re.search(r"Response: 200 OK \((\d+)s\)", said)
     assert took is not None, said
     assert 44 <= int(took[1]) < 60
@@ -76,7 +78,7 @@ def test_the_founding_session(shop: Shop, golden: Golden) -> None:
     shown = re.sub(r"Timestamp: .*", "Timestamp: 2025-01-08 14:23:15", _ID.sub("trace_id_12345", shown))
     shown = re.sub(r"(original|now)( +)[0-9a-f]{12}\n", r"\1\2(a hash)\n", shown)
     golden.check(GOLDENS / "founding_session.txt", shown)
-    # One request more, under a key of its own; the order is paid, the node has its fix, the trace is what it was.
+    # One more request under a new key; the order is paid, the node is fixed, the trace is unchanged.
     assert len(shop.stripe.got) == asked + 1
     assert shop.stripe.got[-1].headers["idempotency-key"].startswith("replay ")
     assert shop.rows() == [(ORDER, "succeeded")]
@@ -114,14 +116,14 @@ def test_who_interrupts_what_is_performed_is_told_where_it_stands(shop: Shop, mo
     monkeypatch.setattr(Running, "_complete", interrupted)
     done = invoke("replay", ran.execution, "--set", "3.timeout=60s", "--live", "--yes", "--apply")
     assert done.exit_code == 1
-    told = re.search(r"interrupted: how far execution (\S+) came, `vesper journal show \1` says", done.stderr)
+    told = re.search(r"interrupted: `vesper journal show (\S+)` shows how far execution \1 came", done.stderr)
     assert told is not None, done.stderr
     assert invoke("journal", "show", told[1]).exit_code == 0
     assert shop.node.read_bytes() == text
 
 
 def test_live_from_the_command_line(shop: Shop) -> None:
-    shop.stripe.drop_answers = 3  # the charge is made, and nobody hears of it: the connection just ends
+    shop.stripe.drop_answers = 3  # the charge is made, but the connection ends without a response
     ran = shop.pay()
     assert isinstance(ran.outcome, Failed)
     asked = len(shop.stripe.got)
@@ -132,7 +134,7 @@ def test_live_from_the_command_line(shop: Shop) -> None:
     said = json.loads(done.stdout)["again"]
     assert [each["origin"] for each in said["exchanges"]] == ["recorded", "recorded", "live", "live", "live"]
     assert len(shop.stripe.got) == asked + 1
-    # It is an execution of its own: the journal has it, says what it was made from, and it replays like any other.
+    # It is a separate journalled execution that names its origin and can be replayed.
     kept = json.loads(invoke("traces", "show", said["trace_id"], "--format", "json").stdout)
     assert kept["origin"]["trace_id"] == ran.execution
     assert kept["divergence"] is None

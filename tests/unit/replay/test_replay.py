@@ -1,4 +1,4 @@
-"""`vesper replay`: as it was on every engine, changed and run on, without a terminal and without any effect."""
+"""`vesper replay` without a terminal or effects: unchanged on every engine, and changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vesper.cli.replay.command import _read
 from vesper.cli.traces.open_traces import traces_of
 from vesper.engines.registry import ENGINES
 from vesper.replay.fixing import replay_corpus
-from vesper.replay.rerun import Unrecorded, replay
+from vesper.replay.rerun import UnrecordedRequest, replay
 from vesper.replay.session import Session
 from vesper.replay.shell import Shell
 from vesper.trace.model import Trace
@@ -27,8 +27,10 @@ CHARGED = '{"id": "ch_9", "status": "succeeded"}'
 
 @pytest.fixture(scope="module")
 def timed_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shop, str]]:
-    """A payment whose provider did not answer in time, and the shop that it was made in. Nobody writes to it: each
-    test works in a folder of its own, on the trace as a file."""
+    """A payment with a provider timeout, and its shop.
+
+    Read-only: each test works on the exported trace in its own folder.
+    """
     with pytest.MonkeyPatch.context() as monkeypatch, Shop(tmp_path_factory.mktemp("shop"), monkeypatch) as shop:
         shop.answers_after(45)
         yield shop, shop.pay().execution
@@ -36,7 +38,7 @@ def timed_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shop, 
 
 @pytest.fixture
 def trace(timed_out: tuple[Shop, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trace]:
-    """The trace, exported to `trace.json` of an empty folder with the node beside it. Nothing reaches the provider."""
+    """The trace as `trace.json` in an empty folder with its node. The provider is unreachable."""
     shop, execution = timed_out
     with traces_of(shop.config) as traces:
         found = traces.find(execution)
@@ -68,18 +70,18 @@ def test_it_replays_as_it_was_on_every_engine(trace: Trace, engine: str) -> None
 
 def test_what_was_not_recorded_is_an_error(trace: Trace) -> None:
     shorter = replace(trace, exchanges=trace.exchanges[:2])
-    with pytest.raises(Unrecorded, match="`call_stripe_api` asks for http_request, and no more was recorded"):
+    with pytest.raises(UnrecordedRequest, match="`call_stripe_api` requests http_request, which was not recorded"):
         replay(shorter)
     other = replace(trace.exchanges[2], arguments={**trace.exchanges[2].arguments, "endpoint": "/v2/charges"})
-    with pytest.raises(Unrecorded, match="asks for something else than was recorded"):
+    with pytest.raises(UnrecordedRequest, match="makes another request than recorded"):
         replay(replace(trace, exchanges=(*trace.exchanges[:2], other)))
     swapped = (trace.exchanges[1], trace.exchanges[0], trace.exchanges[2])
-    with pytest.raises(Unrecorded, match="what was recorded next is `begin`"):
+    with pytest.raises(UnrecordedRequest, match="the next recorded request is `begin`"):
         replay(replace(trace, exchanges=swapped))
     Path("short.json").write_bytes(shorter.to_bytes())
     refused = invoke("replay", "./short.json", answer="")
     assert refused.exit_code == 1
-    assert "no more was recorded" in refused.stderr
+    assert "which was not recorded" in refused.stderr
 
 
 def test_a_trace_that_lies_about_a_value_is_found_out(trace: Trace) -> None:
@@ -88,17 +90,17 @@ def test_a_trace_that_lies_about_a_value_is_found_out(trace: Trace) -> None:
     Path("lie.json").write_bytes(replace(trace, marks=marks).to_bytes())
     done = invoke("replay", "./lie.json", answer="")
     assert done.exit_code == 3
-    assert "This replay on python differs: a value differs: begin" in done.stdout
+    assert "The replay on python differs: a value differs: begin" in done.stdout
 
 
 def test_one_walks_through_it(trace: Trace) -> None:
     said = typed("goto 3", "back", "next", "next", "goto call_stripe_api", "goto 0", "back", "goto 7", "show 2", "list")
-    assert "(replay) goto 3\nStep 3: call_stripe_api ✗ (timeout)\n  asks for: http_request (keyed, key" in said
+    assert "(replay) goto 3\nStep 3: call_stripe_api ✗ (timeout)\n  request: http_request (keyed, key" in said
     assert "  attempt 3: give_up (attempts 3, code timeout, reason attempts)\n  failed: timeout (" in said
     assert "(replay) back\nStep 2: state_transition: pending -> processing ✓\n" in said
-    assert "this is the end. Outcome: failed: timeout" in said
+    assert "at the end. Outcome: failed: timeout" in said
     assert "Before the first step\n  input.amount: 99.99" in said
-    assert "this is the beginning" in said
+    assert "at the start" in said
     assert "has no step `7`; it has 3 steps, from 1" in said
     assert '    input.user_id: "user_123"\n    validate_request: null\n    begin: "pending"\n' in said
 
@@ -107,12 +109,12 @@ def test_a_response_typed_at_the_prompt(trace: Trace) -> None:
     said = typed(
         "modify step 3", f"response {CHARGED}", "1", '"processing"', "diff", "save", "changes", "reset", "changes"
     )
-    assert "  `record` asks for database_write, and gives integer\n" in said
+    assert "  `record` requests database_write, which returns integer\n" in said
     assert "Success!\n" in said
-    assert "Apply fix" not in said  # what was changed is an answer, and not the node
+    assert "Apply fix" not in said  # an answer was changed, not the node
     assert 'call_stripe_api\n  original  failed: timeout\n  now       {id: "ch_9", status: "succeeded"}' in said
     assert 'call_stripe_api.response: fails timeout -> {id: "ch_9", status: "succeeded"}' in said
-    kept = said.partition("kept as trace ")[2].partition("\n")[0]
+    kept = said.partition("stored as trace ")[2].partition("\n")[0]
     shown = invoke("traces", "show", kept).stdout
     assert f"made from  {trace.trace_id}" in shown
     assert "returned" in shown
@@ -122,16 +124,16 @@ def test_a_response_typed_at_the_prompt(trace: Trace) -> None:
 def test_a_timeout_changed_with_responses_typed_and_applied(trace: Trace) -> None:
     node = Path("nodes/payment_handler_v1.vsp")
     said = typed("modify 3 timeout 60s", "{}", CHARGED, "1", '"processing"', "n", "apply", "y")
-    assert "the response" in said  # `{}` is no answer of this step, and is asked for again
+    assert "the response" in said  # `{}` is no valid answer, so the prompt repeats
     assert said.count("-    timeout: 30s\n+    timeout: 60s\n") == 2
     assert "Corpus: 1 case and 1 trace replayed on python and interp: all as before" in said
     assert "Success! Apply fix? [y/N] n\nnot applied\n" in said
     assert "applied to nodes/payment_handler_v1.vsp; the trace is as it was" in said
     assert node.read_text("utf-8") == founding_text().replace("timeout: 30s", "timeout: 60s")
-    # The file is another one now: the same fix cannot be made of the old trace again.
+    # The file has changed: the same fix cannot be applied from the old trace.
     assert "has changed since the execution" in typed("modify 3 timeout 90s", CHARGED, "1", '"processing"', "y")
     node.unlink()
-    assert "is gone" in typed("modify 3 timeout 90s", CHARGED, "1", '"processing"', "y")
+    assert "does not exist any more" in typed("modify 3 timeout 90s", CHARGED, "1", '"processing"', "y")
 
 
 def test_inputs_and_engines(trace: Trace) -> None:
@@ -139,9 +141,9 @@ def test_inputs_and_engines(trace: Trace) -> None:
         "modify input amount=5.00", "", "modify input amount 60000", "modify input amount x", "modify input amout 1",
         "modify input idempotency_key null", "run interp from 2", "run warp",
     )  # fmt: skip
-    assert "Outcome: constraint" in said  # the most that is taken is 50,000
-    assert "`call_stripe_api` asks for http_request, and gives" in said  # another amount: another request
-    assert "`x` is no decimal for the input `amount`" in said
+    assert "Outcome: constraint" in said  # the maximum is 50,000
+    assert "`call_stripe_api` requests http_request, which returns" in said  # another amount is another request
+    assert "`x` is not a decimal for the input `amount`" in said
     assert "has no input `amout`; did you mean `amount`?" in said
     assert "`run warp`: write `run`, `run interp`, `run python from 3`" in said
 
@@ -151,18 +153,18 @@ def test_inputs_and_engines(trace: Trace) -> None:
     [
         ("fails timeuot", "cannot fail with `timeuot`; did you mean `timeout`?"),
         ("response {", "the response"),
-        ("timeout 20s -> 60s", "is 30s, and not 20s"),
-        ("timeout 30s", "is 30s already"),
-        ("timeout never", "is no node any more"),
-        ("tiemout 3s", "is no node any more"),
-        ("timeout", "say what and to what"),
+        ("timeout 20s -> 60s", "is 30s, not 20s"),
+        ("timeout 30s", "is already 30s"),
+        ("timeout never", "is not valid"),
+        ("tiemout 3s", "is not valid"),
+        ("timeout", "write a parameter and its value"),
         ("", "nothing was changed"),
     ],
 )
 def test_a_change_that_cannot_be_made_changes_nothing(trace: Trace, change: str, message: str) -> None:
     said = typed("modify 3", change, "changes")
     assert message in said
-    assert said.rstrip().endswith("nothing is changed\n\n(replay)")
+    assert said.rstrip().endswith("no changes\n\n(replay)")
 
 
 def test_without_questions(trace: Trace) -> None:
@@ -193,10 +195,10 @@ def test_without_questions(trace: Trace) -> None:
     assert "`begin`" not in again.stderr
     lacking = invoke("replay", "./trace.json", "--set", "3.timeout=60s")
     assert lacking.exit_code == 1
-    assert "nobody says what it is answered: its own parameters were changed." in lacking.stderr
+    assert "has no answer: its own parameters were changed." in lacking.stderr
     other = invoke("replay", "./trace.json", "--set", "input.order_id=ord_7")
-    assert "`begin` asks for state_transition" in other.stderr
-    assert "it asks for something else than was recorded (`entity` is another)." in other.stderr
+    assert "`begin` requests state_transition" in other.stderr
+    assert "it makes another request than recorded (`entity` differs)." in other.stderr
     unknown = invoke("replay", "./trace.json", "--set", "3.fails=http_402")
     assert "it was not recorded." in unknown.stderr
     fixed = ["replay", "./trace.json", "--set", "3.timeout=60s", "--responses", "answers.json", "--apply"]
@@ -221,14 +223,14 @@ def test_what_cannot_be_kept_is_no_success(trace: Trace) -> None:
     for more in ([], ["--format", "json"]):
         done = invoke("replay", "./trace.json", "--from", "3", "--save", *more)
         assert done.exit_code == 1
-        assert "the store of traces cannot be used" in done.stderr
+        assert "the trace store cannot be used" in done.stderr
 
 
 def test_a_fix_is_not_to_blame_for_a_trace_that_replays_not_even_without_it(trace: Trace) -> None:
     cut = replace(trace, trace_id="cut", exchanges=trace.exchanges[:1])
     report = replay_corpus(Session.open(trace).compiled, [trace, cut])
-    assert (report.traces, report.lame, report.problems) == (1, 1, ())
-    assert str(report).endswith(": all as before; 1 trace replayed not even before the change")
+    assert (report.traces, report.unreplayable, report.problems) == (1, 1, ())
+    assert str(report).endswith(": all as before; 1 trace did not replay even before the change")
 
 
 def test_a_fix_of_nothing_is_refused_before_anything_runs(trace: Trace) -> None:
@@ -240,7 +242,7 @@ def test_a_fix_of_nothing_is_refused_before_anything_runs(trace: Trace) -> None:
 
 
 def test_who_is_interrupted_where_a_line_is_read_goes_on(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a terminal: Ctrl-C gives up what is asked for, and neither the session nor what was changed before."""
+    """Ctrl-C at a prompt cancels the question; the session and earlier changes remain."""
     lines = iter(["^C", "modify input amount", "^C", "modify 3", "^C", "changes", "quit"])
 
     def typed_line(prompt: str) -> str:
@@ -256,14 +258,14 @@ def test_who_is_interrupted_where_a_line_is_read_goes_on(trace: Trace, monkeypat
     shell = Shell(Session.open(trace, None), _read, said.append, lambda: Path("x"), lambda *_: None)
     shell.loop()
     told = [each for each in said if each]
-    assert told == ["`quit` ends the session", *["interrupted: nothing was changed"] * 2, "nothing is changed"]
+    assert told == ["`quit` ends the session", *["interrupted: nothing was changed"] * 2, "no changes"]
 
 
 def test_a_command_that_is_none_is_close_to_some(trace: Trace) -> None:
     said = typed("modfiy 3", "goto", "where", "help")
-    assert "`modfiy` is no command; did you mean `modify`?" in said
-    assert "say which step: `goto 3`, or `goto NAME`" in said
-    assert "`where` is no command; `help` lists them" in said
+    assert "`modfiy` is not a command; did you mean `modify`?" in said
+    assert "`goto` needs a step: `goto 3` or `goto NAME`" in said
+    assert "`where` is not a command; `help` lists the commands" in said
     assert f"on {', '.join(ENGINES)}\n" in said
 
 
@@ -286,9 +288,9 @@ def test_answers_of_a_file_are_read_by_their_types(trace: Trace) -> None:
 
 def test_unknown_traces(trace: Trace) -> None:
     for wanted, message in (
-        ("ffff", "there is no trace `ffff`"),
+        ("ffff", "no trace `ffff`"),
         ("./no.json", "cannot be read"),
-        ("", "cannot be the id"),
+        ("", "is not a trace id"),
     ):
         done = invoke("replay", wanted, answer="")
         assert done.exit_code == 1
@@ -328,8 +330,8 @@ def test_steps_of_called_nodes_and_of_loops(tmp_path: Path, monkeypatch: pytest.
     steps = [line for line in done.stdout.splitlines() if line.startswith("Step ")]
     assert "Step 4: reservation[0]/stock ✓" in steps
     assert "Step 10: paid/call_stripe_api ✓" in steps
-    assert "is a step of a node that `paid` calls: its text is not that of checkout_v1" in done.stdout
-    assert "`paid/mark_declined` asks for state_transition" in done.stdout
+    assert "is a step of a node that `paid` calls, not of checkout_v1" in done.stdout
+    assert "`paid/mark_declined` requests state_transition" in done.stdout
     assert "Outcome: error {" in done.stdout
     assert "Step 2: total ✓\n  value: 28.60\n" in done.stdout
 
@@ -345,7 +347,7 @@ def test_a_change_may_hold_what_parts_changes(trace: Trace) -> None:
 def test_of_two_changes_one_of_which_is_wrong_none_is_made(trace: Trace) -> None:
     said = typed("modify 3 timeout 60s; fails nonsense", "changes")
     assert "`call_stripe_api` cannot fail with `nonsense`" in said
-    assert "nothing is changed" in said
+    assert "no changes" in said
     assert "30s -> 60s" not in said
 
 
@@ -359,5 +361,5 @@ def test_an_engine_that_is_not_here_is_said_at_the_prompt(trace: Trace, monkeypa
     lines: list[str] = []
     shell = Shell(session, lambda _: None, lines.append, Path, lambda *_: None)
     monkeypatch.setattr("vesper.replay.rerun.program_of", lambda *_: load(None))
-    assert not shell.obey("run interp")
+    assert not shell.run_command("run interp")
     assert lines[-1] == "the extension is not built"

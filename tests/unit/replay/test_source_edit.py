@@ -1,11 +1,11 @@
-"""One parameter of one step, changed in the text of a node: nothing else moves."""
+"""Editing one parameter of one step leaves all other text unchanged."""
 
 from __future__ import annotations
 
 import pytest
 
 from vesper.language.diagnostics.source import SourceFile
-from vesper.replay.source_edit import NotEdited, edit_step
+from vesper.replay.source_edit import EditRejected, edit_step
 
 TEXT = """\
 node_id: pay_v1
@@ -33,7 +33,7 @@ flow:
 
 
 def edited(step: str, keys: str, new: str) -> tuple[str, str | None]:
-    """The lines that are new, and what stood there before."""
+    """Return the changed lines and the previous value."""
     found = edit_step(SourceFile("pay_v1.vsp", TEXT), step, keys.split("."), new)
     before, after = TEXT.splitlines(), found.text.splitlines()
     return "\n".join(line for line in after if line not in before), found.before
@@ -73,5 +73,5 @@ def test_an_edit(step: str, keys: str, new: str, line: str, before: str | None) 
     ],
 )
 def test_an_edit_that_cannot_be_made(step: str, keys: str, new: str, message: str) -> None:
-    with pytest.raises(NotEdited, match=message):
+    with pytest.raises(EditRejected, match=message):
         edited(step, keys, new)

@@ -88,7 +88,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def payment(engine: str) -> vesper.Node:
-    """Compiled once: that takes longer than any of the tests."""
+    """Compiled once, because that takes longer than any test."""
     return vesper.load(PAYMENT, engine=engine)
 
 
@@ -112,7 +112,8 @@ def loaded(tmp_path: Path, text: str, host: vesper.Host) -> vesper.Node:
 
 
 def test_a_step_is_answered_and_what_it_asked_is_known(host: Stubs, pay: Any) -> None:
-    host.answer("call_stripe_api", {**CHARGE, "object": "charge"})  # more than the node declares, as providers do
+    # with a field that the node does not declare, as providers send
+    host.answer("call_stripe_api", {**CHARGE, "object": "charge"})
     host.answer("record", 1)
     outcome = pay()
     assert outcome.ok, outcome.error
@@ -207,7 +208,7 @@ def test_an_answer_that_does_not_fit_is_told_twice(host: Stubs, pay: Any, answer
     assert "test_doubles.py:" in str(raised.value)
     (run,) = host.journal.find()
     failed = [each.entry.body["code"] for each in host.journal.read(run.execution).entries if "code" in each.entry.body]
-    assert failed[0] == "bad_response"  # and so it was with the node
+    assert failed[0] == "bad_response"  # the node got the same failure
 
 
 def failing(asked: vesper.testing.Asked) -> object:
@@ -261,7 +262,7 @@ def test_a_function_may_run_a_node_itself(host: Stubs, pay: Any) -> None:
     host.answer("call_stripe_api", {"id": 1}, when={"key": "wrong"})
     with pytest.raises(StubMismatch):
         pay("wrong")
-    assert pay("b").ok  # what was wrong before is not held against it
+    assert pay("b").ok  # the earlier mistake does not count
 
 
 @pytest.mark.parametrize(
@@ -302,7 +303,7 @@ def test_assertions_say_what_was_asked(host: Stubs, pay: Any) -> None:
         host.assert_asked("record", bind={"amount": 9.99})
     with pytest.raises(AssertionError, match=r"body has no 'cents'"):
         host.assert_asked("call_stripe_api", body={"cents": 1000})
-    with pytest.raises(AssertionError, match="the steps that asked are begin, call_stripe_api, record, settle"):
+    with pytest.raises(AssertionError, match="the steps with requests are begin, call_stripe_api, record, settle"):
         host.assert_asked("charge")
     with pytest.raises(AssertionError, match="`record` asked so once, not 2 times"):
         host.assert_asked("record", times=2)
@@ -414,7 +415,7 @@ def test_a_database_that_is_none_is_refused(host: Stubs, schema: Any, why: str) 
 
 def test_a_file_that_is_neither_sql_nor_a_database_is_refused(host: Stubs, tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(StubError, match="no SQLite database, and no text"):
+    with pytest.raises(StubError, match="neither an SQLite database nor text"):
         host.use_database(tmp_path / "x.bin")
     host.use_database("CREATE TABLE a (b text)", "side")
     with pytest.raises(StubError, match="`side` is given twice"):
@@ -443,12 +444,12 @@ def test_one_answer_settles_a_request_unless_retries_are_wanted(tmp_path: Path) 
         assert outcome.error is not None
         assert outcome.error.code == "unavailable"
         host.assert_asked("score", times=1)
-    with Stubs(retries=True) as host:  # the node would wait for a minute, and then for two
+    with Stubs(retries=True) as host:  # the node would wait one minute, then two
         host.answer("score", fails="unavailable", times=2)
         host.answer("score", Decimal(1))
         assert loaded(tmp_path, LOOPED, host)(names=["a"])["scores"] == [Decimal(1)]
         host.assert_asked("score", times=3)
-        host.answer("score", fails="timeout", times=1)  # which the step does not retry
+        host.answer("score", fails="timeout", times=1)  # not retried by the step
         outcome = loaded(tmp_path, LOOPED, host)(names=["a"])
         assert outcome.error is not None
         assert outcome.error.code == "timeout"

@@ -1,4 +1,4 @@
-"""The pytest plugin, in real runs of pytest over folders such as a user has."""
+"""The pytest plugin in real runs of pytest over user projects."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ testing:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A user's folder, and an environment that has the entry point of this tree's plugin."""
+    """A user's folder, and an environment with this tree's plugin."""
     (tmp_path / "project" / "nodes").mkdir(parents=True)
     (tmp_path / "project" / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     if not entry_points(group="pytest11", name="vesper"):
@@ -151,9 +151,9 @@ def test_settings(project: Path) -> None:
     ini.write_text("[pytest]\nvesper_collect = false\n", encoding="utf-8")
     assert _pytest(project)[0] == 5, "there is nothing to run"
     for wrong, why in (
-        ("vesper_engine = jvm", "`jvm` is none of python, interp, jit, both"),
-        ("vesper_seed = x", "`x` is no whole number"),
-        ("vesper_max_examples = -1", "it must be 0 or more"),
+        ("vesper_engine = jvm", "`jvm` is not one of python, interp, jit, both"),
+        ("vesper_seed = x", "`x` is not a whole number"),
+        ("vesper_max_examples = -1", "must be 0 or more"),
     ):
         ini.write_text(f"[pytest]\n{wrong}\n", encoding="utf-8")
         code, said = _pytest(project)
@@ -299,4 +299,4 @@ def test_the_other_fixture(vesper_node):
     assert "answers that were not used:" in said
     assert 'when={endpoint: "/v1/CHF"}) at test_rates.py:26: it was never asked for' in said
     assert "assert Decimal('1') == 2" in said
-    assert "with the fixture vesper_stubs what effects answer" in said
+    assert "and answer its requests with the fixture vesper_stubs" in said

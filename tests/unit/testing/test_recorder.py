@@ -1,4 +1,4 @@
-"""Runs as cases: what was performed for real is written down, passes as a case of the node, and is replayed."""
+"""Recorded runs pass as cases of their node and can be replayed."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Fake
 
 
 def pasted(node: str, recording: str) -> str:
-    """The node with the cases of a recording below its own `test_cases`."""
+    """Return the node with the recorded cases added to its `test_cases`."""
     cases = recording.partition("\ntest_cases:\n")[2]
     assert cases.startswith("    - name: ")
     if "\n  test_cases:\n" not in node:
@@ -131,7 +131,7 @@ def pasted(node: str, recording: str) -> str:
 
 
 def assert_met(compiled: Compiled, names: list[str]) -> None:
-    """The cases with these names pass on both engines."""
+    """Assert that the cases with these names pass on both engines."""
     tester = NodeTester(compiled, ENGINES)
     for name in names:
         (case,) = [each for each in compiled.cases if each.name == name]
@@ -168,7 +168,7 @@ def test_a_payment_is_recorded_passes_as_a_case_and_is_replayed(
     for hidden in (API_KEY, "cus_0042", "declined:", "customer: declined"):
         assert hidden not in text
     assert "user_id: xxx_0000, amount: 99.90" in text
-    assert "customer: xxx_0000" in text  # and so wherever it turned up
+    assert "customer: xxx_0000" in text  # also in every other place
     compiled = checked(PAYMENT, pasted(PAYMENT.read_text("utf-8"), text))
     assert_met(compiled, ["a payment", "a payment 2", "a payment 3"])
 
@@ -177,8 +177,8 @@ def test_a_payment_is_recorded_passes_as_a_case_and_is_replayed(
         node = vesper.load(PAYMENT, host=replay)
         outcome = node(replay.inputs(node))
         assert (outcome["transaction_id"], outcome["amount_charged"]) == ("ch_1", Decimal("99.90"))
-        assert outcome["at"] == paid["at"]  # it starts when the recording did
-    with Replay(path) as replay:  # several cases: the inputs say which
+        assert outcome["at"] == paid["at"]  # the replay starts at the recorded time
+    with Replay(path) as replay:  # several cases: the inputs select one
         node = vesper.load(PAYMENT, host=replay, engine="interp")
         assert node(order_id="ord_2", user_id="xxxxxxxx", amount="5").error.code == "card_declined"
         with pytest.raises(ReplayMismatch, match="no case with these inputs; it has `a payment`, `a payment 2`, `a pa"):
@@ -216,14 +216,14 @@ dsn = "sqlite:shop.db"
     code, said = ran("test", "payment_handler", "-k", "recorded 2", "--engine", "both")
     assert code == 0, said
     assert "1/1 cases" in said
-    # The second time the order is paid: that is a case, too, and the exit code is that of the run.
+    # The second time the order is already paid: that is a case too, and the exit code is the run's.
     code, said = ran("run", "payment_handler", *inputs, "--record", "payment.yaml", "--format", "json")
     assert (code, '"recorded": true' in said) == (1, True), said
     assert "order_not_pending" in (tmp_path / "payment.yaml").read_text(encoding="utf-8")
     (tmp_path / "own.yaml").write_text("mine: true\n", encoding="utf-8")
     code, said = ran("run", "payment_handler", *inputs, "--record", "own.yaml")
     assert code == 1
-    assert "own.yaml is there and is no recording: it is not overwritten" in said
+    assert "own.yaml exists and is not a recording: it is not overwritten" in said
     code, said = ran("run", "payment_handler", "--case", "half a cent", "--record", "x.yaml")
     assert (code, "omit --record" in said) == (2, True)
     assert stripe.counts()["charges"] == 1
@@ -251,13 +251,13 @@ def test_a_secret_that_a_provider_echoes_is_not_written(
 
 @pytest.mark.parametrize("path", EFFECTFUL, ids=lambda path: path.stem)
 def test_every_case_of_every_node_is_recorded_as_a_case_that_is_met(path: Path, tmp_path: Path) -> None:
-    """What a case answers is answered by stubs, and the run is recorded: the recording is as good as the case."""
+    """Stubs give a case's answers while its run is recorded; the recording must pass like the case."""
     loaded = vesper.load(path)
     file = tmp_path / "again.yaml"
     cases = [each for each in loaded._compiled.cases if each.effects]
     texts: list[str] = []
     for number, case in enumerate(cases):
-        # The value itself where the node looks into what is hidden: a placeholder would change what it does.
+        # Keep the value if the node reads it: a placeholder would change the outcome.
         sensitive = loaded._compiled.node.grants.sensitive if path.stem in LOOK_INTO_WHAT_IS_HIDDEN else ()
         chosen = {name: case.inputs[name] for name in sensitive if name in case.inputs}
         record(loaded, case, Recorder(stubs_of(case), file, name=f"again {number}", placeholders=chosen))
@@ -294,7 +294,7 @@ def asking(tmp_path_factory: pytest.TempPathFactory) -> vesper.Node:
 
 
 def on(node: vesper.Node, host: vesper.Host, engine: str = "python") -> Any:
-    """The same node on another Host."""
+    """Return the same node on another Host."""
     return vesper.Node(node._compiled, ENGINES[engine].load(node._compiled), engine, None, (), host)
 
 
@@ -309,7 +309,7 @@ def test_a_sensitive_value_is_hidden_wherever_it_turns_up(asking: vesper.Node, t
     assert "list: [Xxxxx-00, {Xxxxx-00: Bert}]" in text
     assert "{event_id: e, name: Xxxxx-00, age: 11}" in text
     assert "about: Xxxxx-00 is here" in text
-    assert "These inputs are sensitive, and stand here in their shape alone: name, age." in text
+    assert "Sensitive inputs, replaced by placeholders of the same shape: name, age." in text
     assert_met(checked(tmp_path / "asking_v1.vsp", pasted(ASKING, text)), ["n"])
 
 
@@ -320,16 +320,16 @@ def test_a_placeholder_that_changes_what_the_node_does_is_told_and_can_be_chosen
     with Stubs() as stubs:
         stubs.answer("adult", None)
         with pytest.raises(
-            NotRecorded, match=r"asks for `.*child`, where it asked for .*adult(.|\n)*placeholders="
+            NotRecorded, match=r"requests `.*child`, but the run requested .*adult(.|\n)*placeholders="
         ) as told:
             on(asking, Recorder(stubs, path))(event_id="e", name="anna", age=44)
         assert told.value.ran is not None
-        assert told.value.ran.outcome.kind == "returned"  # it was performed all the same
+        assert told.value.ran.outcome.kind == "returned"  # the run was performed nevertheless
         assert not path.exists()
         chosen = {"name": "abcd"}
         assert on(asking, Recorder(stubs, path, placeholders=chosen))(event_id="e", name="anna").ok
         assert "inputs: {event_id: e, name: abcd}" in path.read_text(encoding="utf-8")
-        for wrong, why in (({"event_id": "x"}, "no sensitive input"), ({"age": "x"}, "is no value of its type")):
+        for wrong, why in (({"event_id": "x"}, "not a sensitive input"), ({"age": "x"}, "has the wrong type")):
             with pytest.raises(NotRecorded, match=why):
                 on(asking, Recorder(stubs, path, placeholders=wrong))(event_id="e", name="anna", age=44)
 
@@ -341,7 +341,7 @@ def test_what_is_no_case_is_not_written(asking: vesper.Node, tmp_path: Path) -> 
         stubs.answer("child", "x" * 70_000)
         with pytest.raises(NotRecorded, match=r"cannot be written as a case:(.|\n)*65,536 bytes in one literal"):
             node(event_id="e", name="x")
-        with pytest.raises(NotRecorded, match="inputs do not fit"):
+        with pytest.raises(NotRecorded, match="rejected its inputs"):
             node(event_id="e", name=5)
     with vesper.Host(config_from({}, tmp_path)) as real, pytest.raises(NotRecorded, match="ends as denied"):
         on(asking, Recorder(real, path))(event_id="e", name="x")
@@ -368,7 +368,7 @@ def test_a_file_that_is_not_to_be_written_is_refused_before_anything_is_performe
     (tmp_path / "mine.yaml").write_text("test_cases: []\n", encoding="utf-8")
     with Stubs() as stubs:
         for path, why in (
-            (tmp_path / "mine.yaml", "no recording: it is not overwritten"),
+            (tmp_path / "mine.yaml", "not a recording: it is not overwritten"),
             (tmp_path, "cannot be written: Is a directory"),
             (tmp_path / "mine.yaml" / "below.yaml", "cannot be written: "),
         ):
@@ -385,7 +385,7 @@ def test_a_recording_is_of_one_node(asking: vesper.Node, tmp_path: Path) -> None
         host = Recorder(stubs, tmp_path / "a.yaml")
         assert on(asking, host)(event_id="e", name="x").ok
         other = vesper.load(PAYMENT, host=host)
-        with pytest.raises(NotRecorded, match="records asking_v1: record payment_handler_v1 into a file of its own"):
+        with pytest.raises(NotRecorded, match="records asking_v1: record payment_handler_v1 into another file"):
             other(order_id="ord_1", user_id="u", amount="5")
         assert stubs.asked[-1].step == "child"
 
@@ -420,7 +420,7 @@ def test_a_replay_answers_what_was_recorded_and_nothing_else(asking: vesper.Node
     with replaying(tmp_path) as replay:
         node = on(asking, replay, engine)
         assert node(event_id="e", name="x")["note"] == {"n": Decimal("1.10")}
-        with pytest.raises(ReplayMismatch, match="the node ended, and never asked for `adult`"):
+        with pytest.raises(ReplayMismatch, match="the node ended without the recorded request `adult`"):
             node(event_id="e", name="y")
         with pytest.raises(ReplayMismatch, match="no case with these inputs; it has `known`, `unknown`"):
             node(event_id="other", name="x")
@@ -429,16 +429,16 @@ def test_a_replay_answers_what_was_recorded_and_nothing_else(asking: vesper.Node
     with replaying(tmp_path, case="known") as replay:
         node = on(asking, replay, engine)
         assert replay.inputs(node) == {"event_id": "e", "name": "x"}
-        with pytest.raises(ReplayMismatch, match=r"`child` asks with `request` \{name: \"z\"\}, and the recording has"):
+        with pytest.raises(ReplayMismatch, match=r"`child` has `request` \{name: \"z\"\}, but the recording has"):
             node(event_id="e", name="z")
-        with pytest.raises(ReplayMismatch, match="asks for `adult`, and the recording has `child` next"):
+        with pytest.raises(ReplayMismatch, match="requests `adult`, but the next recorded request is `child`"):
             asyncio.run(node.arun(event_id="e", name="a"))
-        assert node(replay.inputs(node)).ok  # what went wrong before is over
+        assert node(replay.inputs(node)).ok  # the earlier mistake does not count
     with (
         replaying(
             tmp_path, RECORDED.replace("      effects:\n        - {step: child, request", "      # {"), "known"
         ) as bare,
-        pytest.raises(ReplayMismatch, match="asks for `child`, and no more is recorded"),
+        pytest.raises(ReplayMismatch, match="requests `child`, which was not recorded"),
     ):
         on(asking, bare, engine)(event_id="e", name="x")
 

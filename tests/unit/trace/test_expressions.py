@@ -1,4 +1,4 @@
-"""Questions about executions: read as the language reads them, and computed by its engines."""
+"""Expressions about executions: parsed as the language does, evaluated by its engines."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_value(engine: Engine) -> None:
 
 
 def test_the_types_constants_and_functions_of_the_node_are_known() -> None:
-    """A list of traces and a breakpoint ask the same questions: what one takes, the other takes."""
+    """Trace lists and breakpoints accept the same expressions."""
     pricing = compiled(ROOT / "nodes" / "orders" / "order_pricing_v1.vsp")
     names = names_of_inputs(pricing, dict(pricing.cases[0].inputs))
     asked = Expressions(pricing).parse("tax_rate['toy'] == 0.2 AND count(items) > 0", names, BOOLEAN)
@@ -71,8 +71,8 @@ def test_the_types_constants_and_functions_of_the_node_are_known() -> None:
         ("amount >", "1 | amount >\n  |         ^"),
         ("amount + 1", "1 | amount + 1\n  | ^^^^^^^^^^ this is decimal"),
         ("amount > MAX_AMOUNT", "is named `MAX_AMOUNT`"),
-        ("", "an expression is expected"),
-        ("(" * 20_000, "an expression is expected"),
+        ("", "expected an expression"),
+        ("(" * 20_000, "expected an expression"),
     ],
     ids=["types", "name", "end", "no_boolean", "unknown", "nothing", "long"],
 )

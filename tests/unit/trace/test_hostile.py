@@ -1,4 +1,4 @@
-"""Traces that somebody made on purpose: a hash that fits says nothing about who computed it."""
+"""Forged traces: a valid hash does not prove where a trace comes from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOLDEN = Path(__file__).parent / "goldens" / "format_1_effects.json"
 
 
 def forged(change: Callable[[dict[str, Any]], object]) -> bytes:
-    """The golden trace with something changed, and a hash that fits again."""
+    """Return the golden trace with a change and a recomputed hash."""
     document: Any = decode(GOLDEN.read_bytes().rstrip(b"\n"))
     change(document["trace"])
     document["sha256"] = hashlib.sha256(encode(document["trace"])).hexdigest()
@@ -62,15 +62,15 @@ def test_a_part_that_is_none_is_refused_by_name(change: Callable[[dict[str, Any]
 
 
 def test_what_was_changed_and_is_no_node_is_not_run_by_anybody(tmp_path: Path) -> None:
-    """The debugger generates Python from the IR as replay does: both look first whether it is IR, and the trace's."""
+    """The debugger and replay check the IR of a trace before they generate Python from it."""
     trace = case_trace(compiled(ROOT / "nodes" / "payments" / "payment_decision_v1.vsp"), 0)
     definition = trace.definition
     other = compiled(ROOT / "nodes" / "orders" / "order_pricing_v1.vsp")
     changed = {
         "cannot be read": replace(definition, ir=definition.ir.replace(b'"outputs"', b'"0utputs"')),
-        "somebody changed it": replace(definition, ir=definition.ir.replace(b"approve", b"aqprove")),
+        "was changed": replace(definition, ir=definition.ir.replace(b"approve", b"aqprove")),
         "carries order_pricing_v1": replace(definition, ir=other.ir, semantic_hash=other.semantic_hash),
-        "is not the one that ran": replace(definition, source=definition.source + "\n# more\n"),
+        "is not the text that ran": replace(definition, source=definition.source + "\n# more\n"),
     }
     path = tmp_path / "trace.json"
     for message, forgery in changed.items():
@@ -90,7 +90,7 @@ def test_a_called_node_is_looked_at_as_well() -> None:
         return replace(definition, callees=(callee, *definition.callees[1:]))
 
     assert compiled_of(carrying(first)).callees
-    with pytest.raises(TraceError, match="is not the one that ran"):
+    with pytest.raises(TraceError, match="is not the text that ran"):
         compiled_of(carrying(replace(first, source="node_id: x")))
     with pytest.raises(TraceError):
         compiled_of(carrying(replace(first, ir=first.ir.replace(b"price", b"prize"))))
@@ -101,12 +101,12 @@ def test_a_file_without_end_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     for path in ("/dev/zero", str(pipe), str(tmp_path) + "/"):
         done = invoke("replay", path)
-        assert (done.exit_code, "is no file" in done.stderr) == (1, True), done.output
+        assert (done.exit_code, "is not a regular file" in done.stderr) == (1, True), done.output
 
 
 def test_a_list_of_many_steps_is_compared_in_no_time() -> None:
-    """Two runs that have no step in common: what was quadratic for each of them took minutes."""
-    from vesper.trace.difference import _of_steps
+    """Comparing two runs without a common step once took quadratic time."""
+    from vesper.trace.difference import _step_differences
     from vesper.trace.model import Exchange
 
     trace = case_trace(compiled(ROOT / "nodes" / "payments" / "payment_handler_v1.vsp"), 0)
@@ -116,6 +116,6 @@ def test_a_list_of_many_steps_is_compared_in_no_time() -> None:
         return replace(trace, exchanges=exchanges, marks=())
 
     left, right = with_steps("a"), with_steps("b")
-    found = list(_of_steps(left, right))
+    found = list(_step_differences(left, right))
     assert [found[0].where, found[-1].where] == ["b[0]", "a[19999]"]
     assert len(found) == 40_000

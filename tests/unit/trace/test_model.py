@@ -1,4 +1,4 @@
-"""A trace as a file: it reads back as what it was, it replays for ever, and what somebody did to it is noticed."""
+"""Trace files: they read back unchanged, stay replayable, and changes are detected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vesper.replay.rerun import replay
 from vesper.trace.difference import parted
 from vesper.trace.model import MarkKind, Trace, TraceError
 from vesper.trace.programs import program_of
-from vesper.trace.recorder import exchange_of, traced_run
+from vesper.trace.recorder import exchange_of, record_trace
 from vesper.trace.timeline import timeline
 from vesper.values.model import plain
 
@@ -27,11 +27,11 @@ DECISION = ROOT / "nodes" / "payments" / "payment_decision_v1.vsp"
 
 
 def case_trace(node: Compiled, number: int, engine: str = "python") -> Trace:
-    """A case of a node as a trace: what it is answered comes from the case."""
+    """Return a case of a node as a trace, with the case's answers."""
     case = node.cases[number]
     waiting = list(case.effects)
     now = case.now if isinstance(case.now, datetime) else NOW
-    return traced_run(
+    return record_trace(
         node, program_of(node, engine), engine, f"case-{number}", dict(case.inputs), now,
         lambda request, _: exchange_of(request, plain((each := waiting.pop(0)).returns), each.fails),
     )  # fmt: skip
@@ -73,11 +73,11 @@ def test_both_engines_give_the_same_trace() -> None:
 def test_marks_have_their_steps_and_clauses_their_results() -> None:
     node = compiled(DECISION)
     inputs = {"amount": 50, "balance": 100, "currency": "USD", "country": "DE", "user_age_days": 400}
-    trace = traced_run(node, program_of(node, "interp"), "interp", "t", inputs, NOW)
+    trace = record_trace(node, program_of(node, "interp"), "interp", "t", inputs, NOW)
     assert isinstance(trace.outcome, Returned)
     assert [each.step for each in trace.marks if each.kind is MarkKind.VALUE][-1] == "decision"
     assert all(each.holds for each in trace.contracts)
-    broken = traced_run(node, program_of(node, "python"), "python", "t", {**inputs, "amount": 0}, NOW)
+    broken = record_trace(node, program_of(node, "python"), "python", "t", {**inputs, "amount": 0}, NOW)
     assert isinstance(broken.outcome, ContractBroken)
     assert [(each.phase, each.text, each.holds) for each in broken.contracts][-1] == (
         "precondition",
@@ -109,13 +109,13 @@ def test_a_step_that_was_passed_over_is_in_the_timeline() -> None:
 @pytest.mark.parametrize(
     "spoil, message",
     [
-        (lambda data: data[: len(data) // 2], "or was cut"),
-        (lambda data: data.replace(b'"duration_us":', b'"duration_uS":'), "its hash does not fit"),
-        (lambda data: data.replace(b'"format":1', b'"format":9'), "a newer one wrote it"),
-        (lambda _: b'{"some": "json"}', "is no trace"),
-        (lambda _: b"[1, 2]", "is no trace"),
-        (lambda _: b"\xff\xfe", "is no trace"),
-        (lambda _: b"", "is no trace"),
+        (lambda data: data[: len(data) // 2], "or is truncated"),
+        (lambda data: data.replace(b'"duration_us":', b'"duration_uS":'), "its hash does not match"),
+        (lambda data: data.replace(b'"format":1', b'"format":9'), "use the newer Vesper that wrote it"),
+        (lambda _: b'{"some": "json"}', "is not a trace"),
+        (lambda _: b"[1, 2]", "is not a trace"),
+        (lambda _: b"\xff\xfe", "is not a trace"),
+        (lambda _: b"", "is not a trace"),
     ],
     ids=["cut", "changed", "newer", "other", "list", "bytes", "empty"],
 )
@@ -141,13 +141,13 @@ def test_where_two_engines_part_is_said() -> None:
     assert parted(trace, replace(trace, engines=("interp",))) is None
     marks = tuple(replace(each, value=7) if each.step == "risk" else each for each in trace.marks)
     told = parted(trace, replace(trace, engines=("interp",), marks=marks))
-    assert told == "interp parts from python in an intermediate value, at risk"
+    assert told == "interp diverges from python in an intermediate value, at risk"
 
 
 @pytest.mark.parametrize(
     "before, after, message",
     [
-        (b'"risk"', b'"rusk"', "somebody changed it"),
+        (b'"risk"', b'"rusk"', "was changed"),
         (b'"name":"risk"', b'"name":"a;b"', "cannot be read"),
         (b'"ir_version":2', b'"ir_version":7', "cannot be read"),
         (b"{", b"[", "cannot be read"),
@@ -158,6 +158,6 @@ def test_a_node_that_somebody_changed_is_not_run(before: bytes, after: bytes, me
     trace = case_trace(compiled(DECISION), 0)
     assert before in trace.definition.ir
     definition = replace(trace.definition, ir=trace.definition.ir.replace(before, after))
-    carried = Trace.from_bytes(replace(trace, definition=definition).to_bytes())  # with a hash that fits
+    carried = Trace.from_bytes(replace(trace, definition=definition).to_bytes())  # with a matching hash
     with pytest.raises(TraceError, match=message):
         replay(carried)

@@ -1,6 +1,4 @@
-"""`vesper profile`: every step and operation has its time on every engine. The clock is the test's own.
-
-What is asserted is what is timed, and what becomes of the times."""
+"""`vesper profile`: every step and operation has a time on every engine, by a fake clock."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ flow:
 
 
 class Clock:
-    """Goes on only when a call says so."""
+    """A clock that advances only when a call sets it."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -53,12 +51,12 @@ def test_the_best_of_all_rounds_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     def warming_up() -> None:
         clock.now += next(slow_at_first, 0.001)
 
-    found = profile._timed([clock.takes(0.002), clock.takes(0.000001), warming_up])
+    found = profile._time_calls([clock.takes(0.002), clock.takes(0.000001), warming_up])
     assert [round(each) for each in found] == [2_000_000, 1_000, 1_000_000]
 
 
 def test_what_a_step_costs_is_what_the_node_costs_more_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The node is timed cut off before its first step, after each, and whole; noise below zero is nothing."""
+    """The node is timed before its first step, after each step and whole; negative noise is zero."""
     ended: list[list[object]] = []
 
     def timed(calls: Sequence[Callable[[], object]]) -> list[float]:
@@ -69,7 +67,7 @@ def test_what_a_step_costs_is_what_the_node_costs_more_with_it(tmp_path: Path, m
             return [10.0, 15.0, 1015.0, 1014.0, 1025.0]
         return [100.0, *(100.0 + 1000.0 * profile._REPEATS * number for number in range(1, len(calls)))]
 
-    monkeypatch.setattr(profile, "_timed", timed)
+    monkeypatch.setattr(profile, "_time_calls", timed)
     monkeypatch.chdir(tmp_path)
     Path("uneven_v1.vsp").write_text(NODE, encoding="utf-8")
     done = invoke("profile", "./uneven_v1.vsp", "-i", "count=15", "--format", "json")
@@ -83,7 +81,7 @@ def test_what_a_step_costs_is_what_the_node_costs_more_with_it(tmp_path: Path, m
         name: dict.fromkeys(ENGINES, cost) for name, cost in costs.items()
     }
     assert said["total_ns"] == dict.fromkeys(ENGINES, 1025)
-    # Cut off, it gives nothing; whole, what it always gives. An operation is repeated in a loop that counts.
+    # Cut off, it returns nothing; whole, its outputs. An operation is repeated in a counting loop.
     assert ended[: len(ENGINES)] == [[{"done": True}] * 4 + [{"cheap": 16, "dear": 1015}]] * len(ENGINES)
     assert ended[len(ENGINES) :] == [[{"done": profile._REPEATS}] * 3] * len(ENGINES)
     times = {each["operation"]: each["ns"]["interp"] for each in said["operations"]}
@@ -92,7 +90,7 @@ def test_what_a_step_costs_is_what_the_node_costs_more_with_it(tmp_path: Path, m
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One round: who looks at no times needs no more."""
+    """One round, for tests that do not read times."""
     monkeypatch.setattr("vesper.trace.profile._ROUNDS", 1)
     monkeypatch.setattr("vesper.trace.profile._REPEATS", 5)
 
@@ -141,7 +139,7 @@ flow:
 
 @pytest.mark.usefixtures("at_once")
 def test_what_needs_no_answer_of_anybody_has_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clocks and ids answer as they do in tests and in the debugger; the rest is asked for by name."""
+    """Clocks and ids have the default answers of the debugger; other requests are named as missing."""
     monkeypatch.chdir(tmp_path)
     Path("stamp_v1.vsp").write_text(STAMP, encoding="utf-8")
     Path("names.json").write_text('{"names": ["ann", "bob"]}', encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Traces of a share of the calls of nodes without effects: nothing in the way where nobody asks for them."""
+"""Sampled traces of pure nodes: no cost without sampling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vesper.replay.rerun import replay
 from vesper.trace.armed_breakpoints import Armed
 from vesper.trace.model import Trace
 from vesper.trace.sampling import Sampler
-from vesper.trace.snapshot import Unplain, is_fixed, snapshot_of
+from vesper.trace.snapshot import UncopyableInput, is_fixed, snapshot_of
 from vesper.trace.store import TraceStore
 
 NODES = ROOT / "nodes"
@@ -32,7 +32,7 @@ LINES = [{"qty": 2, "unit_price": Decimal("10.50"), "category": "food"}]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder to work in; what is sampled in it is stored before it goes."""
+    """An empty working folder; its samples are stored before the test ends."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("VESPER_CONFIG", raising=False)
     monkeypatch.setattr(sampled, "_samplers", {})
@@ -55,7 +55,7 @@ def the_sampler() -> Sampler:
 
 
 def stored(folder: Path) -> list[Trace]:
-    """All traces of the folder, oldest first."""
+    """Return all traces of the folder, oldest first."""
     the_sampler()
     store = TraceStore(TraceSettings(folder / ".vesper" / "traces.db"))
     return [store.read(each) for each in store.ids()]
@@ -92,7 +92,7 @@ def test_every_call_that_is_sampled_has_a_trace_that_replays(folder: Path, engin
 
 
 def test_an_execution_that_fails_has_one_trace(folder: Path) -> None:
-    """The engine is asked once more why it failed: that is no second execution."""
+    """Running the engine again to explain a failure is not a second execution."""
     Path("third_v1.vsp").write_text(
         "node_id: third_v1\ntype: function\nintent: Divide\ninputs: {by: decimal}\n"
         "outputs:\n  success: {out: decimal}\nflow:\n"
@@ -192,7 +192,7 @@ def test_a_fork_stores_its_own_calls_and_no_others(folder: Path) -> None:
 
 
 def test_nothing_is_lost_between_threads_that_call_and_the_one_that_stores(folder: Path) -> None:
-    """They take no lock: the thread that stores may be about to end when somebody adds."""
+    """Callers take no lock: the storing thread may be about to end when a call is added."""
     node = load("payment_decision", "interp", sample="100 %", per_second=1000)
     calling = [Thread(target=lambda: [node.call(dict(DECISION)) for _ in range(40)]) for _ in range(4)]
     for each in calling:
@@ -209,7 +209,7 @@ def test_one_that_comes_while_the_thread_ends_is_stored_all_the_same(folder: Pat
     sampler = the_sampler()
     if (worker := sampler.worker) is not None:
         worker.join()
-    sampler.worker = current_thread()  # somebody still sees a thread that stores, and begins none
+    sampler.worker = current_thread()  # a caller that still sees the storing thread starts none
     node.call(dict(DECISION))
     sampler.worker = None
     assert the_sampler().counts.kept == 2
@@ -229,9 +229,9 @@ def test_a_snapshot_shares_nothing_that_can_change() -> None:
     assert kept is not given
     assert kept["items"] is not given["items"]
     assert kept["items"][0] is not given["items"][0]
-    with pytest.raises(Unplain):
+    with pytest.raises(UncopyableInput):
         snapshot_of(node)({"items": [object()]})
-    with pytest.raises(Unplain):
+    with pytest.raises(UncopyableInput):
         snapshot_of(node)({"items": "text"})
     assert is_fixed(kept)
     assert not is_fixed({"items": [{"qty": object()}]})

@@ -1,4 +1,4 @@
-"""Traces of a share of what goes into a node by other ways than `call`: JSON text, lists and tables."""
+"""Sampled traces of JSON calls, lists and tables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_json_text_that_is_sampled_has_a_trace_that_replays(folder: Path, engine
     texts = [json.dumps(each).encode() for each in payments("1.50", "0", "much", "2")] + [b"{", b"[]"]
     assert [node.run_json(each) for each in texts] == [plain(each) for each in texts]
     found = stored(folder)
-    # What does not fit never began.
+    # Rejected inputs have no execution.
     assert [str(each) for each in amounts_of(found)] == ["1.50", "0", "2"]
     assert [each.outcome.kind for each in found if each.outcome] == ["returned", "contract_broken", "returned"]
     assert agrees(found, engine)
@@ -122,8 +122,7 @@ def test_rows_of_a_table_have_traces(folder: Path, engine: str) -> None:
 
 
 def test_rows_are_sampled_wherever_they_stand(folder: Path) -> None:
-    """A batch of several parts, of which few may have traces: those are any rows, and those of a stream are told of as
-    it is read."""
+    """In a batch of several parts, any rows may be sampled; a stream reports them as it is read."""
     node = load("payment_decision", "interp", sample="100 %", per_second=5)
     rows = 40_000
     reader = table([Decimal(each) for each in range(1, rows + 1)]).to_reader(max_chunksize=10_000)

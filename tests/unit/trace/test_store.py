@@ -1,4 +1,4 @@
-"""The store of traces: bounded, sealed where it must be, never replaced; and what it says of a file that is none."""
+"""The trace store: bounded, sealed for sensitive nodes, append-only; invalid files are reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vesper.journal.execution_id import trace_id
 from vesper.journal.sealing import KeyRing
 from vesper.trace.model import Trace, TraceError
 from vesper.trace.programs import program_of
-from vesper.trace.recorder import traced_run
+from vesper.trace.recorder import record_trace
 from vesper.trace.store import TraceStore
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -27,7 +27,7 @@ INPUTS = {"amount": 50, "balance": 100, "currency": "USD", "country": "DE", "use
 def a_trace(at_us: int | None = None, is_sensitive: bool = False) -> Trace:
     node = compiled(PAYMENT_DECISION)
     moment = time.time_ns() // 1000 if at_us is None else at_us
-    trace = traced_run(node, program_of(node, "interp"), "interp", trace_id(moment * 1000), INPUTS, NOW)
+    trace = record_trace(node, program_of(node, "interp"), "interp", trace_id(moment * 1000), INPUTS, NOW)
     return replace(trace, started_us=moment, is_sensitive=is_sensitive)
 
 
@@ -42,7 +42,7 @@ def test_a_trace_is_kept_as_it_is(tmp_path: Path) -> None:
     (listed,) = store.find(node="payment_decision_v1")
     assert (listed.trace_id, listed.outcome, listed.engines) == (trace.trace_id, "returned", ("interp",))
     assert (tmp_path / "deep" / "traces.db").stat().st_mode & 0o077 == 0
-    with pytest.raises(TraceError, match="it is not replaced"):
+    with pytest.raises(TraceError, match="traces are never replaced"):
         store.add(replace(trace, inputs={}))
     assert store.read(trace.trace_id).inputs == trace.inputs
     with pytest.raises(TraceError, match="has no trace"):
@@ -102,12 +102,12 @@ def test_what_somebody_did_to_the_file_is_noticed(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         swap = "UPDATE traces SET data = (SELECT data FROM traces WHERE trace_id = ?) WHERE trace_id = ?"
         connection.execute(swap, (other.trace_id, one.trace_id))
-    with pytest.raises(TraceError, match="was changed: it says that it is"):
+    with pytest.raises(TraceError, match="was changed: its content has the id"):
         store.read(one.trace_id)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE traces SET data = x'ffff' WHERE trace_id = ?", (one.trace_id,))
         connection.execute("PRAGMA user_version = 9")
-    with pytest.raises(TraceError, match="a newer one made it"):
+    with pytest.raises(TraceError, match="use the newer Vesper that wrote it"):
         store.read(one.trace_id)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA user_version = 1")

@@ -1,4 +1,4 @@
-"""What constraints say about single values, and that drawn inputs get past them."""
+"""Bounds from constraints, and generated inputs that satisfy them."""
 
 from __future__ import annotations
 

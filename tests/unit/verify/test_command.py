@@ -1,4 +1,4 @@
-"""`vesper verify`: what it takes, what it says in each format, and a function of the user's own as the reference."""
+"""`vesper verify`: options, output formats, and a user's function as the reference."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "nodes").mkdir()
     (tmp_path / "nodes" / "rest_v1.vsp").write_text(NODE % "3.00", encoding="utf-8")
-    # A name of its own for each test: Python keeps modules by name.
+    # A new name for each test, because Python caches modules by name.
     (tmp_path / f"{tmp_path.name}.py").write_text(FUNCTIONS, encoding="utf-8")
     return tmp_path
 

@@ -1,4 +1,4 @@
-"""What counts as wrong when it should never happen: faults that all engines share, too many inputs that say nothing."""
+"""Failures of the verifier itself: faults shared by all engines, too many uncomparable inputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vesper.verify.programs.nodes import draw_program
 
 
 class Answers:
-    """An engine whose every program comes to the same."""
+    """An engine with the same outcome for every program."""
 
     def __init__(self, name: str, outcome: Outcome) -> None:
         self.name, self._outcome = name, outcome

@@ -1,4 +1,4 @@
-"""Cases and properties of one node: what fails, what is only said, and the case that a failure is handed back as."""
+"""Cases and properties of one node: failures, notes, and the case written for a failure."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_what_a_node_promises_of_answers_is_not_held_against_it(node: str) -> No
 
 
 def test_engines_ask_for_the_same_in_cases_of_nodes_that_call_others() -> None:
-    """The body of a called node's request is a json; the engine python once handed it out as it has it inside."""
+    """Regression: the python engine exposed its internal JSON form in a called node's request."""
     compiled, _ = compile_file(ROOT / "nodes/orders/checkout_v1.vsp")
     assert compiled is not None
     tester = NodeTester(compiled, PAIR)
@@ -128,7 +128,7 @@ def test_engines_ask_for_the_same_in_cases_of_nodes_that_call_others() -> None:
 
 
 class _Odd:
-    """An engine that answers with something else when `n` is 5 or more."""
+    """An engine with another outcome for `n` of 5 or more."""
 
     name = "odd"
 
@@ -194,7 +194,7 @@ def test_nearly_all_worked_nodes_are_tried() -> None:
 
 @pytest.mark.parametrize("path", WITH_CASES, ids=lambda path: path.stem)
 def test_a_case_reads_back_as_the_very_same_values(path: Path) -> None:
-    """Drawn inputs of every type, wild ones among them, written as cases and read again."""
+    """Generated inputs of every type, including wild ones, written as cases and read again."""
     compiled, _ = compile_file(path)
     assert compiled is not None
     node = compiled.node

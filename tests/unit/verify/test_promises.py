@@ -1,4 +1,4 @@
-"""A postcondition that breaks is a defect of the node, shown with the smallest input; one bad file stops nobody."""
+"""A broken postcondition is reported with its smallest input; other files are still verified."""
 
 from __future__ import annotations
 

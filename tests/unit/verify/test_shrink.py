@@ -1,4 +1,4 @@
-"""The shrinker: smaller, same failure, and it ends."""
+"""The shrinker ends with a smaller input and the same failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workflows, ours and the one to copy: every command in them is one that there is, with options that there are."""
+"""Commands and options in the CI workflows exist."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def steps(workflow: dict[Any, Any]) -> list[dict[str, Any]]:
 
 
 def problem(line: str) -> str | None:
-    """What is wrong with a command of a workflow."""
+    """Return the problem of a workflow's command."""
     words = shlex.split(re.sub(r"\$\{?SEED\}?", "1", line))
     while words and re.match(r"[A-Z]+=", words[0]):
         words = words[1:]
@@ -55,7 +55,7 @@ def _vesper_problem(words: list[str]) -> str | None:
     if command is None:
         return f"no command {words[0]}"
     try:
-        command.make_context(words[0], words[1:], parent=context)  # parses, and runs nothing
+        command.make_context(words[0], words[1:], parent=context)  # parses without running
     except click.UsageError as error:
         return error.format_message()
     return None

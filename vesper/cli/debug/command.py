@@ -57,7 +57,7 @@ def _debug(options: DebugOptions) -> int:
         world = stack.enter_context(open_live_world(subject, options.config)) if options.live else None
         session = open_session(subject, world)
         columns = lambda: options.width or shutil.get_terminal_size((80, 24)).columns  # noqa: E731  # read at each stop
-        commands = Commands(session, subject.said, columns, terminal_style())
+        commands = Commands(session, subject.manual, columns, terminal_style())
         _add_breakpoints(session, options.break_on)
         print_lines(commands.begin(runs=bool(options.break_on)))
         run_commands(commands, script, options.execute)

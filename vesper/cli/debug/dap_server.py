@@ -20,7 +20,7 @@ from vesper.compiler import compile_file
 from vesper.debug.dap.adapter import Adapter
 from vesper.debug.dap.messages import Refused, names_trace
 from vesper.debug.dap.wire import WireError, read_message, write_message
-from vesper.debug.responses import Live, Said
+from vesper.debug.responses import Live, ManualAnswers
 from vesper.debug.start import (
     NoSuchCase,
     Subject,
@@ -120,7 +120,7 @@ def converse(adapter: Adapter, reading: BinaryIO, writing: BinaryIO) -> int:
             if message is None:
                 click.echo(_farewell(adapter), err=True)
                 return FINE
-            for answer in adapter.numbered(adapter.handle(message)):
+            for answer in adapter.number(adapter.handle(message)):
                 write_message(writing, answer)
     except WireError as problem:
         click.echo(f"error: {problem}", err=True)
@@ -197,7 +197,7 @@ def _node_subject(
     if is_live:
         return _check_live(subject_for_real(compiled, engines, case, given, datetime.now(UTC)), arguments)
     subject = subject_of_case(compiled, engines, case, given, None)
-    _add_answers(subject.said, arguments)
+    _add_answers(subject.manual, arguments)
     return subject
 
 
@@ -220,10 +220,10 @@ def _read_exactly(form: object) -> object:
         raise ValueError(str(problem)) from None
 
 
-def _add_answers(said: Said, arguments: Mapping[str, Any]) -> None:
+def _add_answers(said: ManualAnswers, arguments: Mapping[str, Any]) -> None:
     try:
         for step, value in dict(arguments.get("answers") or {}).items():
-            said.say(step, json.dumps(value))
+            said.set_answer(step, json.dumps(value))
         for step, code in dict(arguments.get("failures") or {}).items():
             said.fail(step, str(code))
     except ValueError as problem:

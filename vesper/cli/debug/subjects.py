@@ -15,7 +15,7 @@ from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.load_node import compile_or_exit, find_node
 from vesper.cli.run.inputs import print_refusal, read_inputs, read_start
 from vesper.compiler import Compiled
-from vesper.debug.responses import Live, Said
+from vesper.debug.responses import Live, ManualAnswers
 from vesper.debug.session import Session
 from vesper.debug.start import (
     NoSuchCase,
@@ -41,7 +41,7 @@ def choose_subject(options: DebugOptions) -> Subject:
         assert options.node is not None
         compiled = compile_or_exit(find_node(options.node, options.root))
         subject = _live_subject(compiled, options) if options.live else _case_subject(compiled, options)
-    _add_answers(subject.said, options)
+    _add_answers(subject.manual, options)
     return subject
 
 
@@ -85,8 +85,8 @@ def _read_inputs(compiled: Compiled, options: DebugOptions) -> dict[str, object]
     return given
 
 
-def _add_answers(said: Said, options: DebugOptions) -> None:
-    for option, texts, add in (("--answer", options.answers, said.say), ("--fail", options.failures, said.fail)):
+def _add_answers(said: ManualAnswers, options: DebugOptions) -> None:
+    for option, texts, add in (("--answer", options.answers, said.set_answer), ("--fail", options.failures, said.fail)):
         for text in texts:
             step, equals, value = text.partition("=")
             if not equals:

@@ -18,7 +18,7 @@ from vesper.cli.options import config_option, input_options, nodes_option, now_o
 from vesper.cli.run.inputs import print_refusal, read_inputs, read_start
 from vesper.cli.traces.open_traces import report_trace_errors, traces_of
 from vesper.compiler import Compiled, compile_file
-from vesper.debug.responses import Book, CaseAnswers, Defaults, plain_path
+from vesper.debug.responses import AnswerBook, CaseAnswers, Defaults, plain_path
 from vesper.debug.responses import Unanswered as NoAnswer
 from vesper.debug.start import start_of
 from vesper.debug.view import outcome_rows
@@ -31,7 +31,7 @@ from vesper.repository.locate import NodeNotFound, locate
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.profile import Profile, profile
 from vesper.trace.programs import program_of
-from vesper.trace.recorder import Unanswered, exchange_of, traced_run
+from vesper.trace.recorder import Unanswered, exchange_of, record_trace
 from vesper.values.inputs import accept_inputs
 from vesper.values.model import plain
 
@@ -109,17 +109,17 @@ def _trace_inputs(compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO 
     if unread or accept_inputs(declared, inputs)[1]:  # refusing inputs is not worth timing
         sys.exit(print_refusal(compiled, [REFERENCE], inputs, unread, "text"))
     now = read_start(start)
-    return _trace(compiled, inputs, now, Book(Defaults(now)))
+    return _trace(compiled, inputs, now, AnswerBook(Defaults(now)))
 
 
 def _trace_case(compiled: Compiled, wanted: str | None, start: str | None) -> Trace:
     case = compiled.cases[0] if wanted is None else find_case(compiled, wanted)
     now = start_of(case) if start is None else read_start(start)
     inputs = {name: plain(value) for name, value in case.inputs.items()}
-    return _trace(compiled, inputs, now, Book(CaseAnswers(case), Defaults(now)))
+    return _trace(compiled, inputs, now, AnswerBook(CaseAnswers(case), Defaults(now)))
 
 
-def _trace(compiled: Compiled, inputs: Mapping[str, object], now: datetime, book: Book) -> Trace:
+def _trace(compiled: Compiled, inputs: Mapping[str, object], now: datetime, book: AnswerBook) -> Trace:
     """Record the execution to time, with the answers of the debugger."""
 
     def respond(request: Request, _: object) -> Exchange:
@@ -129,7 +129,7 @@ def _trace(compiled: Compiled, inputs: Mapping[str, object], now: datetime, book
             raise Unanswered from None
         return exchange_of(request, known.result, known.failure)
 
-    found = traced_run(compiled, program_of(compiled, "python"), "python", "profile", inputs, now, respond)
+    found = record_trace(compiled, program_of(compiled, "python"), "python", "profile", inputs, now, respond)
     if found.outcome is None:
         step = plain_path(found.waits_at or "")
         click.echo(f"error: `{step}` has no answer: give a --case or a --trace that answers it", err=True)

@@ -20,11 +20,11 @@ from vesper.cli.options import journal_options, nodes_option, reveal_option, sty
 from vesper.cli.traces.open_traces import report_trace_errors, traces_of
 from vesper.cli.traces.text import show_json
 from vesper.cli.write_file import replace_text
-from vesper.replay.changes import NotChanged, SourceChange, read_setting, the_step
-from vesper.replay.fixing import NotApplied
+from vesper.replay.changes import ChangeRejected, SourceChange, find_step, read_setting
+from vesper.replay.fixing import FixRejected
 from vesper.replay.live import LiveHost
-from vesper.replay.rerun import Unrecorded
-from vesper.replay.session import Interrupted, Session, read_answers
+from vesper.replay.rerun import UnrecordedRequest
+from vesper.replay.session import ReplayInterrupted, Session, read_answers
 from vesper.replay.shell import Shell, ShellOptions
 from vesper.repository.locate import NodeNotFound, locate
 from vesper.trace.model import Trace
@@ -109,7 +109,7 @@ def command(
             session, _read, click.echo if style == "text" else _ignore, node_file, replace_text,
             ShellOptions(reveals=reveal, is_live=live, asks_first=not yes),
         )  # fmt: skip
-        shell.opening()
+        shell.print_opening()
         if is_batch:
             code = _rerun(session, shell, from_step, settings, applies=applies, saves=save, yes=yes)
         else:
@@ -137,12 +137,12 @@ def _rerun(
         change, step = read_setting(session.trace, session.compiled, text)
         session.change(change)
         steps.append(step)
-    start = None if from_step is None else the_step(session.trace, from_step)
+    start = None if from_step is None else find_step(session.trace, from_step)
     if start is None and steps and all(each is not None for each in steps):
         start = min((each for each in steps if each is not None), key=lambda each: each.number)
     if applies and not any(isinstance(each, SourceChange) for each in session.changes):
         # Checked before the rerun, which performs effects with --live.
-        raise NotApplied("the text of the node does not change: --apply requires a parameter, `--set 3.timeout=60s`")
+        raise FixRejected("the text of the node does not change: --apply requires a parameter, `--set 3.timeout=60s`")
     if not shell.rerun(start, session.engine):
         return WRONG_INPUT
     if saves:
@@ -178,7 +178,7 @@ def _report_errors() -> Iterator[None]:
     try:
         with report_trace_errors():
             yield
-    except (NotChanged, NotApplied, Unrecorded, Interrupted) as problem:
+    except (ChangeRejected, FixRejected, UnrecordedRequest, ReplayInterrupted) as problem:
         raise click.ClickException(str(problem)) from None
 
 
@@ -197,7 +197,7 @@ def _read(prompt: str) -> str | None:
             return None
         except KeyboardInterrupt:
             click.echo("")
-            raise Interrupted from None
+            raise ReplayInterrupted from None
     line = sys.stdin.readline()
     if not line:
         click.echo(prompt.rstrip())

@@ -16,7 +16,7 @@ from vesper.engines.outcome import Outcome
 from vesper.host.performers import Performers
 from vesper.journal.execution_id import trace_id
 from vesper.trace.difference import parted
-from vesper.trace.recorder import traced_run
+from vesper.trace.recorder import record_trace
 from vesper.trace.store import TraceStore
 
 
@@ -35,7 +35,7 @@ def run_traced(
         settings = read_journal_settings(config, None)
         store = TraceStore(settings.tracing(), Performers(replace(settings, modules=()), {}).key_ring())
         traces = {
-            engine: traced_run(compiled, program, engine, name, inputs, now, limits=limits)
+            engine: record_trace(compiled, program, engine, name, inputs, now, limits=limits)
             for engine, program in programs.items()
         }
         leader, *followers = traces.values()

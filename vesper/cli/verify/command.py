@@ -33,7 +33,7 @@ from vesper.verify.differential.against import BadAnswer, CannotImport, Function
 from vesper.verify.differential.forms import COMPARED
 from vesper.verify.differential.regressions import FOLDER, save_program, save_regression
 from vesper.verify.differential.verifier import Report, Verifier
-from vesper.verify.programs.campaign import INPUTS_EACH, ProgramsReport, verify_programs
+from vesper.verify.programs.campaign import INPUTS_PER_PROGRAM, ProgramsReport, verify_programs
 
 _DEFAULT_EXAMPLES = 10_000
 
@@ -60,7 +60,7 @@ _DEFAULT_EXAMPLES = 10_000
     type=click.IntRange(0, 10**6),
     default=0,
     show_default=True,
-    help=f"Compare this many random programs on {INPUTS_EACH} inputs each. Without PATHS, verify nothing else.",
+    help=f"Compare this many random programs on {INPUTS_PER_PROGRAM} inputs each. Without PATHS, verify nothing else.",
 )
 @click.option(
     "--engine",

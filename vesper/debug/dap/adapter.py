@@ -1,9 +1,7 @@
-"""A session over the Debug Adapter Protocol: one session, a thread for each engine, a scope for what differs.
+"""A session over the Debug Adapter Protocol: one thread per engine, a scope for differences.
 
-Messages in, messages out; `dap_wire` and `vesper/cli/debug/dap_server.py` carry them. The engines stand still between
-two
-requests, so nothing here runs beside anything else. What is asked for wrongly is answered as a failed request, and
-changes nothing.
+Takes and returns messages; `dap/wire.py` and `vesper/cli/debug/dap_server.py` carry them. Engines only advance while a
+request is handled, so nothing runs concurrently. An invalid request gets a failed response and changes nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from vesper.debug.breakpoints import BadBreakpoint, Breakpoint, Kind, check_engi
 from vesper.debug.dap.messages import CAPABILITIES, FILTERS, REFUSALS, THREADS, Message, Refused, names_trace
 from vesper.debug.dap.variables import Variables, scopes_of, source_of
 from vesper.debug.responses import Live, Unanswered, plain_path
-from vesper.debug.session import Moved, Session, Why, called_by
+from vesper.debug.session import Move, Session, StopReason, called_by
 from vesper.debug.side import Side
 from vesper.debug.start import Subject
 from vesper.debug.stops import Position, Stop
@@ -28,7 +26,7 @@ from vesper.values.model import show
 from vesper.values.types import Type
 
 _LEVELS = 1000
-"""Frames of one thread: the id of a frame is the thread's number times this, and how deep it is."""
+"""Frames per thread. A frame id is the thread's number times this, plus its depth."""
 
 
 class Adapter:
@@ -37,8 +35,11 @@ class Adapter:
         launch: Callable[[Mapping[str, Any]], Subject],
         open_world: Callable[[Subject, Mapping[str, Any]], Live | None] = lambda *_: None,
     ) -> None:
-        """`launch` makes the subject from the arguments of a launch request; it raises `Refused`. `open_world` gives
-        who performs effects, where the arguments ask for it."""
+        """Create an adapter.
+
+        `launch` returns the subject of a launch request, or raises `Refused`. `open_world` returns the performer of
+        real effects if the arguments request it.
+        """
         self._launch = launch
         self._open_world = open_world
         self._world: Live | None = None
@@ -48,22 +49,22 @@ class Adapter:
         self._seq = 0
         self._variables = Variables()
         self._points: dict[str, list[str]] = {"function": [], "exception": [], "launch": []}
-        """The texts of all breakpoints, by who set them."""
-        self._moved = Moved(Why.START)
+        """Texts of all breakpoints, by their source."""
+        self._moved = Move(StopReason.START)
         self._stops_on_entry = True
-        self._begins_by_one = True
-        """Lines and columns from 1, as editors have it unless they say otherwise."""
+        self._is_one_based = True
+        """Whether the client counts lines from 1, the protocol's default."""
         self.is_over = False
 
     # -- messages ---------------------------------------------------------------------------------
 
     def handle(self, request: Message) -> list[Message]:
-        """What a request is answered: its response, and the events that come with it."""
+        """Return the response to a request, followed by its events."""
         self._out = []
         if request.get("type") != "request":
             return []
         command = str(request.get("command", ""))
-        method = getattr(self, f"_on_{_snake(command)}", None)
+        method = getattr(self, f"_on_{_to_snake_case(command)}", None)
         arguments = request.get("arguments")
         try:
             if method is None:
@@ -74,7 +75,7 @@ class Adapter:
             error = {"id": 1, "format": told.replace("{", "(").replace("}", ")"), "showUser": True}
             self._respond(request, False, {"error": error}, told.partition("\n")[0])
             return self._out
-        # A response comes before the events that it brings about.
+        # A response precedes the events that it causes.
         events, self._out = self._out, []
         self._respond(request, True, body)
         self._out += events
@@ -99,8 +100,8 @@ class Adapter:
     def _send(self, message: Message) -> None:
         self._out.append(message)
 
-    def numbered(self, messages: list[Message]) -> Iterator[Message]:
-        """The messages with their place in the conversation."""
+    def number(self, messages: list[Message]) -> Iterator[Message]:
+        """Yield the messages with their sequence numbers."""
         for message in messages:
             self._seq += 1
             yield {"seq": self._seq, **message}
@@ -108,7 +109,7 @@ class Adapter:
     # -- beginning and end ------------------------------------------------------------------------
 
     def _on_initialize(self, arguments: Message) -> Message:
-        self._begins_by_one = arguments.get("linesStartAt1", True) is not False
+        self._is_one_based = arguments.get("linesStartAt1", True) is not False
         return dict(CAPABILITIES)
 
     def _on_launch(self, arguments: Message) -> None:
@@ -117,7 +118,7 @@ class Adapter:
         expressions = Expressions(subject.compiled, subject.loader)
         for text in points:
             check_engines(parse_breakpoint(text, subject.compiled, expressions), len(subject.engines))
-        # Only what is right as a whole is begun.
+        # The old session closes only after the new arguments proved valid.
         self.close()
         self._sessions = []
         self._world = self._open_world(subject, arguments)
@@ -131,13 +132,13 @@ class Adapter:
 
     def _on_attach(self, arguments: Message) -> None:
         if not names_trace(arguments):
-            raise Refused("attach needs `trace`: the id of a recorded run; `launch` begins a new one")
+            raise Refused("attach needs `trace`: the id of a recorded run; `launch` starts a new one")
         self._on_launch(arguments)
 
     def _on_configuration_done(self, _: Message) -> None:
         self._check_launched()
         if self._stops_on_entry:
-            self._stopped("entry", "at the first statement")
+            self._report_stop("entry", "at the first statement")
         else:
             self._move(lambda session: session.resume(from_start=True))
 
@@ -146,7 +147,7 @@ class Adapter:
         self.is_over = True
 
     def close(self) -> Ran | None:
-        """Ends a run for real, where there is one: as it ended, or given up where nobody went on to its end."""
+        """End a real run with its outcome, or cancel it if it did not reach its end."""
         world, self._world = self._world, None
         if world is None:
             return None
@@ -163,22 +164,22 @@ class Adapter:
         name = Path(path).name
         texts = []
         for each in wanted:
-            line = int(each["line"]) + (0 if self._begins_by_one else 1)
-            texts.append(_conditional(f"{name}:{line}", each.get("condition")))
-        return self._set(f"source {path}", texts)  # each file has breakpoints of its own
+            line = int(each["line"]) + (0 if self._is_one_based else 1)
+            texts.append(_add_condition(f"{name}:{line}", each.get("condition")))
+        return self._set(f"source {path}", texts)  # each file has its own breakpoints
 
     def _on_set_function_breakpoints(self, arguments: Message) -> Message:
         texts = []
         for each in arguments.get("breakpoints", []):
             name = str(each["name"]).strip()
             is_step = name in self._step_names()
-            texts.append(_conditional(f"step:{name}" if is_step else name, each.get("condition")))
+            texts.append(_add_condition(f"step:{name}" if is_step else name, each.get("condition")))
         return self._set("function", texts)
 
     def _on_set_exception_breakpoints(self, arguments: Message) -> Message:
         texts = [str(each) for each in arguments.get("filters", [])]
         for each in arguments.get("filterOptions", []):
-            texts.append(_conditional(str(each["filterId"]), each.get("condition")))
+            texts.append(_add_condition(str(each["filterId"]), each.get("condition")))
         for text in texts:
             if text.partition(" if ")[0] not in FILTERS:
                 raise Refused(f"there is no filter `{text}`; the filters are {', '.join(FILTERS)}")
@@ -188,7 +189,7 @@ class Adapter:
         return set(step_names(self._session.compiled))
 
     def _set(self, who: str, texts: list[str]) -> Message:
-        """All breakpoints of one kind at once; one that is wrong is not verified, and says why."""
+        """Replace all breakpoints of one source. An invalid one is unverified, with the reason."""
         self._check_launched()
         session = self._sessions[0]
         self._points.setdefault(who, [])
@@ -209,7 +210,7 @@ class Adapter:
         return {"breakpoints": answered}
 
     def _id(self, who: str, number: int) -> int:
-        """Stays the same for one breakpoint, whichever files get some later."""
+        """Return a stable id of a breakpoint, independent of files added later."""
         return [*self._points].index(who) * _LEVELS + number + 1
 
     def _set_points(self) -> None:
@@ -228,7 +229,7 @@ class Adapter:
 
     def _check_launched(self) -> None:
         if not self._sessions:
-            raise Refused("there is no session yet: launch comes first")
+            raise Refused("no session: send `launch` first")
 
     def _on_continue(self, _: Message) -> Message:
         if self._session.is_at_end and len(self._sessions) == 1:
@@ -245,7 +246,7 @@ class Adapter:
         inner = self._session.into() if called_by(self._session.stop_of(self._session.leader)) else None
         if inner is not None:
             self._sessions.append(inner)
-            self._stopped("step", f"into {inner.compiled.node.node_id}")
+            self._report_stop("step", f"into {inner.compiled.node.node_id}")
         else:
             self._move(lambda session: session.step())
 
@@ -264,12 +265,12 @@ class Adapter:
         self._move(lambda session: session.reverse())
 
     def _resume(self) -> None:
-        """To the next breakpoint; out of called nodes that have none any more."""
+        """Run to the next breakpoint; leave called nodes that have none."""
         while len(self._sessions) > 1:
             moved = self._session.resume()
             if moved.breakpoints:
                 self._sessions += moved.inside
-                self._tell(moved)
+                self._report_move(moved)
                 return
             self._sessions.pop()
             self._session.leave_call()
@@ -277,38 +278,40 @@ class Adapter:
 
     def _on_pause(self, _: Message) -> None:
         self._check_launched()
-        self._stopped("pause", "it stands still between two requests")
+        self._report_stop("pause", "the execution is paused between requests")
 
-    def _move(self, move: Callable[[Session], Moved]) -> None:
+    def _move(self, move: Callable[[Session], Move]) -> None:
         if self._session.is_at_end and len(self._sessions) > 1:
             self._sessions.pop()
         try:
             self._moved = move(self._session)
         except Unanswered as problem:
-            told = f"{problem.why}\n  say so in the launch: `answers` or `failures`, by step\n"
+            told = f"{problem.why}\n  add it to the launch arguments: `answers` or `failures`, by step\n"
             self._event("output", {"category": "important", "output": told})
-            self._stopped("pause", f"`{problem.request.path}` waits for an answer")
+            self._report_stop("pause", f"`{problem.request.path}` is waiting for an answer")
             return
         self._sessions += self._moved.inside
-        self._tell(self._moved)
+        self._report_move(self._moved)
 
-    def _tell(self, moved: Moved) -> None:
+    def _report_move(self, moved: Move) -> None:
         self._moved = moved
         points = moved.breakpoints
         if any(each.kind in (Kind.CONTRACT, Kind.DIVERGENCE) for each in points):
-            self._stopped("exception", self._told(points), points)
+            self._report_stop("exception", self._describe_points(points), points)
         elif points:
-            self._stopped("breakpoint", self._told(points), points)
+            self._report_stop("breakpoint", self._describe_points(points), points)
         else:
-            reason = {Why.END: "the execution has ended", Why.START: "this is the start"}.get(self._moved.why, "")
-            self._stopped("step", reason)
+            reason = {StopReason.END: "the execution has ended", StopReason.START: "at the start"}.get(
+                self._moved.why, ""
+            )
+            self._report_stop("step", reason)
 
-    def _told(self, points: tuple[Breakpoint, ...]) -> str:
+    def _describe_points(self, points: tuple[Breakpoint, ...]) -> str:
         if any(each.kind is Kind.DIVERGENCE for each in points):
             return "\n".join(divergence_lines(self._session))
         return ", ".join(each.text for each in points)
 
-    def _stopped(self, reason: str, text: str, points: tuple[Breakpoint, ...] = ()) -> None:
+    def _report_stop(self, reason: str, text: str, points: tuple[Breakpoint, ...] = ()) -> None:
         self._variables.clear()
         body: Message = {"reason": reason, "threadId": 1, "allThreadsStopped": True}
         if text:
@@ -326,11 +329,11 @@ class Adapter:
     def _on_exception_info(self, _: Message) -> Message:
         points = self._moved.breakpoints
         if not points:
-            raise Refused("it did not stop for a violation or a divergence")
+            raise Refused("the last stop was no contract violation or divergence")
         kind = points[0].kind.value
-        return {"exceptionId": kind, "description": self._told(points), "breakMode": "always"}
+        return {"exceptionId": kind, "description": self._describe_points(points), "breakMode": "always"}
 
-    # -- looking ----------------------------------------------------------------------------------
+    # -- inspection -----------------------------------------------------------------------------------
 
     def _on_threads(self, _: Message) -> Message:
         sides = self._sessions[0].sides if self._sessions else ()
@@ -342,13 +345,13 @@ class Adapter:
 
     def _side(self, thread: int, session: Session) -> Side:
         if not 1 <= thread <= len(session.sides):
-            raise Refused(f"there is no thread {thread}")
+            raise Refused(f"no thread {thread}")
         return session.sides[thread - 1]
 
     def _frame(self, frame: int) -> tuple[Session, Side, int]:
         thread, level = divmod(frame, _LEVELS)
         if not 0 <= level < len(self._sessions):
-            raise Refused(f"there is no frame {frame}")
+            raise Refused(f"no frame {frame}")
         session = self._sessions[len(self._sessions) - 1 - level]
         return session, self._side(thread, session), thread
 
@@ -364,7 +367,7 @@ class Adapter:
                     "name": f"{session.compiled.node.node_id}: {location(stop)}",
                     "source": source_of(session, level + 1),
                     "line": self._line(stop.line),
-                    "column": 1 if self._begins_by_one else 0,
+                    "column": 1 if self._is_one_based else 0,
                 }
             )
         first = int(arguments.get("startFrame") or 0)
@@ -372,12 +375,12 @@ class Adapter:
         return {"stackFrames": frames[first : first + count], "totalFrames": len(frames)}
 
     def _line(self, line: int) -> int:
-        return line if self._begins_by_one else line - 1
+        return line if self._is_one_based else line - 1
 
     def _on_source(self, arguments: Message) -> Message:
         reference = int(arguments.get("sourceReference") or arguments.get("source", {}).get("sourceReference") or 0)
         if not 1 <= reference <= len(self._sessions):
-            raise Refused(f"there is no source {reference}")
+            raise Refused(f"no source {reference}")
         session = self._sessions[len(self._sessions) - reference]
         return {"content": session.compiled.source.text, "mimeType": "text/yaml"}
 
@@ -394,7 +397,7 @@ class Adapter:
         return {"scopes": scopes}
 
     def _on_variables(self, arguments: Message) -> Message:
-        return {"variables": self._variables.listed(int(arguments["variablesReference"]))}
+        return {"variables": self._variables.list_variables(int(arguments["variablesReference"]))}
 
     def _on_evaluate(self, arguments: Message) -> Message:
         text = str(arguments["expression"])
@@ -414,18 +417,21 @@ class Adapter:
     # -- changing ---------------------------------------------------------------------------------
 
     def _on_set_variable(self, arguments: Message) -> Message:
-        """Another value for an input, or for what a request was answered: the execution begins again with it and comes
-        to the same place, as far as that is still on its way. Other answers stay as they were; nothing is performed."""
+        """Restart the execution with another input or another answer.
+
+        The session returns to the same stop if the execution still reaches it. Other answers stay; nothing is
+        performed.
+        """
         reference, name, text = int(arguments["variablesReference"]), str(arguments["name"]), str(arguments["value"])
         scope = self._variables.scope_of(reference)
         if scope not in ("Inputs", "Steps") or len(self._sessions) > 1:
-            raise Refused("inputs of the node, and what its requests were answered, can be changed; not this")
+            raise Refused("only inputs of the node and answers to its requests can be changed")
         assert self._subject is not None
         if self._world is not None:
-            raise Refused("effects were performed for real: what they were done with cannot be changed any more")
+            raise Refused("effects were performed: their inputs can no longer be changed")
         session = self._session
         stop = session.stop_of(session.leader)
-        type_, path = self._changeable(scope, name, session, stop)
+        type_, path = self._find_changeable(scope, name, session, stop)
         question = session.expressions.parse(text, stop.names, type_, "value")
         outcome = question.ask(session.leader.engine, stop.names)
         if not isinstance(outcome, Returned):
@@ -434,14 +440,14 @@ class Adapter:
         subject = self._subject
         changed = subject.with_input(name, value) if path is None else subject.with_answer(path, value)
         begun = changed.session()
-        _come_to(begun, stop.path, session.position)
+        _advance_to(begun, stop.path, session.position)
         self._subject, self._sessions = changed, [begun]
         self._set_points()
-        self._stopped("step", f"began again with {name}: {show(value)}")
+        self._report_stop("step", f"restarted with {name}: {show(value)}")
         return {"value": show(value), "variablesReference": 0}
 
-    def _changeable(self, scope: str, name: str, session: Session, stop: Stop) -> tuple[Type, str | None]:
-        """The type of what is changed, and of a step the path of its request."""
+    def _find_changeable(self, scope: str, name: str, session: Session, stop: Stop) -> tuple[Type, str | None]:
+        """Return the type of a changeable variable, and the request path if it is a step."""
         assert self._subject is not None
         node = self._subject.compiled.node
         if scope == "Inputs":
@@ -452,21 +458,21 @@ class Adapter:
         asked = [path for path in session.book.given if plain_path(path).partition("[")[0] == name]
         found = next((each for (kind, _), each in stop.names.items() if kind == "step" and each.name == name), None)
         if not asked or found is None:
-            raise Refused(f"`{name}` is computed and not answered: change what it is computed from")
+            raise Refused(f"`{name}` is computed: change the values that it is computed from")
         return found.type, asked[-1]
 
 
-def _come_to(session: Session, path: str, position: Position) -> None:
-    """To the stop with this path, or as near to the position as the execution now comes."""
+def _advance_to(session: Session, path: str, position: Position) -> None:
+    """Move to the stop with this path, or to the nearest reachable position."""
     while session.stop_of(session.leader).path != path and not session.is_at_end:
         session.step()
     if session.stop_of(session.leader).path != path:
         session.goto(Position(position.stop))
 
 
-def _conditional(place: str, condition: object) -> str:
+def _add_condition(place: str, condition: object) -> str:
     return f"{place} if {condition}" if isinstance(condition, str) and condition.strip() else place
 
 
-def _snake(command: str) -> str:
+def _to_snake_case(command: str) -> str:
     return "".join(f"_{each.lower()}" if each.isupper() else each for each in command)

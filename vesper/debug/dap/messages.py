@@ -1,4 +1,4 @@
-"""What the two sides of the Debug Adapter Protocol agree on: what this adapter can do, and how it says no."""
+"""Constants of the Debug Adapter Protocol: capabilities, filters and refusals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vesper.values.vesper_error import VesperError
 
 Message = dict[str, Any]
 THREADS = {"python": "python", "interp": "direct"}
-"""What the threads are called, by engine."""
+"""Names of the threads, by engine."""
 FILTERS = {
     "contract_violation": "Contract violations",
     "divergence": "Divergences of the engines",
@@ -33,18 +33,20 @@ CAPABILITIES = {
 
 
 class Refused(ValueError):
-    """A request that cannot be done; the message is for the person at the editor."""
+    """A request that cannot be carried out; the message is shown in the editor."""
 
 
 REFUSALS = (
     Refused, VesperError, EngineUnavailable, Unanswered, OSError,
-    # What is no argument of the protocol: a text for a number, a number for an object, a number without end.
+    # Invalid protocol arguments: a text for a number, a number for an object, an infinite number.
     KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError,
 )  # fmt: skip
-"""What is answered as a failed request. `BadBreakpoint` and `BadExpression` are among the `ValueError`s."""
+"""Exceptions reported as a failed request. `BadBreakpoint` and `BadExpression` are `ValueError`s."""
 
 
 def names_trace(arguments: Mapping[str, Any]) -> bool:
-    """Whether a launch is about a recorded run. Editors have a word `trace` too, for logs of their own: that is a truth
-    value, or an object."""
+    """Return whether a launch names a recorded run.
+
+    Some editors send `trace` as a boolean or an object for their own logs.
+    """
     return not isinstance(arguments.get("trace"), bool | dict | None)

@@ -1,4 +1,4 @@
-"""What an editor shows of a stop: scopes, and the variables in them, which it asks for by numbers."""
+"""Scopes and variables of a stop, which an editor requests by number."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from vesper.values.model import show
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text that is for people, and no value: shown without quotes."""
+    """A text that is not a value and is shown without quotes."""
 
     text: str
 
 
 class Variables:
-    """What was shown since the last step."""
+    """Variables sent since the last step."""
 
     def __init__(self) -> None:
         self._shown: dict[int, tuple[str, list[tuple[str, object]]]] = {}
-        """By reference: of which scope, and what stands in it."""
+        """Scope and entries, by reference."""
 
     def clear(self) -> None:
         self._shown.clear()
@@ -36,12 +36,12 @@ class Variables:
         return number
 
     def scope_of(self, reference: int) -> str:
-        """The name of a scope; nothing where there is none."""
+        """Return the name of a scope; an empty text for an unknown reference."""
         return self._shown.get(reference, ("", []))[0]
 
-    def listed(self, reference: int) -> list[Message]:
+    def list_variables(self, reference: int) -> list[Message]:
         if reference not in self._shown:
-            raise Refused("this was looked at before the last step: ask for the scopes again")
+            raise Refused("this reference is from before the last step: request the scopes again")
         scope, entries = self._shown[reference]
         return [self.variable(scope, name, value) for name, value in entries]
 
@@ -83,12 +83,12 @@ def scopes_of(session: Session, stop: Stop) -> list[tuple[str, str | None, list[
         ("Contract", None, list(contracts)),
         ("Gives", "returnValue", result),
         ("Constants", None, names.get("constant", [])),
-        ("differs", None, list(_differing(session))),
+        ("differs", None, list(_differences(session))),
     ]
 
 
-def _differing(session: Session) -> Iterator[tuple[str, object]]:
-    """What is not the same on both engines, here; and where they part first."""
+def _differences(session: Session) -> Iterator[tuple[str, object]]:
+    """Yield the differences of the engines at this position, then the first divergence."""
     for row in rows(session):
         if row.differs:
             texts = zip((THREADS.get(side.name, side.name) for side in session.sides), row.texts, strict=True)

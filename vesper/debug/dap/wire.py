@@ -1,4 +1,4 @@
-"""The wire of the Debug Adapter Protocol: a header with the length, then JSON. Nothing here knows what it means."""
+"""The wire format of the Debug Adapter Protocol: a length header, then JSON."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import json
 from typing import Any, BinaryIO
 
 MAX_BYTES = 16 << 20
-"""Of one message: more is refused before it is read."""
+"""Maximum bytes of one message; longer ones are refused unread."""
 _MAX_HEADER = 4096
 
 
 class WireError(ValueError):
-    """What came is no message of the protocol; nothing more can be read."""
+    """The stream contains no valid message; reading cannot continue."""
 
 
 def read_message(stream: BinaryIO) -> dict[str, Any] | None:
-    """The next message; None where the client has gone, in the middle of one too."""
+    """Return the next message; None if the client disconnected, even within a message."""
     length: int | None = None
     while True:
         line = stream.readline(_MAX_HEADER)
         if not line:
             return None
         if not line.endswith(b"\n"):
-            raise WireError("a line of a header is too long")
+            raise WireError("a header line is too long")
         text = line.strip()
         if not text:
             break
@@ -41,13 +41,13 @@ def read_message(stream: BinaryIO) -> dict[str, Any] | None:
     try:
         message = json.loads(body)
     except (ValueError, RecursionError) as problem:
-        raise WireError(f"a message is no JSON: {problem}") from None
+        raise WireError(f"a message is not JSON: {problem}") from None
     if not isinstance(message, dict):
-        raise WireError("a message is a JSON object")
+        raise WireError("a message must be a JSON object")
     return message
 
 
 def write_message(stream: BinaryIO, message: dict[str, Any]) -> None:
-    body = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")  # half a surrogate pair is no text
+    body = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")  # a lone surrogate cannot be encoded
     stream.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
     stream.flush()

@@ -1,1 +1,1 @@
-"""The verifier: engines compared on one node."""
+"""The verifier: comparison of engines on one node."""

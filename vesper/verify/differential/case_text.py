@@ -1,4 +1,4 @@
-"""A failing input as a case that can be pasted into its node: YAML that reads back as the very same values."""
+"""A failing input as a case for its node: YAML that reads back as the same values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vesper.values.inputs import accept_inputs
 from vesper.values.model import Key, Scalar, Value, in_order, scalar_text
 from vesper.values.times import timestamp_text
 from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
-from vesper.verify.programs.types import yaml_quoted
+from vesper.verify.programs.types import quote_yaml
 
 _MAX_LINE = 110
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -27,14 +27,14 @@ def case_text(
     now: datetime | None = None,
     effects: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """The lines of a case, indented as `testing.test_cases` wants them. The inputs must be ones that the node takes.
+    """Return the lines of a case, indented for `testing.test_cases`.
 
-    `effects` are paths of requests and what each is answered, as `answer_text` writes it.
+    The node must accept the inputs. `effects` are request paths with their answers, as `answer_text` writes them.
     """
     declared = [(each.name, each.type, each.default) for each in node.inputs]
     values, problems = accept_inputs(declared, dict(inputs))
     if problems:
-        raise ValueError(f"these are no inputs of {node.node_id}: {problems[0].path}")
+        raise ValueError(f"{node.node_id} rejects these inputs: {problems[0].path}")
     given = [(each, type_) for each, type_, _ in declared if each in inputs]
     lines = [f"    - name: {_scalar_literal(name)}"]
     lines += [] if now is None else [f"      now: {timestamp_text(now)}"]
@@ -45,7 +45,7 @@ def case_text(
 
 
 def answer_text(type_: Type, result: object, failure: str | None) -> str:
-    """What an effect of a case is answered with: `returns: …`, or `fails: …`."""
+    """Return the answer to a request of a case: `returns: …` or `fails: …`."""
     if failure is not None:
         return f"fails: {failure}"
     values, _ = accept_inputs([("returns", type_, None)], {"returns": result})
@@ -53,7 +53,7 @@ def answer_text(type_: Type, result: object, failure: str | None) -> str:
 
 
 def literal(type_: Type, value: Value) -> str:
-    """A value in a literal slot, in flow style."""
+    """Return a value as a literal in flow style."""
     match type_, value:
         case OptionalOf(inner), _:
             return "null" if value is None else literal(inner, value)
@@ -71,17 +71,17 @@ def literal(type_: Type, value: Value) -> str:
             assert isinstance(value, Scalar | Key)
             return _scalar_literal(scalar_text(value))
         case _:
-            raise TypeError(f"{value!r} is no {type_}")
+            raise TypeError(f"{value!r} is not a {type_}")
 
 
 def _scalar_literal(text: str) -> str:
-    """Plain where YAML and the reader cannot take it for anything else; quotes change no kind."""
+    """Return a scalar plain if YAML and the reader read it back unchanged, else quoted."""
     is_plain = (_WORD.fullmatch(text) and text != "null") or _NUMBER.fullmatch(text)
-    return text if is_plain else yaml_quoted(text)
+    return text if is_plain else quote_yaml(text)
 
 
 def _mapping(key: str, entries: list[tuple[str, str]]) -> list[str]:
-    """On one line where it fits, otherwise an entry a line."""
+    """Return a mapping on one line if it fits, otherwise one entry per line."""
     flat = f"      {key}: {{{', '.join(f'{name}: {text}' for name, text in entries)}}}"
     if len(flat) <= _MAX_LINE:
         return [flat]

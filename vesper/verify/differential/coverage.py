@@ -1,8 +1,8 @@
-"""How much of a node its executions went through: the ways its conditions went, and the operations.
+"""Coverage of a node by its executions: results of conditions, and operations.
 
-It is read from the marks alone, so it is what the engines were really compared on. An operation counts as reached
-when the step, arm or clause around it was evaluated, in a branch of an IF that was taken; inside AND, OR and loops
-over nothing it may be one that was not.
+It is derived from marks only, so it shows what the engines were really compared on. An operation counts as reached if
+the step, arm or clause around it was evaluated, in the taken branch of an IF. Inside AND, OR and empty loops it may not
+have been evaluated.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class Coverage:
     guards_total: int = 0
     """Two for each condition."""
     guards: set[tuple[int, bool]] = field(default_factory=set)
-    """Which conditions were true, and which were false."""
+    """Conditions by index, with the results that occurred."""
     paths: set[Path] = field(default_factory=set)
-    """Semantic paths (docs/spec/ir.md): each a sequence of conditions. With loops there is no end of them."""
+    """Semantic paths (docs/spec/ir.md) as sequences of conditions; unbounded with loops."""
     operations_total: int = 0
     operations: set[str] = field(default_factory=set)
 
 
-class Watch:
-    """Follows the executions of one node."""
+class CoverageCollector:
+    """Collector of coverage from the executions of one node."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -53,7 +53,7 @@ class Watch:
         self.coverage = Coverage(2 * len(self._conditions))
         self.coverage.operations_total = len({each.op for each in node.expressions() if isinstance(each, Call)})
 
-    def see(self, done: Done) -> None:
+    def observe(self, done: Done) -> None:
         conditions = self._conditions
         path = tuple([(index, bool(value)) for index, value in done.marks if index in conditions])
         if path not in self.coverage.paths:
@@ -63,16 +63,16 @@ class Watch:
         self._ends.add(type(done.outcome))
 
     def finish(self) -> None:
-        """Count the operations; the conditions are counted as they go."""
+        """Count the operations; conditions are counted by `see`."""
         for root in self._evaluated():
             self._reach(root)
 
     def _evaluated(self) -> Iterator[Expression]:
-        """Outermost expressions that were evaluated, as far as marks tell."""
+        """Yield the outermost expressions that were evaluated, as far as marks show."""
         for root in self._node.roots():
             if root.index in self._marked:
                 yield root
-        # What is returned, asked for or gone through has no mark of its own; what comes of it has.
+        # Returned values, request arguments and loop items have no mark; the results of their statements have.
         for statement in all_statements(self._node.body):
             roots = list(expressions_of((statement,)))
             match statement:

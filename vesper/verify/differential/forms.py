@@ -1,9 +1,8 @@
-"""The forms of a node that nobody observes: what runs in production has no marks, is optimised, may be machine code.
+"""Unobserved forms of a node, as in production: without marks, optimised, possibly machine code.
 
-An engine here runs one execution in the plain form and in the pathed form at the same time, on the same answers. The
-two must ask for the same and come to the same; where they do not, the engine is at fault. A node that asks for nothing
-is called as callers do, too: that goes another way into the engine, and with machine code it needs no frame. What it
-took for its path is compared between engines, in the place of the marks.
+An engine here runs one execution in the plain form and in the pathed form together, on the same completions. Different
+requests or outcomes are an engine fault. A node without requests is also called directly, because calls enter the
+engine differently and need no frame in machine code. Engines are compared by path instead of marks.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from vesper.engines.registry import PAIR, REFERENCE
 from vesper.engines.tiering import ALWAYS, INTERPRETED, Tiering
 
 _KEY = bytes(16)
-"""Fingerprints are compared with each other alone."""
+"""Fixed key: fingerprints are compared only with each other."""
 
 
 class FormsEngine:
@@ -57,7 +56,7 @@ class FormsProgram(Unobserved):
         observe: Observer | None = None,
         is_traced: bool = True,
     ) -> FormsExecution:
-        """There is nothing to observe, and nobody is told of it."""
+        """Start both forms. `observe` is ignored, because unobserved forms have no marks."""
         plain = self.program.start(inputs, now, limits, is_traced=False)
         called = None if self.program.asks else partial(self.program.call, inputs, now)
         return FormsExecution(plain, self.program.start_pathed(inputs, _KEY, now, limits), called)
@@ -76,23 +75,23 @@ class FormsExecution:
         if isinstance(plain, Blocked) and isinstance(pathed, Blocked):
             if same_requests(plain.requests, pathed.requests):
                 return plain
-            return _fault(f"the plain form asks for {plain.requests}, and the pathed form for {pathed.requests}")
+            return _fault(f"the plain form requests {plain.requests}, and the pathed form requests {pathed.requests}")
         if isinstance(plain, Blocked) or isinstance(pathed, Blocked):
             first, other = ("plain", "pathed") if isinstance(plain, Blocked) else ("pathed", "plain")
-            return _fault(f"the {first} form asks for something where the {other} form ends")
+            return _fault(f"the {first} form makes a request where the {other} form ends")
         if not (_is_time(plain.outcome) or _is_time(pathed.outcome) or same_outcome(plain.outcome, pathed.outcome)):
-            return _fault(f"the plain form comes to {plain.outcome}, and the pathed form to {pathed.outcome}")
-        # A call has the usual limits, whatever these were.
+            return _fault(f"the plain form ends with {plain.outcome}, and the pathed form ends with {pathed.outcome}")
+        # A call always has the default limits.
         if self._called is not None and not isinstance(plain.outcome, LimitHit):
             called = self._called()
             if not (_is_time(called) or same_outcome(plain.outcome, called)):
-                return _fault(f"the plain form comes to {plain.outcome}, and a call of it to {called}")
+                return _fault(f"the plain form ends with {plain.outcome}, and a call of it ends with {called}")
         way = (self._pathed.path(), self._pathed.fingerprint())
         return Done(plain.outcome, (), is_observed=False, way=way)
 
 
 def _is_time(outcome: Outcome) -> bool:
-    """When the clock stops a form depends on the machine."""
+    """Return whether a time limit ended the form, which depends on the machine."""
     return isinstance(outcome, LimitHit) and outcome.limit != "fuel"
 
 
@@ -107,4 +106,4 @@ COMPARED: dict[str, Engine] = {
     "interp-unoptimised": FormsEngine("interp-unoptimised", Tiering("off", is_optimised=False)),
     "jit": FormsEngine("jit", ALWAYS),
 }
-"""What `vesper verify` compares: the reference, the interpreter step by step, and the forms that nobody observes."""
+"""Engines that `vesper verify` compares: the reference, the observed interpreter, unobserved forms."""

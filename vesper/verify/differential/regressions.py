@@ -1,4 +1,4 @@
-"""Disagreements kept as conformance cases: once found, an input is tried for ever."""
+"""Divergences stored as conformance cases, which every later run repeats."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from vesper.values.model import decimal_text, scalar_text
 from vesper.verify.differential.verifier import Difference
 
 FOLDER = Path("tests/conformance/regressions")
-"""Where cases are kept, unless somebody says otherwise."""
+"""Default folder of the cases."""
 
 
 def typed_value(value: object) -> dict[str, object]:
-    """A value with its type, so that no case depends on how YAML guesses."""
+    """Return a value with its type, so that a case does not depend on YAML's guesses."""
     match value:
         case bool():
             return {"boolean": value}
@@ -37,11 +37,11 @@ def typed_value(value: object) -> dict[str, object]:
 
 
 def regression_text(compiled: Compiled, difference: Difference, against: str | None = None) -> str:
-    """A case that asks for agreement on the shrunk input, with what effects answered to it."""
+    """Return a case that requires agreement on the shrunk input and its completions."""
     who = f"the node and {against}" if difference.with_function else "the engines"
     given = {name: typed_value(value) for name, value in difference.inputs.items()}
     lines = [
-        f"- why: {who} disagreed {'at step ' + difference.step if difference.step else 'here'}",
+        f"- why: {who} diverged {'at step ' + difference.step if difference.step else 'here'}",
         f"  node: {compiled.node.node_id}",
         "  inputs:" if given else "  inputs: {}",
         *(f"    {name}: {_flow(form)}" for name, form in given.items()),
@@ -57,7 +57,7 @@ def regression_text(compiled: Compiled, difference: Difference, against: str | N
 
 
 def save_regression(folder: Path, compiled: Compiled, difference: Difference, against: str | None = None) -> Path:
-    """Write the case; an input that is kept already is not kept twice."""
+    """Write the case and return its path; an input that is already stored is not stored again."""
     text = regression_text(compiled, difference, against)
     folder.mkdir(parents=True, exist_ok=True)
     number = 1
@@ -76,7 +76,7 @@ def _response(path: str, found: Completion) -> dict[str, object]:
 
 
 def save_program(folder: Path, text: str) -> Path:
-    """Write a random program beside its case, under the name that its node has."""
+    """Write a random program beside its case, named by its node."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{text.partition('node_id: ')[2].partition(chr(10))[0]}.vsp"
     path.write_text(text, encoding="utf-8")

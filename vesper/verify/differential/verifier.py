@@ -1,8 +1,8 @@
-"""Draw, run on every engine, compare, shrink, report: the verifier.
+"""The verifier: draws inputs, runs them on every engine, compares, shrinks and reports.
 
-In: a compiled node and the engines. Out: a report that counts what was really compared, with the smallest input of
-each kind of disagreement. The reference is the python engine; the report says what each engine answered and takes no
-side. A function of the user's own may be asked as well: it is then what the engines are held to.
+It takes a compiled node and the engines, and returns a report of what was really compared, with the smallest input of
+each divergence. The reference is the python engine; the report lists the outcome of each engine without judging. With a
+function of the user, the engines must also agree with the function.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from vesper.language.ir.nodes import Node, Raise, Require, Return, walk
 from vesper.language.ir.statements import all_statements, expressions_of
 from vesper.values.model import same
 from vesper.verify.differential.against import Function, compare_with_function, is_refused
-from vesper.verify.differential.coverage import Coverage, Watch
+from vesper.verify.differential.coverage import Coverage, CoverageCollector
 from vesper.verify.inputs.generator import InputGenerator
 from vesper.verify.inputs.responses import (
     GeneratedResponses,
@@ -40,22 +40,22 @@ MAX_DISAGREEMENTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One disagreement, shrunk."""
+    """One shrunk divergence."""
 
     inputs: dict[str, object]
     tried: int
-    """How many inputs were drawn until it was found."""
+    """Number of inputs drawn until it was found."""
     answers: dict[str, Done]
     place: int | None
-    """Index of the first expression whose values differ; None where only the outcomes do."""
+    """Index of the first expression whose values differ; None if only the outcomes differ."""
     step: str | None
-    """The step that the place belongs to."""
+    """Step of that expression."""
     with_function: bool = False
-    """True where the engines agree with each other and not with the user's function."""
+    """True if the engines agree with each other but not with the user's function."""
     responses: tuple[tuple[str, Completion], ...] = ()
-    """What effects answered, with the path of each; of the engine that asked the most."""
+    """Completions by request path, of the engine with the most requests."""
     now: datetime | None = None
-    """When the executions began, for a node that may ask."""
+    """Start time of the executions, for a node that reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,11 @@ class CaseFailure:
     case: Case
     engine: str
     outcome: Outcome | None
-    """None where it asked for something that the case does not list."""
+    """None if the node made a request that the case does not list."""
     problem: str | None = None
 
     def is_like(self, other: CaseFailure) -> bool:
-        """True where another engine failed the case in the same way."""
+        """Return whether another engine failed the case in the same way."""
         if self.outcome is None or other.outcome is None:
             return self.problem == other.problem
         return same_outcome(self.outcome, other.outcome)
@@ -75,12 +75,12 @@ class CaseFailure:
 
 @dataclass(frozen=True, slots=True)
 class BrokenPromise:
-    """A postcondition that breaks on inputs which meet the constraints and the preconditions: a defect of the node."""
+    """A postcondition that breaks on inputs which satisfy constraints and preconditions."""
 
     index: int
-    """Of the postcondition."""
+    """Index of the postcondition."""
     inputs: dict[str, object]
-    """Shrunk."""
+    """Shrunk inputs."""
     tried: int
     outcome: ContractBroken
 
@@ -100,9 +100,9 @@ class Report:
     outcomes: dict[str, int] = field(default_factory=dict)
     coverage: Coverage = field(default_factory=Coverage)
     against: str | None = None
-    """The function that the node was compared with."""
+    """Name of the function that the node was compared with."""
     refused: int = 0
-    """Inputs that the node does not take, and that the function was therefore not asked about."""
+    """Number of inputs that the node rejects, on which the function was not called."""
     elapsed_seconds: float = 0.0
 
     @property
@@ -111,7 +111,7 @@ class Report:
 
     @property
     def nothing_asked(self) -> bool:
-        """True where the function was never called: then nothing was shown."""
+        """Return whether the function was never called, so that nothing was verified."""
         return self.against is not None and self.executions == 0
 
     @property
@@ -130,21 +130,24 @@ class Verifier:
         holds_to_promises: bool = True,
         against: Function | None = None,
     ) -> None:
-        """A node is held to its postconditions; a random program has none that anybody promised."""
+        """Create a verifier.
+
+        `holds_to_promises` checks postconditions; those of random programs are arbitrary.
+        """
         self._node = compiled.node
         self._cases = compiled.cases
         self._programs: dict[str, Program] = {name: engine.load(compiled) for name, engine in engines.items()}
         self._generator = InputGenerator(compiled.node, seed, seeks_boundaries, [each.inputs for each in self._cases])
         self._responses = GeneratedResponses(compiled)
         self._against = against
-        self._watch = Watch(compiled.node)
+        self._watch = CoverageCollector(compiled.node)
         self._places = steps_by_expression(compiled.node)
         self.report = Report(compiled.node.node_id, compiled.semantic_hash, tuple(engines), seed)
         self.report.coverage = self._watch.coverage
         self.report.against = None if against is None else against.name
         self._holds_to_promises = holds_to_promises
         self._seen: set[_Fingerprint] = set()
-        # A case may say that a postcondition breaks; then that is no news.
+        # A postcondition that a case expects to break is not reported.
         self._expected_to_break = {case.breaks for case in compiled.cases if case.breaks is not None}
 
     def run(
@@ -154,7 +157,7 @@ class Verifier:
         stop_after: int = MAX_DISAGREEMENTS,
         seconds: float | None = None,
     ) -> Report:
-        """The node's own cases, then drawn inputs until there are enough, the time is over or enough is wrong."""
+        """Run the node's cases, then drawn inputs, until a limit of count, time or failures."""
         begun = time.monotonic()
         self._run_cases()
         for number, inputs in enumerate(islice(self._inputs(), max_examples), start=1):
@@ -190,7 +193,7 @@ class Verifier:
         answers = self._answers(inputs, number)
         reference = next(iter(answers.values()))
         self._cover(reference)
-        result = self._compared(answers)
+        result = self._compare(answers)
         if self._against is not None and self._against.name not in answers:
             self.report.refused += 1
         else:
@@ -203,25 +206,24 @@ class Verifier:
             self._report_broken(inputs, number, reference.outcome)
 
     def _answers(self, inputs: Mapping[str, object], number: int) -> dict[str, Done]:
-        # Of the run and not of the inputs: the same inputs meet other answers in another run, and while a difference
-        # is shrunk its answers stay what they were.
+        # Seeded by the run's number, not by the inputs, so that completions stay the same while shrinking.
         seed = f"{self.report.seed} {number}"
         now, respond = self._responses.now(seed), self._responses.responder(seed)
-        answers = {name: _to_the_end(program, inputs, now, respond) for name, program in self._programs.items()}
+        answers = {name: _run_to_end(program, inputs, now, respond) for name, program in self._programs.items()}
         if self._against is not None and not is_refused(next(iter(answers.values())).outcome):
             answers[self._against.name] = self._against.answer(inputs)
         return answers
 
-    def _compared(self, answers: Mapping[str, Done]) -> Agree | Disagree | NotComparable:
-        """The engines among themselves, then with the function."""
+    def _compare(self, answers: Mapping[str, Done]) -> Agree | Disagree | NotComparable:
+        """Compare the engines with each other, then with the function."""
         engines = {name: done for name, done in answers.items() if name in self._programs}
-        result = _first_that_differs(engines)
+        result = _first_divergence(engines)
         if isinstance(result, Agree) and self._against is not None and self._against.name in answers:
             return compare_with_function(answers[self._against.name], next(iter(engines.values())))
         return result
 
     def _cover(self, done: Done) -> None:
-        self._watch.see(done)
+        self._watch.observe(done)
         outcome = done.outcome
         kind = f"{outcome.phase}_broken" if isinstance(outcome, ContractBroken) else outcome.kind
         self.report.outcomes[kind] = self.report.outcomes.get(kind, 0) + 1
@@ -243,9 +245,9 @@ class Verifier:
         self.report.differences.append(Difference(small, number, answers, place, step, with_function, responses, now))
 
     def _report_broken(self, inputs: dict[str, object], number: int, outcome: ContractBroken) -> None:
-        """The first input of each postcondition, made small on the reference engine alone: they agree on it."""
+        """Report the first input that breaks a postcondition, shrunk on the reference engine."""
         index = outcome.index
-        # Answers of effects are drawn by type alone: what a node promises about them is not held against it.
+        # Completions are drawn by type only, so broken promises about them are no defect.
         expected = ("postcondition", index) in self._expected_to_break
         if not self._holds_to_promises or not self._node.is_pure() or expected:
             return
@@ -262,13 +264,13 @@ class Verifier:
         self.report.broken.append(BrokenPromise(index, small, number, breaks(small) or outcome))
 
     def _fingerprint(self, inputs: dict[str, object], number: int) -> _Fingerprint | None:
-        """Where the answers to these inputs part; None where they agree."""
+        """Return the place and step of a divergence on these inputs; None if the engines agree."""
         answers = self._answers(inputs, number)
-        result = self._compared(answers)
+        result = self._compare(answers)
         if not isinstance(result, Disagree):
             return None
         engines = {name: done for name, done in answers.items() if name in self._programs}
-        if isinstance(_first_that_differs(engines), Agree):
+        if isinstance(_first_divergence(engines), Agree):
             return None, None, True
         for done in engines.values():
             if result.mark is not None and result.mark < len(done.marks):
@@ -278,7 +280,7 @@ class Verifier:
 
 
 _Fingerprint: TypeAlias = tuple[int | None, str | None, bool]
-"""The expression where engines part and its step, and whether it is the function that parts from them."""
+"""Diverging expression, its step, and whether only the function diverges."""
 
 
 def _case_failure(program: Program, case: Case, engine: str) -> CaseFailure | None:
@@ -290,7 +292,7 @@ def _case_failure(program: Program, case: Case, engine: str) -> CaseFailure | No
 
 
 def meets(case: Case, outcome: Outcome) -> bool:
-    """True when an outcome is what the case expects. Outputs that the case does not name are not looked at."""
+    """Return whether an outcome is the expected one. Outputs that the case omits are ignored."""
     if case.breaks is not None:
         return isinstance(outcome, ContractBroken) and (outcome.phase, outcome.index) == case.breaks
     if case.error is not None:
@@ -305,25 +307,27 @@ def meets(case: Case, outcome: Outcome) -> bool:
     )
 
 
-def _to_the_end(program: Program, inputs: Mapping[str, object], now: datetime, respond: Responder) -> Done:
-    """What an execution came to; one that asks without end was given up, which says nothing about the engines."""
+def _run_to_end(program: Program, inputs: Mapping[str, object], now: datetime, respond: Responder) -> Done:
+    """Run an execution to its end; one with endless requests is stopped as not comparable."""
     try:
         return run_with(program, dict(inputs), now, respond)
     except TooManyRequests:
         return Done(LimitHit("requests"), ())
 
 
-def _first_that_differs(answers: Mapping[str, Done]) -> Agree | Disagree | NotComparable:
-    """Each engine against the first; the first result that is not agreement. One that stands alone must not be at
-    fault."""
+def _first_divergence(answers: Mapping[str, Done]) -> Agree | Disagree | NotComparable:
+    """Compare each engine with the first and return the first divergence.
+
+    A single engine must not end with a fault.
+    """
     reference, *others = answers.values()
     if isinstance(reference.outcome, EngineFault):
-        return Disagree("an engine is at fault", None)
+        return Disagree("an engine fault", None)
     for other in others:
         result = compare(reference, other)
         if not isinstance(result, Agree):
             return result
-    # The reference has no path: those that have one are compared with the first of them.
+    # The reference has no path: engines with a path are compared with the first of them.
     ways = [other for other in others if other.way is not None]
     for other in ways[1:]:
         result = compare(ways[0], other)
@@ -333,12 +337,12 @@ def _first_that_differs(answers: Mapping[str, Done]) -> Agree | Disagree | NotCo
 
 
 def steps_by_expression(node: Node) -> dict[int, str]:
-    """The step that each expression of the body belongs to."""
+    """Return the innermost step of each expression of the body."""
     places: dict[int, str] = {}
     for statement in all_statements(node.body):
         if isinstance(statement, Return | Raise | Require):
             continue
-        # Of a statement inside another the inner one has the last word: it comes after the one around it.
+        # An inner statement follows its outer one and overwrites its entries.
         for root in expressions_of((statement,)):
             for expression in walk(root):
                 places[expression.index] = statement.name.lstrip("_")

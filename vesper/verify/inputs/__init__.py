@@ -1,1 +1,1 @@
-"""Inputs for a node, drawn from its types, constraints and contracts."""
+"""Generated inputs of a node, from its types, constraints and contracts."""

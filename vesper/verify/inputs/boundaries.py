@@ -1,9 +1,8 @@
-"""Inputs at which a comparison is on edge.
+"""Inputs at the boundary of a comparison.
 
-`new_balance < 0` parts from `new_balance <= 0` only where balance, amount and fee cancel out exactly: random inputs
-never get there. So for every comparison of numbers in a node there is a probe, a small program of its own that
-returns the two sides; from an input and the probe's answers for it and for a neighbour, one step of the secant method
-goes to where the sides are equal.
+`new_balance < 0` differs from `new_balance <= 0` only if balance, amount and fee cancel exactly, which random inputs
+never do. Each comparison of numbers therefore has a probe, a small program that returns both sides. From an input and a
+neighbour, one step of the secant method finds an input with equal sides.
 """
 
 from __future__ import annotations
@@ -47,17 +46,17 @@ from vesper.values.types import DATE, DECIMAL, DURATION, FLOAT, INTEGER, TIMESTA
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_or_equal", "greater", "greater_or_equal"})
 _MOVABLE = (INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, DURATION)
-_TRIES = 4
-_MORE_PLACES = 12
+_MAX_TRIES = 4
+_EXTRA_PLACES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Returns the two sides of one comparison as `left` and `right`."""
+    """A program that returns the two sides of a comparison as `left` and `right`."""
 
     program: Program
     inputs: tuple[str, ...]
-    """The inputs that the sides depend on and that can be moved like numbers."""
+    """Inputs that the sides depend on and that can be moved like numbers."""
 
 
 class BoundarySeeker:
@@ -66,8 +65,8 @@ class BoundarySeeker:
         self._probes = [probe for comparison in _comparisons(node) if (probe := _probe(node, comparison))]
 
     def seek(self, inputs: dict[str, object]) -> dict[str, object] | None:
-        """The inputs with one number moved so that some comparison is on edge; None where that did not work out."""
-        for _ in range(_TRIES if self._probes else 0):
+        """Return inputs with one number moved to the boundary of a comparison; None without success."""
+        for _ in range(_MAX_TRIES if self._probes else 0):
             probe = self._random.choice(self._probes)
             name = self._random.choice(probe.inputs)
             moved = self._to_edge(probe, name, inputs)
@@ -93,7 +92,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def _number(value: object) -> Fraction | None:
-    """A value as a number that can be moved: times count their days or microseconds. None for what has no such."""
+    """Return a value as a number: times as days or microseconds. None for other types."""
     match value:
         case bool():
             return None
@@ -112,7 +111,7 @@ def _number(value: object) -> Fraction | None:
 
 
 def _like(given: object, number: Fraction) -> object | None:
-    """The number in the form of another value; None where that form cannot hold it."""
+    """Return a number in the form of another value; None if that form cannot hold it."""
     try:
         match given:
             case int():
@@ -133,14 +132,14 @@ def _like(given: object, number: Fraction) -> object | None:
 
 
 def _decimal_like(given: Decimal, number: Fraction) -> Decimal:
-    """Exact where a few more places than the given one has are enough, else close to it."""
+    """Return a decimal equal to the number if a few more places suffice, else close to it."""
     exponent = given.as_tuple().exponent
     assert isinstance(exponent, int)
-    for places in range(-exponent, -exponent + _MORE_PLACES):
+    for places in range(-exponent, -exponent + _EXTRA_PLACES):
         scaled = number * 10**places
         if scaled.denominator == 1:
             break
-    # Built from digits: arithmetic would round to whatever context is in force.
+    # Built from digits: arithmetic would round to the current context.
     coefficient = round(number * 10**places)
     return Decimal((int(coefficient < 0), tuple(int(digit) for digit in str(abs(coefficient))), -places))
 
@@ -162,7 +161,7 @@ def _comparisons(node: Node) -> list[Call]:
 
 
 def _probe(node: Node, comparison: Call) -> Probe | None:
-    """A program with the steps above the comparison, in which nothing but the two sides is asked for."""
+    """Return a program of the steps above the comparison that computes only its two sides."""
     steps: list[Step] = []
     returned: dict[str, Expression] = {}
     for statement in node.body:
@@ -170,16 +169,16 @@ def _probe(node: Node, comparison: Call) -> Probe | None:
             returned = dict(statement.values)
         elif any(part is comparison for root in expressions_of((statement,)) for part in walk(root)):
             if not isinstance(statement, Step):
-                return None  # it stands inside a block, whose steps are not seen outside
+                return None  # inside a block, whose steps are not visible outside
             break
         elif isinstance(statement, Step):
             steps.append(statement)
         elif not isinstance(statement, Require):
-            return None  # what comes after a block depends on how it went
+            return None  # what follows a block depends on its execution
     if any(_free_locals(side) for side in comparison.args):
-        return None  # it stands in a loop: what it compares is not there to be returned
+        return None  # inside a loop: its locals cannot be returned
     sides = [_without_outputs(side, returned) for side in comparison.args]
-    if not all(_stands_alone(side) for side in sides):
+    if not all(_is_self_contained(side) for side in sides):
         return None
     used = _inputs_of(sides, steps)
     numeric = tuple(i.name for i in node.inputs if i.name in used and i.type in _MOVABLE)
@@ -195,7 +194,7 @@ def _probe(node: Node, comparison: Call) -> Probe | None:
 
 
 def _free_locals(expression: Expression) -> set[int]:
-    """The locals that an expression uses and something around it binds."""
+    """Return the locals of an expression that are bound outside it."""
     parts = walk(expression)
     used = {part.number for part in parts if isinstance(part, Local)}
     bound = {part.local for part in parts if isinstance(part, Let)}
@@ -203,7 +202,7 @@ def _free_locals(expression: Expression) -> set[int]:
 
 
 def _without_outputs(expression: Expression, returned: Mapping[str, Expression]) -> Expression:
-    """An expression of a postcondition as one over steps and inputs."""
+    """Return a postcondition's expression over steps and inputs instead of outputs."""
     match expression:
         case Ref(kind="output", name=name):
             return returned[name]
@@ -219,8 +218,8 @@ def _without_outputs(expression: Expression, returned: Mapping[str, Expression])
             return expression
 
 
-def _stands_alone(side: Expression) -> bool:
-    """False for what a name around it is needed for: an item of a `for`, the value of a `let`, an output in one."""
+def _is_self_contained(side: Expression) -> bool:
+    """Return whether an expression needs no surrounding name: no loop item, `let` value or output."""
     parts = walk(side)
     bound = {local for each in parts if isinstance(each, For) for local in each.locals}
     bound |= {each.local for each in parts if isinstance(each, Let)}
@@ -229,7 +228,7 @@ def _stands_alone(side: Expression) -> bool:
 
 
 def _inputs_of(sides: list[Expression], steps: list[Step]) -> set[str]:
-    """The inputs that the sides depend on, through the steps too."""
+    """Return the inputs that the sides depend on, directly or through steps."""
     values = {step.name: step.value for step in steps}
     found: set[str] = set()
     waiting = list(sides)

@@ -1,7 +1,7 @@
-"""What a node asks of single numbers, and of the lengths of strings and collections: `qty > 0`, `rate <= 1`, two
-letters, at most fourteen shifts. Constraints and preconditions say it.
+"""Bounds that contracts put on numbers and on lengths of strings and collections.
 
-It is a hint for drawing inputs that get past the constraints, never a rule: inputs beyond the bounds are drawn as well.
+Constraints and preconditions give them: `qty > 0`, `rate <= 1`, two letters, at most fourteen shifts. Bounds guide the
+drawing of inputs past the constraints; inputs beyond them are drawn too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STRICT = {"greater": ("greater_or_equal", 1), "less": ("less_or_equal", -1)}
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The smallest and the largest value that the constraints let pass; None where they do not say."""
+    """Smallest and largest value that the constraints allow; None without a bound."""
 
     low: Fraction | None = None
     high: Fraction | None = None
@@ -32,30 +32,30 @@ class Bounds:
 
 
 def number_bounds(node: Node) -> dict[str, Bounds]:
-    """Bounds by the name of an input or of a field; two fields that share a name share its bounds."""
+    """Return bounds by name of an input or field; fields of the same name share bounds."""
     found: dict[str, Bounds] = {}
     for subject, verb, bound in _comparisons(node):
         if isinstance(subject, Ref | Field):
-            found[subject.name] = _tightened(found.get(subject.name, Bounds()), verb, bound)
+            found[subject.name] = _tighten(found.get(subject.name, Bounds()), verb, bound)
     return found
 
 
 def length_bounds(node: Node) -> dict[str, Bounds]:
-    """The same for the lengths of strings and collections."""
+    """Return bounds of the lengths of strings and collections, by name."""
     found: dict[str, Bounds] = {}
     for subject, verb, bound in _comparisons(node):
         if isinstance(subject, Call) and subject.op in _LENGTHS and isinstance(subject.args[0], Ref | Field):
             name = subject.args[0].name
-            # Lengths are whole: more than 0 is at least 1.
+            # Lengths are integers: more than 0 means at least 1.
             verb, bound = _STRICT.get(verb, (verb, 0))[0], bound + _STRICT.get(verb, (verb, 0))[1]
-            found[name] = _tightened(found.get(name, Bounds()), verb, bound)
+            found[name] = _tighten(found.get(name, Bounds()), verb, bound)
     return found
 
 
 def _comparisons(node: Node) -> list[tuple[Expression, str, Fraction]]:
-    """Every comparison that must hold, with a number on its right."""
+    """Return every comparison that must hold and has a number on its right."""
     found = []
-    # A constraint is about one value, whatever stands around the comparison; a precondition may offer a choice.
+    # A constraint concerns one value, so every comparison in it counts; a precondition may contain alternatives.
     parts = [part for clause in node.constraints for part in walk(clause.holds)]
     parts += [part for clause in node.preconditions for part in _must_hold(clause.holds)]
     for part in parts:
@@ -68,7 +68,7 @@ def _comparisons(node: Node) -> list[tuple[Expression, str, Fraction]]:
     return found
 
 
-def _tightened(known: Bounds, verb: str, bound: Fraction) -> Bounds:
+def _tighten(known: Bounds, verb: str, bound: Fraction) -> Bounds:
     low = bound if verb in _LOWER else None
     high = bound if verb in _UPPER else None
     lows = [each for each in (known.low, low) if each is not None]
@@ -77,7 +77,7 @@ def _tightened(known: Bounds, verb: str, bound: Fraction) -> Bounds:
 
 
 def _must_hold(condition: Expression) -> Iterator[Expression]:
-    """The parts of a clause that are true whenever it is; those of a condition for every item are among them."""
+    """Yield the parts of a clause that are true whenever it is, including those for every item."""
     match condition:
         case Logical(kind="and", left=left, right=right):
             yield from _must_hold(left)

@@ -1,8 +1,8 @@
-"""Inputs for a node: from its types and constraints, leaning toward the edges that its own literals draw.
+"""Generator of a node's inputs from its types and constraints, with a bias to its own literals.
 
-A payment node compares with 100 and 1000, so amounts of exactly 100, 100.01 and 999.99 are worth more than amounts at
-random. The inputs of the node's own cases are changed here and there: they get past contracts that nothing drawn by
-type would meet. One in forty inputs is wrong on purpose: the two engines must also refuse alike.
+A payment node compares with 100 and 1000, so amounts of exactly 100, 100.01 and 999.99 are more useful than random
+ones. Inputs of the node's cases are varied, because they pass contracts that inputs drawn by type do not satisfy. One
+in forty inputs is invalid on purpose: the engines must also reject alike.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _ALIKE_SHARE = 0.15
 _TAME_SHARE = 0.6
 _CASE_SHARE = 0.3
 _PATTERN_SHARE = 0.4
-_MOST_ITEMS = 60
+_MAX_ITEMS = 60
 _LETTERS = "aZ09 _-é😀\u0301\x00\U0010ffff"
-_HOSTILE: tuple[object, ...] = (
+_INVALID_VALUES: tuple[object, ...] = (
     None, True, 0, -1, 2**63, 10**1001, 0.1, "", "x", "1e999999999", "1E-1001", "\ud800", b"x", [], {},
     Decimal("NaN"), Decimal("Infinity"), Decimal("-0.00"), Decimal("1E+3"), Decimal("1E+1000"), 2**53 + 1,
     float("nan"), float("inf"), "NaN", "nan", "AP8=", "AP8", "2023-02-29", "2024-02-29", "2024-02-29T12:30:00",
@@ -45,14 +45,14 @@ _HOSTILE: tuple[object, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """Values worth trying, found in the node."""
+    """Literals of the node that are worth drawing."""
 
     decimals: tuple[Decimal, ...]
     integers: tuple[int, ...]
     strings: tuple[str, ...]
     lengths: tuple[int, ...]
     others: tuple[Value, ...] = ()
-    """Literals of the other types, as they stand."""
+    """Literals of the other types, unchanged."""
 
 
 def find_edges(node: Node) -> Edges:
@@ -75,7 +75,7 @@ def find_edges(node: Node) -> Edges:
 
 
 def _parts(values: Iterable[Value]) -> Iterator[Value]:
-    """The scalars in values, however deep."""
+    """Yield the scalars in values, at any depth."""
     for value in values:
         match value:
             case Json():
@@ -90,7 +90,7 @@ def _parts(values: Iterable[Value]) -> Iterator[Value]:
 
 
 class InputGenerator:
-    """Draws inputs from a seed; the same seed gives the same inputs on every machine."""
+    """Generator of inputs from a seed; equal seeds give equal inputs on every machine."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class InputGenerator:
         seeks_boundaries: bool = True,
         examples: Sequence[Mapping[str, object]] = (),
     ) -> None:
-        """`examples` are inputs that somebody found worth writing down."""
+        """Create a generator. `examples` are known useful inputs, such as those of cases."""
         self._node = node
         self._edges = find_edges(node)
         self._numbers, self._lengths = number_bounds(node), length_bounds(node)
@@ -113,7 +113,7 @@ class InputGenerator:
         self._is_tame = True
 
     def draw(self) -> dict[str, object]:
-        # Tame inputs get past the contracts, where most of a node is; wild ones try the edges of everything.
+        # Tame inputs pass the contracts and reach most of the node; wild ones test all edges.
         self._is_tame = self._random.random() < _TAME_SHARE
         if self._examples and self._random.random() < _CASE_SHARE:
             inputs = self._variation.of_inputs(self._random.choice(self._examples), self._types)
@@ -126,25 +126,25 @@ class InputGenerator:
         if self._boundaries is not None and self._random.random() < _BOUNDARY_SHARE:
             inputs = self._boundaries.seek(inputs) or inputs
         elif self._boundaries is None and self._random.random() < _ALIKE_SHARE:
-            self._make_alike(inputs)
+            self._equalise(inputs)
         if self._random.randrange(_WRONG_SHARE) == 0:
-            self._spoil(inputs)
+            self._invalidate(inputs)
         return inputs
 
     def draw_value(self, type_: Type, seed: str) -> object:
-        """A value of a type, for what an effect answers; it depends on the seed alone."""
+        """Return a value of a type for a completion, determined by the seed alone."""
         self._random.seed(seed)
         self._is_tame = self._random.random() < _TAME_SHARE
         return self._value("", type_)
 
     def vary_value(self, value: object, type_: Type, seed: str) -> object:
-        """A value of a type that is like another one; it depends on the seed and the value alone."""
+        """Return a value similar to another, determined by the seed and that value."""
         self._random.seed(seed)
         self._is_tame = True
         return self._variation.of_value("", type_, value)
 
-    def _make_alike(self, inputs: dict[str, object]) -> None:
-        """Gives one the value of another: where they are the same, comparing them is at its edge."""
+    def _equalise(self, inputs: dict[str, object]) -> None:
+        """Give one input the value of another, which is the boundary of comparing them."""
         names = sorted(inputs)
         self._random.shuffle(names)
         for name in names:
@@ -153,22 +153,24 @@ class InputGenerator:
                 inputs[name] = inputs[same[0]]
                 return
 
-    def _spoil(self, inputs: dict[str, object]) -> None:
+    def _invalidate(self, inputs: dict[str, object]) -> None:
         names = [*inputs, "no_such_input"]
         name = self._random.choice(names)
         if name in inputs and self._random.random() < 0.2:
             del inputs[name]
         elif name in inputs and isinstance(inputs[name], list | dict) and inputs[name]:
-            inputs[name] = self._spoiled(inputs[name])
+            inputs[name] = self._invalidate_part(inputs[name])
         else:
-            inputs[name] = self._random.choice(_HOSTILE)
+            inputs[name] = self._random.choice(_INVALID_VALUES)
 
-    def _spoiled(self, value: object) -> object:
-        """A collection with one part of it replaced, removed or added."""
+    def _invalidate_part(self, value: object) -> object:
+        """Return a collection with one part replaced, removed or added."""
         match value:
             case list() if value:
                 index = self._random.randrange(len(value))
-                return [self._spoiled(each) if position == index else each for position, each in enumerate(value)]
+                return [
+                    self._invalidate_part(each) if position == index else each for position, each in enumerate(value)
+                ]
             case dict() if value:
                 key = self._random.choice(list(value))
                 rest = {each: found for each, found in value.items() if each != key}
@@ -177,9 +179,9 @@ class InputGenerator:
                     return rest
                 if pick < 0.5:
                     return value | {"no_such_field": 1}
-                return {each: self._spoiled(found) if each == key else found for each, found in value.items()}
+                return {each: self._invalidate_part(found) if each == key else found for each, found in value.items()}
             case _:
-                return self._random.choice(_HOSTILE)
+                return self._random.choice(_INVALID_VALUES)
 
     def _value(self, name: str, type_: Type) -> object:
         if type_ == DECIMAL:
@@ -207,13 +209,13 @@ class InputGenerator:
                 return self._scalars.draw(type_, self._is_tame, self._numbers.get(name, Bounds()))
 
     def _count(self, name: str) -> int:
-        """How many items: none, one, a few, and now and then many."""
+        """Return a number of items: zero, one, a few, and rarely many."""
         if self._is_tame:
             bounds = self._lengths.get(name, Bounds())
             low = 1 if bounds.low is None else max(0, ceil(bounds.low))
             high = low + 2 if bounds.high is None else min(floor(bounds.high), low + 5)
-            return min(self._random.randint(low, max(low, high)), _MOST_ITEMS)
-        return self._random.choice((0, 1, 1, 2, 2, 3, 5, 8)) if self._random.random() < 0.97 else _MOST_ITEMS
+            return min(self._random.randint(low, max(low, high)), _MAX_ITEMS)
+        return self._random.choice((0, 1, 1, 2, 2, 3, 5, 8)) if self._random.random() < 0.97 else _MAX_ITEMS
 
     def _decimal(self, name: str) -> Decimal:
         if self._is_tame:
@@ -222,7 +224,7 @@ class InputGenerator:
             low = 0 if bounds.low is None else ceil(bounds.low * 10**places)
             high = low + 2000 * 10**places if bounds.high is None else floor(bounds.high * 10**places)
             if low <= high:
-                # Nearer to the low end more often than not: small numbers meet more conditions than large ones.
+                # Biased to the low end: small numbers satisfy more conditions.
                 drawn = self._random.randint(low, self._random.randint(low, high))
                 return Decimal((int(drawn < 0), tuple(int(digit) for digit in str(abs(drawn))), -places))
         pick = self._random.random()
@@ -232,10 +234,10 @@ class InputGenerator:
                 (self._random.randrange(2), (self._random.randrange(2),), -self._random.choice((0, 1, 2, 5)))
             )
             return EXACT.add(edge, step) if edge.adjusted() < 900 else edge
-        if pick < 0.85:  # money
+        if pick < 0.85:  # amounts of money
             digits = self._random.choice((3, 4, 5, 6, 8))
             return self._signed(self._random.randrange(10**digits), 2)
-        if pick < 0.97:  # other scales and sizes, through the widths that an engine may treat apart
+        if pick < 0.97:  # other scales and sizes, across widths that engines may treat differently
             digits = self._random.choice((1, 9, 18, 19, 20, 37, 38, 39, 40, 60))
             return self._signed(self._random.randrange(10**digits), self._random.randrange(0, 41))
         digits = self._random.choice((500, 990, 996, 999, 1000))

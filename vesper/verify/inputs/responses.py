@@ -1,7 +1,7 @@
-"""Executions with effects, without a Host: what a request is completed with comes from a case or from a seed.
+"""Executions with effects but without a Host: completions come from a case or a seed.
 
-A case lists the requests that must be made and what each is answered. For generated runs the answer to a request
-depends on the seed, the path and the effect alone, so that two engines that ask the same are told the same.
+A case lists the expected requests and their answers. A generated answer depends only on the seed, the path and the
+effect, so that engines with equal requests get equal completions.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from vesper.verify.inputs.generator import InputGenerator
 
 Responder: TypeAlias = Callable[[Request], Completion]
 MAX_REQUESTS = 1_000
-"""More than these, and a run is given up: a loop may ask for ever."""
+"""Maximum requests of a run, because a loop may request endlessly."""
 NOON = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
-_FAILS = 0.2
-_LIKE_A_CASE = 0.5
-_LEAVES_CASE = 0.1
-_CHANGED = 0.3
+_FAILURE_SHARE = 0.2
+_CASE_SHARE = 0.5
+_DEPARTURE_SHARE = 0.1
+_VARIED_SHARE = 0.3
 _HTTP_CODES = ("http_400", "http_402", "http_404", "http_409", "http_429", "http_500", "http_503")
 
 
 class UnexpectedRequest(Exception):
-    """The node asked for something that the case does not list next; the message says what and what was listed."""
+    """The node made a request that the case does not list next; the message names both."""
 
 
 class TooManyRequests(Exception):
-    """The run was given up."""
+    """The run exceeded the maximum number of requests."""
 
 
 def run_with(
@@ -49,7 +49,7 @@ def run_with(
     respond: Responder,
     limits: Limits | None = None,
 ) -> Done:
-    """One observed execution to its end; what it asked for is part of what it did."""
+    """Run one observed execution to its end; the result includes its requests."""
     execution = program.start(inputs, now, limits)
     asked: list[Request] = []
     step = execution.advance(())
@@ -66,12 +66,12 @@ def run_with(
 
 
 def run_case(program: Program, case: Case, limits: Limits | None = None) -> Done:
-    """A case to its end, or an `UnexpectedRequest`; a request that is listed and not made is one too."""
+    """Run a case to its end. Raises `UnexpectedRequest` for an unlisted or missing request."""
     waiting = list(case.effects)
 
     def respond(request: Request) -> Completion:
         if not waiting:
-            raise UnexpectedRequest(f"asks for {describe(request)}, and the case lists no more requests")
+            raise UnexpectedRequest(f"requests {describe(request)}, but the case lists no more requests")
         expected = waiting.pop(0)
         problem = _differs(request, expected)
         if problem is not None:
@@ -83,7 +83,7 @@ def run_case(program: Program, case: Case, limits: Limits | None = None) -> Done
     now = case.now if isinstance(case.now, datetime) else NOON
     done = run_with(program, dict(case.inputs), now, respond, limits)
     if waiting and not isinstance(done.outcome, LimitHit):
-        raise UnexpectedRequest(f"ends, and `{waiting[0].path}` was not asked for")
+        raise UnexpectedRequest(f"ends without the listed request `{waiting[0].path}`")
     return done
 
 
@@ -93,7 +93,7 @@ def describe(request: Request) -> str:
 
 def _differs(request: Request, expected: ExpectedRequest) -> str | None:
     if request.path.lstrip("_") != expected.path.lstrip("_"):
-        return f"asks for {describe(request)}, and the case lists `{expected.path}` next"
+        return f"requests {describe(request)}, but the case lists `{expected.path}` next"
     for name, wanted in expected.request.items():
         found: object = request.fixed.get(name)
         if name in request.arguments:
@@ -101,13 +101,13 @@ def _differs(request: Request, expected: ExpectedRequest) -> str | None:
         elif name == "key" and request.key is not None:
             found = request.key
         if not _has(plain(cast(Value, found)), plain(wanted)):
-            shown = f"`{name}` is {show(found)}, and the case says {show(wanted)}"
-            return f"asks for {describe(request)}: {shown}"
+            shown = f"`{name}` is {show(found)}, but the case has {show(wanted)}"
+            return f"requests {describe(request)}: {shown}"
     return None
 
 
 def _has(found: object, wanted: object) -> bool:
-    """True where a value is the wanted one; a wanted record may name fewer fields."""
+    """Return whether a value matches; a wanted record may name fewer fields."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         return all(name in found and _has(found[name], part) for name, part in wanted.items())
     return same(found, wanted)
@@ -117,10 +117,10 @@ def _has(found: object, wanted: object) -> bool:
 
 
 class GeneratedResponses:
-    """Answers drawn by type, one in five a failure with a code that its effect declares; or those of a case.
+    """Answers drawn by type, one in five a declared failure; or the answers of a case.
 
-    In half of the runs of a node that has cases with requests, one case answers what it lists: a long flow ends at its
-    first answer that fits nothing, and cases get to the end. Now and then such an answer is changed.
+    In half of the runs of a node whose cases have requests, one case answers the requests that it lists, because random
+    answers end a long flow early. Such an answer is sometimes varied.
     """
 
     def __init__(self, compiled: Compiled) -> None:
@@ -138,20 +138,20 @@ class GeneratedResponses:
                 self._collect(callees[statement.node], f"{prefix}{statement.name}/")
 
     def responder(self, seed: str) -> Responder:
-        """What this seed answers; the same to every engine that asks the same."""
+        """Return the answers of a seed, equal for every engine with equal requests."""
 
         case = self._case(seed)
 
         def respond(request: Request) -> Completion:
             chance = random.Random(f"{seed} {request.path} {request.id}")
             expected = case.get(_without_iterations(request.path).lstrip("_"))
-            if expected is not None and chance.random() >= _LEAVES_CASE:
-                return self._as_listed(request, expected, chance)
-            if chance.random() < _FAILS:
+            if expected is not None and chance.random() >= _DEPARTURE_SHARE:
+                return self._answer_as_listed(request, expected, chance)
+            if chance.random() < _FAILURE_SHARE:
                 codes = EFFECTS[request.effect].codes()
                 code = chance.choice(codes)
                 return Completion(request.id, failure=chance.choice(_HTTP_CODES) if code == "http_error" else code)
-            if request.effect == "state_transition":  # the Host moves an entity from these states and no others
+            if request.effect == "state_transition":  # the Host accepts transitions only from these states
                 return Completion(request.id, chance.choice(request.fixed["from"].split(",")))
             return Completion(
                 request.id, self._values.draw_value(self.type_of(request.path), f"{seed} {request.path} {request.id}")
@@ -161,19 +161,19 @@ class GeneratedResponses:
 
     def _case(self, seed: str) -> Mapping[str, ExpectedRequest]:
         chance = random.Random(f"{seed} case")
-        return chance.choice(self._cases) if self._cases and chance.random() < _LIKE_A_CASE else {}
+        return chance.choice(self._cases) if self._cases and chance.random() < _CASE_SHARE else {}
 
-    def _as_listed(self, request: Request, expected: ExpectedRequest, chance: random.Random) -> Completion:
+    def _answer_as_listed(self, request: Request, expected: ExpectedRequest, chance: random.Random) -> Completion:
         if expected.fails is not None:
             return Completion(request.id, failure=expected.fails)
         value: object = plain(expected.returns)
-        if request.effect != "state_transition" and chance.random() < _CHANGED:
+        if request.effect != "state_transition" and chance.random() < _VARIED_SHARE:
             type_ = self._types[_without_iterations(request.path)]
             value = self._values.vary_value(value, type_, f"{chance.random()}")
         return Completion(request.id, value)
 
     def type_of(self, path: str) -> Type:
-        """The type of what the request at this path is completed with."""
+        """Return the type of the completion at this path."""
         return self._types[_without_iterations(path)]
 
     def now(self, seed: str) -> datetime:
@@ -182,7 +182,7 @@ class GeneratedResponses:
 
 
 def _answers_of(case: Case) -> dict[str, ExpectedRequest]:
-    """What a case answers, by the step that asks; in a loop the first answer stands for all."""
+    """Return the answers of a case by step; in a loop, the first one counts for all rounds."""
     found: dict[str, ExpectedRequest] = {}
     for expected in case.effects:
         found.setdefault(_without_iterations(expected.path).lstrip("_"), expected)

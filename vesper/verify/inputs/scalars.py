@@ -1,4 +1,4 @@
-"""Floats, bytes, times and json for a node to run on: what its own literals draw, and the edges of each type."""
+"""Generated floats, bytes, times and JSON: literals of the node and edges of each type."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _KEYS = ("a", "b", "id", "", "é", "x/y")
 
 
 class ScalarSource:
-    """Draws values of the types above; `known` are the literals of the node, by Python form."""
+    """Generator of these types; `known` are the node's literals, by Python form."""
 
     def __init__(self, source: random.Random, known: list[Value]) -> None:
         self._random = source
@@ -65,11 +65,11 @@ class ScalarSource:
             return self._moment()
         if type_ == DURATION:
             return self._length(is_tame)
-        assert type_ == JSON, f"{type_} is drawn elsewhere"
+        assert type_ == JSON, f"{type_} is generated elsewhere"
         return self._json(3)
 
     def as_text(self, value: object) -> object:
-        """Now and then a value as the text that a caller may give instead."""
+        """Return a value, sometimes as the text that a caller may pass instead."""
         if isinstance(value, bytes | date | timedelta) and self._random.random() < 0.1:
             return scalar_text(value)
         return value
@@ -134,5 +134,5 @@ class ScalarSource:
         return {self._random.choice(names): self._json(depth - 1) for _ in range(self._random.randrange(5))}
 
     def _names(self) -> list[str]:
-        """What the node's own texts may name: keys, and the parts of paths."""
+        """Return the words in the node's texts that may be keys or parts of paths."""
         return [part for text in self._texts for part in text.split("/")]

@@ -1,7 +1,7 @@
-"""Inputs that are like given ones: a case of the node with one part drawn anew, moved a little, left out or doubled.
+"""Variations of given inputs: one part redrawn, moved slightly, left out or duplicated.
 
-A node that takes a signed token or shifts in order answers to hardly anything that is drawn by type; what its author
-wrote down gets in, and so does most of what is close to it.
+A node that takes a signed token or ordered shifts rejects almost all inputs drawn by type; inputs of its author pass,
+and so do most variations of them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from decimal import Context, Decimal
 from vesper.values.model import MAX_INTEGER, MIN_INTEGER
 from vesper.values.types import JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
-_UNCHANGED = 0.35
-"""The share of the inputs that stay as they are, while another one changes."""
+_UNCHANGED_SHARE = 0.35
+"""Share of the inputs that stay unchanged while another one changes."""
 _SMALL_STEPS = (timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=15), timedelta(hours=1))
 _WIDE = Context(prec=10_000, Emax=100_000, Emin=-100_000)
 _CHARACTERS = "aZ09 _-.é😀"
@@ -23,23 +23,23 @@ _CHARACTERS = "aZ09 _-.é😀"
 
 class Variation:
     def __init__(self, source: random.Random, draw: Callable[[str, Type], object]) -> None:
-        """`draw` makes a new value of a type, for the input or field of a name."""
+        """Create a variation source. `draw` returns a new value of a type for a named input or field."""
         self._random = source
         self._draw = draw
 
     def of_inputs(self, example: Mapping[str, object], types: Mapping[str, Type]) -> dict[str, object]:
-        """The example with one input changed, rarely two; inputs that it leaves to their defaults may be among them."""
+        """Return the example with one input changed, rarely two, including omitted ones."""
         inputs = dict(example)
         for _ in range(self._random.choice((1, 1, 1, 2)) if types else 0):
             name = self._random.choice(list(types))
             if name in inputs:
                 inputs[name] = self.of_value(name, types[name], inputs[name])
-            elif self._random.random() >= _UNCHANGED:
+            elif self._random.random() >= _UNCHANGED_SHARE:
                 inputs[name] = self._draw(name, types[name])
         return inputs
 
     def of_value(self, name: str, type_: Type, value: object) -> object:
-        """A value of the same type, close to the given one or new."""
+        """Return a value of the same type, close to the given one or new."""
         if self._random.random() < 0.15:
             return self._draw(name, type_)
         match type_, value:
@@ -59,7 +59,7 @@ class Variation:
                 field, of = self._random.choice(fields)
                 return value | {field: self.of_value(field, of, value.get(field))}
             case _:
-                return self._json(value) if type_ == JSON else self._near(name, type_, value)
+                return self._json(value) if type_ == JSON else self._draw_near(name, type_, value)
 
     def _items(self, name: str, element: Type, items: list[object]) -> list[object]:
         pick = self._random.random()
@@ -75,7 +75,7 @@ class Variation:
         return [*items[:at], self.of_value(name, element, items[at]), *items[at + 1 :]]
 
     def _json(self, value: object) -> object:
-        """A json changed in one part, of whatever kind that is."""
+        """Return JSON content with one part changed."""
         match value:
             case dict() if value and self._random.random() < 0.9:
                 key = self._random.choice(list(value))
@@ -90,38 +90,38 @@ class Variation:
             case _:
                 return self._draw("", JSON)
 
-    def _near(self, name: str, type_: Type, value: object) -> object:
+    def _draw_near(self, name: str, type_: Type, value: object) -> object:
         moved = self._scalar(value)
         return self._draw(name, type_) if moved is None else moved
 
     def _scalar(self, value: object) -> object:
-        """A scalar close to the given one; None for what has nothing close to it."""
+        """Return a scalar close to the given one; None for types without neighbours."""
         match value:
             case bool():
                 return not value
             case int():
                 return min(max(value + self._random.choice((-1, 1, 10)), MIN_INTEGER), MAX_INTEGER)
             case Decimal() if value.is_finite() and abs(value.adjusted()) < 900:
-                return _moved_by(value, self._random.choice((-1, 1)), self._random.choice((0, 1, 2)))
+                return _move_decimal(value, self._random.choice((-1, 1)), self._random.choice((0, 1, 2)))
             case datetime() | timedelta():
-                return self._moved(value, self._random.choice(_SMALL_STEPS))
+                return self._move(value, self._random.choice(_SMALL_STEPS))
             case date():
-                return self._moved(value, timedelta(days=1))
+                return self._move(value, timedelta(days=1))
             case str() if value:
                 at = self._random.randrange(len(value))
                 return value[:at] + self._random.choice(("", self._random.choice(_CHARACTERS))) + value[at + 1 :]
             case _:
                 return None
 
-    def _moved(self, value: date | timedelta, step: timedelta) -> object:
+    def _move(self, value: date | timedelta, step: timedelta) -> object:
         try:
             return value + step if self._random.random() < 0.5 else value - step
         except OverflowError:
             return value
 
 
-def _moved_by(value: Decimal, sign: int, places: int) -> Decimal:
-    """The number and one of its last places more or less, exactly: no context rounds it."""
+def _move_decimal(value: Decimal, sign: int, places: int) -> Decimal:
+    """Return the decimal plus or minus one unit of its last place, exactly."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
     last = min(exponent, -places)

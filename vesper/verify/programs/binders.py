@@ -1,4 +1,4 @@
-"""Functions with a FOR in random expressions: sorting, grouping, folding, and arrays without their brackets."""
+"""Functions with FOR in random expressions: sorting, grouping, folding, unbracketed arrays."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from functools import partial
 from vesper.values.types import BOOLEAN, DECIMAL, INTEGER, ArrayOf, MapOf, OptionalOf, SetOf, Type, is_key, is_ordered
 from vesper.verify.programs.comparisons import Comparisons
 from vesper.verify.programs.forms import Producer
-from vesper.verify.programs.terms import NoWay, Scope, Term
+from vesper.verify.programs.terms import NotExpressible, Scope, Term
 
 _SORTED = ("sort_by",)
 _BY_CONDITION = ("take_while", "drop_while")
 
 
 class BinderForms(Comparisons):
-    """The forms whose result is made of the items that they go over, and `fold`."""
+    """Forms whose result consists of the items of a collection, and `fold`."""
 
     def binder_forms(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Iterator[Producer]:
         yield 0.25, partial(self._fold, type_, scope, depth, hint)
@@ -46,7 +46,7 @@ class BinderForms(Comparisons):
         return self.random.choice([each for each in self.pool if is_ordered(each)])
 
     def _of_items(self, word: str, item: Type, value: Type, type_: Type, scope: Scope, depth: int) -> Term:
-        """`sort_by(key FOR x IN xs, descending)`; over a map it goes by the keys."""
+        """Draw `sort_by(key FOR x IN xs, descending)`; a map is iterated by its keys."""
         over: list[Type] = [ArrayOf(item), ArrayOf(item)]
         if is_key(item):
             over += [SetOf(item), MapOf(item, self.any_type())]
@@ -63,8 +63,8 @@ class BinderForms(Comparisons):
         return Term(type_, ("fold(", value, " FOR ", *binding, f", {name} = ", initial, ")"))
 
     def array_argument(self, type_: ArrayOf, scope: Scope, depth: int) -> tuple[str | Term, ...]:
-        """The first argument of a function of an array, as `x.name FOR x IN xs`."""
+        """Draw the first argument of an array function as `x.name FOR x IN xs`."""
         if self.random.random() < 0.8:
-            raise NoWay
+            raise NotExpressible
         binding, inner = self.binding(scope, depth)
         return (self.expression(type_.element, inner, depth), " FOR ", *binding)

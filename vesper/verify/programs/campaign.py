@@ -1,7 +1,6 @@
-"""Many random programs on every engine: draw, compile, run, compare; what goes wrong is made small.
+"""Campaigns of random programs: draw, compile, run on every engine, compare, reduce failures.
 
-Three things can: the checker refuses what was drawn to be right, something raises, or the engines disagree. Each is a
-bug of ours, in the language or in the generator.
+A failure is a rejected program, an exception or a divergence. Each is a defect of the language or of the generator.
 """
 
 from __future__ import annotations
@@ -21,25 +20,28 @@ from vesper.verify.programs.nodes import draw_program
 from vesper.verify.programs.reduce import MAX_TRIES, reduce_program
 from vesper.verify.programs.text import Draft
 
-INPUTS_EACH = 20
-WRITTEN_OF = 5
-"""Of one program in so many the plain form of Python is written, too. It takes as long as all the executions of a
-program together, and here nobody runs it: that it is the traced form without its marks is shown elsewhere."""
+INPUTS_PER_PROGRAM = 20
+PROGRAMS_PER_GENERATION = 5
+"""One in this many programs is also generated as plain Python.
+
+Generation takes as long as all executions of a program. The plain form is not run here; other tests show that it is the
+traced form without marks.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramFailure:
-    """One program that showed a bug, reduced."""
+    """One failing program, reduced."""
 
     seed: int
     kind: str
     """`refused`, `raised` or `disagreement`."""
     fingerprint: str
-    """What stays the same while it is reduced."""
+    """Key of the failure, which stays the same while it is reduced."""
     text: str
     """The `.vsp` document."""
     detail: str
-    """The diagnostic or the traceback; empty for a disagreement."""
+    """Diagnostic or traceback; empty for a divergence."""
     compiled: Compiled | None = None
     difference: Difference | None = None
 
@@ -65,7 +67,7 @@ def program_path(draft: Draft) -> str:
 
 
 def program_seeds(seed: int, count: int) -> range:
-    """The seeds of a campaign; those of two campaigns do not overlap."""
+    """Return the seeds of a campaign; those of two campaigns do not overlap."""
     return range(seed * 1_000_000, seed * 1_000_000 + count)
 
 
@@ -73,14 +75,14 @@ def verify_programs(
     engines: Mapping[str, Engine],
     count: int,
     seed: int,
-    inputs_each: int = INPUTS_EACH,
+    inputs_each: int = INPUTS_PER_PROGRAM,
     progress: Callable[[int], None] = lambda _: None,
     stop_after: int = 3,
     max_tries: int = MAX_TRIES,
     seconds: float | None = None,
     first: int = 0,
 ) -> ProgramsReport:
-    """Draw programs and run each on drawn inputs, until there are enough, the time is over or enough is wrong."""
+    """Draw programs and run each on drawn inputs, until a limit of count, time or failures."""
     report = ProgramsReport(seed, tuple(engines))
     begun = time.monotonic()
     for number, each in enumerate(program_seeds(seed, first + count)[first:], start=1):
@@ -88,7 +90,7 @@ def verify_programs(
         draft = draw_program(each)
         failure = examine(draft, engines, each, inputs_each, report)
         if failure is not None:
-            report.failures.append(reduced(draft, failure, engines, inputs_each, max_tries))
+            report.failures.append(reduce_failure(draft, failure, engines, inputs_each, max_tries))
         progress(number)
         is_over = seconds is not None and time.monotonic() - begun >= seconds
         if is_over or len(report.failures) >= stop_after:
@@ -100,19 +102,19 @@ def verify_programs(
 def examine(
     draft: Draft, engines: Mapping[str, Engine], seed: int, inputs_each: int, report: ProgramsReport | None = None
 ) -> ProgramFailure | None:
-    """Compile and run one program; what went wrong, if anything did."""
+    """Compile and run one program; return its failure, or None."""
     text = draft.text()
     try:
         compiled, bag = compile_source(SourceFile(program_path(draft), text), judge_contracts=False)
         if compiled is None:
             first = bag.sorted()[0]
             return ProgramFailure(seed, "refused", first.code.name, text, render_full(bag.source, first))
-        if seed % WRITTEN_OF == 0:
-            generate_module(compiled.node)  # whatever is wrong with it is raised
-        # The probes of boundaries cost more than the twenty inputs that would profit from them.
+        if seed % PROGRAMS_PER_GENERATION == 0:
+            generate_module(compiled.node)  # raises if generation fails
+        # Boundary probes cost more than the twenty inputs that would profit from them.
         verifier = Verifier(compiled, engines, seed, seeks_boundaries=False, holds_to_promises=False)
         found = verifier.run(inputs_each, stop_after=1)
-    except Exception as error:  # noqa: BLE001  # whatever it is, a program that can be drawn must not raise it
+    except Exception as error:  # noqa: BLE001  # a drawn program must not raise anything
         fingerprint = f"{type(error).__name__} {_place(error)}"
         return ProgramFailure(seed, "raised", fingerprint, text, traceback.format_exc())
     if report is not None:
@@ -130,14 +132,14 @@ def _place(error: Exception) -> str:
     return f"{last.filename}:{last.lineno}"
 
 
-def reduced(
+def reduce_failure(
     draft: Draft,
     failure: ProgramFailure,
     engines: Mapping[str, Engine],
     inputs_each: int,
     max_tries: int = MAX_TRIES,
 ) -> ProgramFailure:
-    """The same failure, of a smaller program."""
+    """Return the same failure of a smaller program."""
     smallest = failure
 
     def still_fails(candidate: Draft) -> bool:

@@ -1,7 +1,7 @@
-"""Comparisons of names in random expressions, and the same ones asked again.
+"""Comparisons of names in random expressions, and repetitions of earlier comparisons.
 
-What an optimizer remembers of a guard, or of where a number lies, shows only where somebody asks twice: of the same two
-values, mostly by another operator. Expressions that are drawn by themselves hardly ever do.
+An optimizer's knowledge of a guard or a number's range shows only if the same two values are compared again, mostly
+with another operator. Independent expressions rarely do that.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from functools import partial
 
 from vesper.values.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, Enum, Type
 from vesper.verify.programs.forms import Forms, Producer
-from vesper.verify.programs.terms import LOOSEST, NoWay, Scope, Term, hint_from, infix
+from vesper.verify.programs.terms import LOOSEST, NotExpressible, Scope, Term, hint_from, infix
 
 _EQUALITY = ("==", "!=")
 _ORDER = ("<", "<=", ">", ">=")
 _NUMBERS: tuple[Type, ...] = (INTEGER, DECIMAL, FLOAT)
 _COMPUTED: tuple[Type, ...] = (INTEGER, DECIMAL)
-_MOST_KEPT = 6
+_MAX_PAIRS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Two values that were compared, and the names in them."""
+class ComparedPair:
+    """Two compared values and the names in them."""
 
     left: Term
     right: Term
     names: tuple[Term, ...]
 
-    def is_seen(self, scope: Scope) -> bool:
-        """True where each name is written so, means the same thing, and is known as much about null."""
+    def is_visible(self, scope: Scope) -> bool:
+        """Return whether each name has the same spelling, meaning and nullability in this scope."""
         return all(name in scope.paths for name in self.names)
 
 
 class Comparisons(Forms):
-    asked: list[Asked]
-    """The last comparisons of the node."""
+    compared_pairs: list[ComparedPair]
+    """Latest comparisons of the node."""
 
     @abstractmethod
     def literal(self, type_: Type, hint: Type | None, scope: Scope) -> Term: ...
@@ -45,35 +45,37 @@ class Comparisons(Forms):
     def comparisons(self, scope: Scope) -> Iterator[Producer]:
         names = [each for each in scope.paths if _is_compared(each.type)]
         if names:
-            yield 2.0, partial(self._compared, names, scope)
-        again = [each for each in self.asked if each.is_seen(scope)]
+            yield 2.0, partial(self._draw_comparison, names, scope)
+        again = [each for each in self.compared_pairs if each.is_visible(scope)]
         if again:
-            yield 3.0, partial(self._again, again)
+            yield 3.0, partial(self._draw_repeat, again)
 
     def graded(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Iterator[Producer]:
         names = [each for each in scope.paths if _is_compared(each.type)]
         if names:
-            yield 0.8, partial(self._graded, names, type_, scope, depth, hint)
+            yield 0.8, partial(self._draw_graded, names, type_, scope, depth, hint)
 
-    def _graded(self, names: list[Term], type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
-        """A choice, and on one side of it another that asks of the same two values."""
-        first = self._compared(names, scope)
-        second = self._again(self.asked[-1:])
+    def _draw_graded(self, names: list[Term], type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
+        """Draw a choice that contains a second comparison of the same two values in one branch."""
+        first = self._draw_comparison(names, scope)
+        second = self._draw_repeat(self.compared_pairs[-1:])
         told = type_ if hint is None else hint
         if self.random.random() < 0.5:
             then = self.expression(type_, scope, depth, hint)
-            return _choice(first, then, _choice(second, *self._two(type_, scope, depth, told, told)))
-        then = _choice(second, *self._two(type_, scope, depth, hint, told))
+            return _choice(first, then, _choice(second, *self._draw_two(type_, scope, depth, told, told)))
+        then = _choice(second, *self._draw_two(type_, scope, depth, hint, told))
         return _choice(first, then, self.expression(type_, scope, depth, told))
 
-    def _two(self, type_: Type, scope: Scope, depth: int, first: Type | None, second: Type | None) -> tuple[Term, Term]:
+    def _draw_two(
+        self, type_: Type, scope: Scope, depth: int, first: Type | None, second: Type | None
+    ) -> tuple[Term, Term]:
         return self.expression(type_, scope, depth, first), self.expression(type_, scope, depth, second)
 
     def tests_of_one(self, scope: Scope) -> list[Term]:
-        """Tests of one name for several values: alone, one or another of them, or with something more."""
+        """Draw tests of one name for several values: alone, alternatives, or with a condition."""
         names = [each for each in scope.paths if each.type == INTEGER or _has_members(each.type)]
         if not names:
-            raise NoWay
+            raise NotExpressible
         name = self.random.choice(names)
         tests: list[Term] = []
         for _ in range(self.random.choice((3, 4, 5))):
@@ -91,7 +93,7 @@ class Comparisons(Forms):
         value = small if name.type == INTEGER else self.literal(name.type, name.type, scope)
         return infix("==", name, value, BOOLEAN)
 
-    def _compared(self, names: list[Term], scope: Scope) -> Term:
+    def _draw_comparison(self, names: list[Term], scope: Scope) -> Term:
         numbers = [each for each in names if each.type in _NUMBERS]
         left = self.random.choice(numbers if numbers and self.random.random() < 0.7 else names)
         same = [each for each in names if each.type == left.type]
@@ -109,14 +111,14 @@ class Comparisons(Forms):
             right = self.literal(left.type, hint_from(left.type), scope)
         if self.random.random() < 0.2:
             left, right = right, left
-        asked = Asked(left, right, tuple(used))
-        self.asked = [*self.asked[1 - _MOST_KEPT :], asked]
-        return self._again([asked])
+        pair = ComparedPair(left, right, tuple(used))
+        self.compared_pairs = [*self.compared_pairs[1 - _MAX_PAIRS :], pair]
+        return self._draw_repeat([pair])
 
-    def _again(self, known: list[Asked]) -> Term:
-        asked = self.random.choice(known)
-        operators = (*_ORDER, *_EQUALITY) if asked.names[0].type in _NUMBERS else _EQUALITY
-        return infix(self.random.choice(operators), asked.left, asked.right, BOOLEAN)
+    def _draw_repeat(self, known: list[ComparedPair]) -> Term:
+        pair = self.random.choice(known)
+        operators = (*_ORDER, *_EQUALITY) if pair.names[0].type in _NUMBERS else _EQUALITY
+        return infix(self.random.choice(operators), pair.left, pair.right, BOOLEAN)
 
 
 def _choice(condition: Term, then: Term, otherwise: Term) -> Term:

@@ -1,6 +1,6 @@
-"""Random steps that ask for an effect: their fields, what they give, how they fail, what they need.
+"""Random steps with effects: their fields, result types, failure codes and capabilities.
 
-One or two shapes of each effect that a node may have without a database or a provider: the answers come from
+There are one or two shapes of each effect that needs no database or provider; completions come from
 `vesper.verify.inputs.responses`.
 """
 
@@ -15,9 +15,9 @@ from vesper.verify.programs.text import Tree, scalar
 from vesper.verify.programs.types import type_text
 
 _ALWAYS = ("timeout", "unavailable")
-"""How every effect can fail."""
+"""Failure codes of every effect."""
 _SENT = (INTEGER, STRING, BOOLEAN, DECIMAL)
-Asked = tuple[dict[str, Tree], Type, tuple[str, ...]]
+DrawnRequest = tuple[dict[str, Tree], Type, tuple[str, ...]]
 
 
 class Effects:
@@ -27,8 +27,8 @@ class Effects:
         self._template = template
         self.capabilities: set[str] = set()
 
-    def request(self, scope: Scope) -> Asked:
-        """The fields of a step, the type of its value, and codes that it can fail with."""
+    def request(self, scope: Scope) -> DrawnRequest:
+        """Draw a step: its fields, the type of its value, and its failure codes."""
         way = self._random.choice(
             (self._small, self._small, self._query, self._write, self._cache, self._publish, self._custom, self._call)
         )
@@ -37,15 +37,15 @@ class Effects:
     def _needs(self, capability: str) -> None:
         self.capabilities.add(capability)
 
-    def _some(self, scope: Scope, *types: Type) -> Term:
+    def _draw_value(self, scope: Scope, *types: Type) -> Term:
         return self._draw.expression(self._random.choice(types or _SENT), scope, 1)
 
     def _given_type(self) -> Type:
-        """A type that an answer is declared to have."""
+        """Draw the declared type of a response."""
         found = self._random.choice(self._draw.pool)
         return found.inner if isinstance(found, OptionalOf) else found
 
-    def _small(self, scope: Scope) -> Asked:
+    def _small(self, scope: Scope) -> DrawnRequest:
         match self._random.choice(("clock", "random", "uuid", "now", "secret")):
             case "clock":
                 self._needs("clock.read.system")
@@ -57,14 +57,18 @@ class Effects:
                 self._needs("secrets.read.api_key")
                 return {"operation": "secret", "name": "api_key"}, STRING, ("not_found", *_ALWAYS)
             case "now":
-                # No effect, but only a node that may have some knows the time.
+                # Not an effect, but `now()` is only allowed in node types with effects.
                 return {"operation": "compute", "value": Term(TIMESTAMP, ("now()",))}, TIMESTAMP, ()
             case _:
                 self._needs("random.read.system")
                 fields: dict[str, Tree] = {"operation": "random", "min": Term(INTEGER, ("1",))}
-                return fields | {"max": self._draw.fitting(INTEGER, scope, 1)}, INTEGER, ("invalid_argument", *_ALWAYS)
+                return (
+                    fields | {"max": self._draw.assignable(INTEGER, scope, 1)},
+                    INTEGER,
+                    ("invalid_argument", *_ALWAYS),
+                )
 
-    def _query(self, scope: Scope) -> Asked:
+    def _query(self, scope: Scope) -> DrawnRequest:
         self._needs("database.read.items")
         type_, text = self._random.choice(
             ((ArrayOf(INTEGER), "array<integer>"), (OptionalOf(STRING), "optional<string>"), (DECIMAL, "decimal"))
@@ -72,19 +76,19 @@ class Effects:
         fields: dict[str, Tree] = {
             "operation": "database_query",
             "query": "SELECT amount FROM items WHERE owner = :owner AND qty > :least",
-            "bind": {"owner": self._some(scope, STRING), "least": self._some(scope, INTEGER)},
+            "bind": {"owner": self._draw_value(scope, STRING), "least": self._draw_value(scope, INTEGER)},
             "returns": text,
         }
         return fields, type_, ("bad_response", *_ALWAYS)
 
-    def _write(self, scope: Scope) -> Asked:
+    def _write(self, scope: Scope) -> DrawnRequest:
         self._needs("database.write.items")
         fields: dict[str, Tree] = {"operation": "database_write", "table": "items"}
-        fields["data"] = {"owner": self._some(scope, STRING), "qty": self._some(scope, INTEGER)}
+        fields["data"] = {"owner": self._draw_value(scope, STRING), "qty": self._draw_value(scope, INTEGER)}
         return fields, INTEGER, ("conflict", *_ALWAYS)
 
-    def _cache(self, scope: Scope) -> Asked:
-        fields: dict[str, Tree] = {"operation": "cache", "cache": "prices", "key": self._some(scope, STRING)}
+    def _cache(self, scope: Scope) -> DrawnRequest:
+        fields: dict[str, Tree] = {"operation": "cache", "cache": "prices", "key": self._draw_value(scope, STRING)}
         if self._random.random() < 0.5:
             self._needs("cache.write.prices")
             value = self._draw.expression(self._given_type(), scope, 1)
@@ -93,27 +97,30 @@ class Effects:
         type_ = self._given_type()
         return fields | {"action": "get", "returns": scalar(type_text(type_))}, optional(type_), _ALWAYS
 
-    def _publish(self, scope: Scope) -> Asked:
+    def _publish(self, scope: Scope) -> DrawnRequest:
         self._needs("events.publish.orders.done")
         fields: dict[str, Tree] = {"operation": "event_publish", "topic": "orders.done"}
         fields["payload"] = {"note": self._template(scope), "plain": "word"}
         if self._random.random() < 0.5:
-            fields |= {"effect": "keyed", "key": self._draw.fitting(STRING, scope, 1)}
+            fields |= {"effect": "keyed", "key": self._draw.assignable(STRING, scope, 1)}
         return fields, STRING, _ALWAYS
 
-    def _custom(self, scope: Scope) -> Asked:
+    def _custom(self, scope: Scope) -> DrawnRequest:
         self._needs("effect.call.score")
         type_ = self._given_type()
         fields: dict[str, Tree] = {"operation": "custom", "name": "score"}
-        fields["request"] = {"who": self._some(scope), "what": self._draw.expression(self._given_type(), scope, 1)}
+        fields["request"] = {
+            "who": self._draw_value(scope),
+            "what": self._draw.expression(self._given_type(), scope, 1),
+        }
         return fields | {"returns": scalar(type_text(type_))}, type_, ("effect_failed", *_ALWAYS)
 
-    def _call(self, scope: Scope) -> Asked:
+    def _call(self, scope: Scope) -> DrawnRequest:
         self._needs("network.http_client.shop")
         fields: dict[str, Tree] = {"operation": "external_api_call", "provider": "shop"}
         fields["endpoint"] = Term(STRING, ("/v1/{", self._whole(scope), "}"))
         if self._random.random() < 0.5:
-            fields |= {"method": "GET", "query": {"page": self._some(scope, INTEGER)}}
+            fields |= {"method": "GET", "query": {"page": self._draw_value(scope, INTEGER)}}
         else:
             fields |= {"method": "POST", "body": {"text": self._template(scope), "parts": [self._template(scope), "x"]}}
         if self._random.random() < 0.5:
@@ -122,5 +129,5 @@ class Effects:
         return fields | {"expect": scalar(type_text(type_))}, type_, ("http_error", "bad_response", *_ALWAYS)
 
     def _whole(self, scope: Scope) -> Term:
-        found = self._some(scope, INTEGER, STRING)
+        found = self._draw_value(scope, INTEGER, STRING)
         return found if not set(str(found)) & set("{}\n") else Term(INTEGER, ("7",))

@@ -1,8 +1,7 @@
-"""Random well-typed expressions: `expression(type, scope, depth, hint)` picks among all that has this type.
+"""Random well-typed expressions: `expression(type, scope, depth, hint)` draws any form of a type.
 
-Which operations there are, with their types, comes from `IMPLEMENTED`: a new one is used without a change here. Where
-the checker reads a part for an expected type, the part is drawn with the same hint; see
-`vesper.language.check.expressions.checker`.
+Operations and their types come from `IMPLEMENTED`, so new ones are drawn without a change here. Where the checker reads
+a part with an expected type, the part is drawn with the same hint; see `vesper.language.check.expressions.checker`.
 """
 
 from __future__ import annotations
@@ -37,34 +36,34 @@ from vesper.values.types import (
     without_null,
 )
 from vesper.verify.programs.binders import BinderForms
-from vesper.verify.programs.comparisons import Asked
+from vesper.verify.programs.comparisons import ComparedPair
 from vesper.verify.programs.patterns import draw_pattern
 from vesper.verify.programs.terms import (
     COMPARISON,
     LEVELS,
     NOTHING,
     Known,
-    NoWay,
+    NotExpressible,
     Scope,
     Term,
-    held,
     hint_from,
     infix,
+    parenthesise,
     prefix,
 )
 from vesper.verify.programs.types import SCALARS, TypeSource, quoted
 
 Producer: TypeAlias = tuple[float, Callable[[], Term]]
 _OFTEN, _SELDOM = 3.0, 0.3
-"""Operations that take a part of something mostly fail: a program of many would hardly ever come to its end."""
+"""Weights. Operations that select a part mostly fail, so they are rare enough for programs to end."""
 _AGGREGATES = ("sum", "count", "min", "max", "avg")
-"""With a FOR these are forms of their own, which `programs_forms` draws."""
+"""With a FOR these are separate forms, drawn in `forms`."""
 _BUDGETS = (25, 50, 80, 120, 200)
-"""How many terms a node may have before its expressions become leaves; far inside the limits of a document."""
+"""Maximum terms of a node before expressions become leaves; far below the document limits."""
 
 
 def _is_writable(type_: Type) -> bool:
-    """True for types whose values a node can have today."""
+    """Return whether a node can contain values of this type."""
     match type_:
         case Primitive():
             return type_ in SCALARS
@@ -79,7 +78,7 @@ def _is_writable(type_: Type) -> bool:
 
 
 def _is_infix(operator: str | None) -> bool:
-    """True for what stands between or beside operands; `SUM` and its kind are forms."""
+    """Return whether an operator is written between or beside operands; `SUM` and others are forms."""
     return operator in ("IS NULL", "IS NOT NULL") or operator in LEVELS
 
 
@@ -91,27 +90,29 @@ def _is_usable(spec: OpSpec) -> bool:
 
 @cache
 def usable_operations() -> tuple[OpSpec, ...]:
-    """The operations that an expression can be made of."""
+    """Return the operations that can occur in an expression."""
     return tuple(spec for spec in IMPLEMENTED.values() if _is_usable(spec))
 
 
 @cache
-def _returning(scalar: Primitive | None) -> tuple[tuple[OpSpec, Type], ...]:
-    """Those that may return this type, in the same order, each with the type that it declares; without one, those that
-    may return a type with others inside."""
+def _operations_returning(scalar: Primitive | None) -> tuple[tuple[OpSpec, Type], ...]:
+    """Return the operations that may return this type, with their declared types.
+
+    Without a type, those that return a composite type.
+    """
     found = ((spec, declared_type(spec.returns)) for spec in usable_operations())
     return tuple((spec, returns) for spec, returns in found if not isinstance(returns, Primitive) or returns is scalar)
 
 
 @cache
 def _is_in_optional(operation: str, name: str) -> bool:
-    """True where an operation takes an optional of this type parameter."""
+    """Return whether an operation takes an optional of this type parameter."""
     wanted = OptionalOf(Parameter(name))
     return any(declared_type(text) == wanted for _, text in IMPLEMENTED[operation].params)
 
 
 def _parameters(spec: OpSpec, bindings: dict[str, Type]) -> list[Type]:
-    """What it takes: found out of the one that is chosen, and not of the hundred that there are to choose from."""
+    """Return the parameter types of the chosen operation."""
     return [substitute(declared_type(text), bindings) for _, text in spec.params]
 
 
@@ -120,20 +121,20 @@ class Expressions(BinderForms):
         self.types = types
         self.random = types.random
         self.pool: list[Type] = [*SCALARS]
-        """Types that occur in the node: what an operation on any type is tried with."""
+        """Types that occur in the node, used for operations on any type."""
         self._fitting: dict[tuple[str, bool, int], list[Type]] = {}
         self.constants: dict[str, tuple[Type, str]] = {}
-        """Name, type and YAML text; one is added where a value can be had in no other way."""
+        """Name, type and YAML text; one is added if a value cannot be written in another way."""
         self.functions: list[tuple[str, tuple[Type, ...], Type]] = []
-        """The node's own functions that stand above: name, parameters, result."""
-        self.asked: list[Asked] = []
+        """Functions of the node declared so far: name, parameters, result."""
+        self.compared_pairs: list[ComparedPair] = []
         self.budget = self.random.choice(_BUDGETS)
         self.bound = 0
 
-    # -- the choice -------------------------------------------------------------------------------
+    # -- selection ------------------------------------------------------------------------------------
 
-    def fitting(self, type_: Type, scope: Scope, depth: int) -> Term:
-        """Something that fits a place of this type, by itself or by a conversion that the language does."""
+    def assignable(self, type_: Type, scope: Scope, depth: int) -> Term:
+        """Draw an expression assignable to this type, directly or by implicit conversion."""
         if isinstance(type_, OptionalOf):
             if self.random.random() < 0.2:
                 return Term(type_, ("null",))
@@ -142,12 +143,12 @@ class Expressions(BinderForms):
         elif type_ == DECIMAL and self.random.random() < 0.15:
             try:
                 return self.expression(INTEGER, scope, depth, DECIMAL)
-            except NoWay:
+            except NotExpressible:
                 pass
         return self.expression(type_, scope, depth, type_)
 
     def expression(self, type_: Type, scope: Scope, depth: int, hint: Type | None = None) -> Term:
-        """Something of exactly this type, where the place says `hint`."""
+        """Draw an expression of exactly this type, at a place that expects `hint`."""
         self.budget -= 1
         hint = None if hint is None else without_null(hint)
         if self.budget < 0:
@@ -164,29 +165,29 @@ class Expressions(BinderForms):
             (chosen,) = self.random.choices(range(len(producers)), [weight for weight, _ in producers])
             try:
                 return producers.pop(chosen)[1]()
-            except NoWay:
+            except NotExpressible:
                 continue
-        return self._last_resort(type_, scope)
+        return self._draw_constant(type_, scope)
 
     def _leaves(self, type_: Type, scope: Scope, hint: Type | None) -> Iterator[Producer]:
         if _is_scalar(type_):
             yield 2.0, partial(self.literal, type_, hint, scope)
         named = [each for each in scope.paths if each.type == type_ and not _reads_as_member(each, hint)]
         if named:
-            yield 4.0, lambda: self._spelled(self.random.choice(named))
+            yield 4.0, lambda: self._respell(self.random.choice(named))
         constants = self._constants_of(type_, scope)
         if constants:
             yield 1.0, lambda: self.random.choice(constants)
 
     def _constants_of(self, type_: Type, scope: Scope) -> list[Term]:
-        """Constants and fields of them; they are seen everywhere but in the clauses of a record type."""
+        """Return constants and their fields; clauses of record types cannot use them."""
         if not scope.sees_constants:
             return []
         known = (Known(f"constant {name}", name, constant) for name, (constant, _) in self.constants.items())
         return [path for each in known for path in scope.paths_from(each) if path.type == type_]
 
-    def _spelled(self, path: Term) -> Term:
-        """A path as it is, or from `input.` or `output.` on, which is the same thing."""
+    def _respell(self, path: Term) -> Term:
+        """Return a path unchanged, or spelled with `input.` or `output.`."""
         assert path.path is not None
         kind = path.path[0].partition(" ")[0]
         text = str(path)
@@ -194,15 +195,15 @@ class Expressions(BinderForms):
             return Term(path.type, (f"{kind}.{text}",), path=path.path)
         return path
 
-    def _last_resort(self, type_: Type, scope: Scope) -> Term:
-        """A constant of its own."""
+    def _draw_constant(self, type_: Type, scope: Scope) -> Term:
+        """Add a constant of this type and return it."""
         if not scope.sees_constants:
-            raise NoWay
+            raise NotExpressible
         same = self._constants_of(type_, scope)
         if same:
             return self.random.choice(same)
         if not _has_names(type_):
-            raise NoWay  # what `entries` gives can be computed, but not declared
+            raise NotExpressible  # `entries` returns it, but it cannot be declared
         name = self.new_constant(type_)
         return Term(type_, (name,), path=(f"constant {name}", ()))
 
@@ -217,9 +218,9 @@ class Expressions(BinderForms):
     # -- operations -------------------------------------------------------------------------------
 
     def _operations(self, type_: Type, scope: Scope, depth: int) -> Iterator[Producer]:
-        """Every operation that returns this type, all together as likely as a few forms."""
+        """Yield every operation that returns this type, with a total weight of a few forms."""
         found: list[tuple[OpSpec, dict[str, Type]]] = []
-        for spec, returns in _returning(type_ if isinstance(type_, Primitive) else None):
+        for spec, returns in _operations_returning(type_ if isinstance(type_, Primitive) else None):
             bindings: dict[str, Type] = {}
             if match_declared(returns, type_, bindings) and self._fill(spec, bindings):
                 found.append((spec, bindings))
@@ -231,7 +232,7 @@ class Expressions(BinderForms):
                 yield share / len(found), partial(self._by_function, spec, bindings, type_, scope, depth)
 
     def _own_calls(self, type_: Type, scope: Scope, depth: int) -> Iterator[Producer]:
-        """Calls of the node's own functions; an argument is read for its parameter."""
+        """Yield calls of the node's own functions; arguments are read for their parameters."""
         for name, params, returns in self.functions:
             if returns == type_:
                 yield 2.0, partial(self._own_call, name, params, type_, scope, depth)
@@ -239,24 +240,24 @@ class Expressions(BinderForms):
     def _own_call(self, name: str, params: tuple[Type, ...], type_: Type, scope: Scope, depth: int) -> Term:
         parts: list[str | Term] = [f"{name}("]
         for number, param in enumerate(params):
-            parts += [", " if number else "", self.fitting(param, scope, depth)]
+            parts += [", " if number else "", self.assignable(param, scope, depth)]
         return Term(type_, (*parts, ")"))
 
     def _fill(self, spec: OpSpec, bindings: dict[str, Type]) -> bool:
-        """Choose the type parameters that the result leaves open; false where none fits."""
+        """Choose the type parameters that the result leaves open; return false if none fits."""
         for name, bound in spec.type_params:
             if name not in bindings:
-                fitting = self._in_the_pool(bound, _is_in_optional(spec.name, name))
-                if not fitting:
+                assignable = self._pool_types(bound, _is_in_optional(spec.name, name))
+                if not assignable:
                     return False
-                bindings[name] = self.random.choice(fitting)
+                bindings[name] = self.random.choice(assignable)
                 continue
             if not fits_bound(bindings[name], bound) or not self._may_fill(spec, name, bindings[name]):
                 return False
         return True
 
-    def _in_the_pool(self, bound: str, in_optional: bool) -> list[Type]:
-        """The types of the pool that may stand for a type parameter; the pool only grows."""
+    def _pool_types(self, bound: str, in_optional: bool) -> list[Type]:
+        """Return types of the pool that can replace a type parameter; the pool only grows."""
         key = (bound, in_optional, len(self.pool))
         found = self._fitting.get(key)
         if found is None:
@@ -269,13 +270,13 @@ class Expressions(BinderForms):
 
     @staticmethod
     def _may_fill(spec: OpSpec, name: str, type_: Type) -> bool:
-        """An optional of an optional is no type, so what stands in an optional is none."""
+        """Return whether a type can be a parameter: an optional of an optional is not a type."""
         return not (isinstance(type_, OptionalOf) and _is_in_optional(spec.name, name))
 
     def _by_function(self, spec: OpSpec, bindings: dict[str, Type], type_: Type, scope: Scope, depth: int) -> Term:
         params = _parameters(spec, bindings)
         if spec.name in EVALUATED:
-            return self._read_later(spec, params[0], type_, scope, depth)
+            return self._draw_unevaluated_call(spec, params[0], type_, scope, depth)
         left_out = self.random.randint(0, len(spec.defaults))
         parts: list[str | Term] = [f"{spec.function}("]
         for (name, _), param in list(zip(spec.params, params, strict=True))[: len(params) - left_out]:
@@ -294,20 +295,20 @@ class Expressions(BinderForms):
     def _array_argument(self, param: ArrayOf, scope: Scope, depth: int) -> tuple[str | Term, ...]:
         try:
             return self.array_argument(param, scope, depth)
-        except NoWay:
+        except NotExpressible:
             return (self.expression(param, scope, depth),)
 
-    def _read_later(self, spec: OpSpec, param: Type, type_: Type, scope: Scope, depth: int) -> Term:
-        """A call that the checker evaluates where its argument is a literal; those that it takes are literals here."""
+    def _draw_unevaluated_call(self, spec: OpSpec, param: Type, type_: Type, scope: Scope, depth: int) -> Term:
+        """Draw a call that the checker would evaluate if its argument were a literal."""
         argument = self.expression(param, scope, depth)
         if argument.is_open:
-            raise NoWay
+            raise NotExpressible
         return Term(type_, (f"{spec.function}(", argument, ")"))
 
     def literal(self, type_: Type, hint: Type | None, scope: Scope) -> Term:
         text = self.types.literal(type_, hint, scope.taken | self.constants.keys())
         if text is None:
-            raise NoWay
+            raise NotExpressible
         level = LEVELS["unary -"] if text.startswith("-") else LEVELS["unary -"] + 1
         return Term(
             type_, (text,), level, is_open=isinstance(type_, Enum) or type_ in (INTEGER, DECIMAL, FLOAT, STRING)
@@ -330,12 +331,12 @@ class Expressions(BinderForms):
         return infix(operator, left, right, type_)
 
     def _operands(self, operator: str, left: Type, right: Type, scope: Scope, depth: int) -> tuple[Term, Term]:
-        """Each side is read with what the other one says, literals last; so they are drawn."""
+        """Draw operands; each side is read with the other side's type, literals last."""
         if hint_from(right) == left and self.random.random() < 0.3:
             second = self.expression(right, scope, depth)
             if not second.is_open:
                 return self.literal(left, left, scope), second
-        if left == right == DECIMAL and self.random.random() < 0.2:  # the integer becomes a decimal
+        if left == right == DECIMAL and self.random.random() < 0.2:  # the integer is converted to a decimal
             left, right = self.random.choice(((INTEGER, DECIMAL), (DECIMAL, INTEGER)))
         first = self.expression(left, scope, depth)
         if first.is_open:
@@ -345,21 +346,21 @@ class Expressions(BinderForms):
         return first, self.expression(right, scope, depth, hint_from(left))
 
     def _is_null(self, type_: Type, scope: Scope, depth: int) -> Term:
-        """A question about a path is what narrows; about anything else it is only a question."""
+        """Draw a null test. Only a test of a path narrows its type."""
         if scope.nullable and self.random.random() < 0.8:
-            operand = self._spelled(self.random.choice(scope.nullable))
+            operand = self._respell(self.random.choice(scope.nullable))
         else:
             operand = self.expression(type_, scope, depth)
         is_negated = self.random.random() < 0.5
         facts = NOTHING if operand.path is None else frozenset({operand.path})
         words = " IS NOT NULL" if is_negated else " IS NULL"
-        parts = (*held(operand, COMPARISON + 1), words)
+        parts = (*parenthesise(operand, COMPARISON + 1), words)
         true, false = (facts, NOTHING) if is_negated else (NOTHING, facts)
         return Term(BOOLEAN, parts, COMPARISON, when_true=true, when_false=false)
 
 
 def _has_names(type_: Type) -> bool:
-    """True for a type that a node can write: its records are declared."""
+    """Return whether a node can declare the type: its records have names."""
     match type_:
         case Record(fields, name):
             return name is not None and all(_has_names(field) for _, field in fields)
@@ -376,5 +377,5 @@ def _is_scalar(type_: Type) -> bool:
 
 
 def _reads_as_member(name: Term, hint: Type | None) -> bool:
-    """A bare name where an enum with a member of that name is expected is refused as ambiguous."""
+    """Return whether a bare name is ambiguous with an enum member that is expected here."""
     return isinstance(hint, Enum) and str(name) in hint.members

@@ -1,6 +1,6 @@
-"""The forms of the language in random expressions: what does not evaluate all its operands first, and what binds.
+"""Forms of the language in random expressions: lazily evaluated and binding forms.
 
-The part of `Expressions` that no declaration describes: a new form of the language is added here.
+These are the parts of `Expressions` without a declaration; a new form of the language is added here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vesper.values.types import (
     is_key,
     is_ordered,
 )
-from vesper.verify.programs.terms import COMPARISON, LOOSEST, TIGHTEST, NoWay, Scope, Term, held, infix
+from vesper.verify.programs.terms import COMPARISON, LOOSEST, TIGHTEST, NotExpressible, Scope, Term, infix, parenthesise
 from vesper.verify.programs.types import type_text
 
 Producer: TypeAlias = tuple[float, Callable[[], Term]]
@@ -44,12 +44,12 @@ class Forms:
     @abstractmethod
     def expression(self, type_: Type, scope: Scope, depth: int, hint: Type | None = None) -> Term: ...
     @abstractmethod
-    def fitting(self, type_: Type, scope: Scope, depth: int) -> Term: ...
+    def assignable(self, type_: Type, scope: Scope, depth: int) -> Term: ...
     @abstractmethod
     def any_type(self) -> Type: ...
 
     def forms(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Iterator[Producer]:
-        """Every form that can have this type."""
+        """Yield every form that can have this type."""
         yield 1.5, partial(self._if, type_, scope, depth, hint)
         yield 0.7, partial(self._let, type_, scope, depth, hint)
         yield 0.8, partial(self._or_else, type_, scope, depth, hint)
@@ -79,10 +79,10 @@ class Forms:
                 yield 2.0, partial(self._with, type_, scope, depth)
 
     def _cast(self, type_: Type, scope: Scope, depth: int) -> Term:
-        """Mostly of a json that was made of such a value: nearly nothing else has the right form."""
+        """Draw a cast, mostly of JSON made from such a value, because other JSON rarely fits."""
         written = type_text(type_)
         if "{" in written:
-            raise NoWay  # a record without a name, which only operations make: no type can be written for it
+            raise NotExpressible  # an anonymous record of an operation, whose type cannot be written
         value = self.expression(JSON, scope, depth)
         if self.random.random() < 0.8:
             value = Term(JSON, ("to_json(", self.expression(type_, scope, depth), ")"))
@@ -103,7 +103,7 @@ class Forms:
     def _one_null(
         self, type_: OptionalOf, condition: Term, scope: Scope, depth: int, hint: Type | None
     ) -> tuple[Term, Term]:
-        """Branches of which one is null: that alone makes an optional of the other."""
+        """Draw two branches of which one is null, which makes the other optional."""
         null = Term(type_, ("null",))
         other = type_ if self.random.random() < 0.3 else type_.inner
         if self.random.random() < 0.5:
@@ -111,7 +111,7 @@ class Forms:
         return null, self.expression(other, scope.assuming(condition.when_false), depth, NULL if hint is None else hint)
 
     def _logical(self, word: str, scope: Scope, depth: int) -> Term:
-        """What the left side says when it does not decide is known on the right."""
+        """Draw AND or OR; the right side knows what the left side implies if it does not decide."""
         left = self.expression(BOOLEAN, scope, depth)
         known = left.when_false if word == "OR" else left.when_true
         right = self.expression(BOOLEAN, scope.assuming(known), depth)
@@ -150,9 +150,9 @@ class Forms:
     def binding(
         self, scope: Scope, depth: int, over: Type | None = None, one_name: bool = False, outer: Scope | None = None
     ) -> tuple[tuple[str | Term, ...], Scope]:
-        """`x IN xs WHERE …` and what is known inside; `outer` is what the collection sees, where that is less."""
+        """Draw `x IN xs WHERE …` and the scope inside; `outer` is the collection's scope if smaller."""
         if scope.loops >= _MAX_LOOPS:
-            raise NoWay
+            raise NotExpressible
         over = over or self._collection()
         items = self.expression(over, outer or scope, depth)
         inner = scope.in_loop()
@@ -166,15 +166,15 @@ class Forms:
             case ArrayOf(element) | SetOf(element):
                 names, inner = self.bind(inner, element)
             case _:
-                raise NoWay
-        parts: tuple[str | Term, ...] = (f"{names} IN ", *held(items, COMPARISON + 1))
+                raise NotExpressible
+        parts: tuple[str | Term, ...] = (f"{names} IN ", *parenthesise(items, COMPARISON + 1))
         if self.random.random() < 0.35:
             where = self.expression(BOOLEAN, inner, depth)
             parts, inner = (*parts, " WHERE ", where), inner.assuming(where.when_true)
         return parts, inner
 
     def _collection(self) -> Type:
-        """A type to walk through: one that the node has, or an array of something it has."""
+        """Draw a collection type: one of the node's, or an array of one of its types."""
         found = [each for each in self.pool if isinstance(each, ArrayOf | SetOf | MapOf)]
         return self.random.choice(found) if found and self.random.random() < 0.8 else ArrayOf(self.any_type())
 
@@ -189,13 +189,13 @@ class Forms:
         if self.random.random() < 0.4:
             over = self._collection() if type_ is None else self._collection_of(type_)
             return Term(returned, (f"{word}(", self.expression(over, scope, depth), ")"))
-        word = word.lower() if self.random.random() < 0.4 else word  # with a FOR the two are the same
+        word = word.lower() if self.random.random() < 0.4 else word  # with a FOR both spellings are equal
         binding, inner = self.binding(scope, depth)
         value = self.expression(type_ or self.any_type(), inner, depth)
         return Term(returned, (f"{word}(", value, " FOR ", *binding, ")"))
 
     def _collection_of(self, type_: Type) -> Type:
-        """Something whose items, or keys, have this type."""
+        """Draw a collection type whose items or keys have this type."""
         choices: list[Type] = [ArrayOf(type_)]
         if is_key(type_):
             choices += [SetOf(type_), MapOf(type_, self.any_type())]
@@ -206,39 +206,39 @@ class Forms:
         element = type_.value if isinstance(type_, MapOf) else type_.element
         if isinstance(type_, MapOf):
             key = self.expression(type_.key, inner, depth)
-            value = self.fitting(element, inner, depth) if hint == type_ else self.expression(element, inner, depth)
+            value = self.assignable(element, inner, depth) if hint == type_ else self.expression(element, inner, depth)
             return Term(type_, ("{", key, ": ", value, " FOR ", *binding, "}"))
-        value = self.fitting(element, inner, depth) if hint == type_ else self.expression(element, inner, depth)
+        value = self.assignable(element, inner, depth) if hint == type_ else self.expression(element, inner, depth)
         opening, closing = "[]" if isinstance(type_, ArrayOf) else "{}"
         return Term(type_, (opening, value, " FOR ", *binding, closing))
 
     # -- records, arrays, parts of them -----------------------------------------------------------
 
     def array_literal(self, type_: ArrayOf, scope: Scope, depth: int, hint: Type | None) -> Term:
-        """Where its place says no type, the items have one among them."""
+        """Draw an array; without an expected type, its items determine one."""
         items: list[Term] = []
         of = type_.element
         for _ in range(self.random.choice((0, 1, 1, 2, 2, 3))):
-            items.append(self.fitting(of, scope, depth) if hint == type_ else self.expression(of, scope, depth))
+            items.append(self.assignable(of, scope, depth) if hint == type_ else self.expression(of, scope, depth))
         if not items and hint != type_:
-            raise NoWay
+            raise NotExpressible
         parts: list[str | Term] = ["["]
         for number, item in enumerate(items):
             parts += [", " if number else "", item]
         return Term(type_, (*parts, "]"), is_open=all(item.is_open for item in items))
 
     def _literal_by_place(self, type_: SetOf | MapOf, scope: Scope, depth: int) -> Term:
-        """`[…]` where a set is expected, `{}` where a map is."""
+        """Draw `[…]` where a set is expected, or `{}` where a map is."""
         if isinstance(type_, MapOf):
             return Term(type_, ("{}",))
-        items = [self.fitting(type_.element, scope, depth) for _ in range(self.random.choice((0, 1, 2)))]
+        items = [self.assignable(type_.element, scope, depth) for _ in range(self.random.choice((0, 1, 2)))]
         parts: list[str | Term] = ["["]
         for number, item in enumerate(items):
             parts += [", " if number else "", item]
         return Term(type_, (*parts, "]"))
 
     def record_literal(self, type_: Record, scope: Scope, depth: int, hint: Type | None) -> Term:
-        """In any order and without what may be null where its place says its type; else just as declared."""
+        """Draw a record: in any order and without optional fields if its type is expected."""
         entries = self.record_entries(type_, scope, depth, hint)
         parts: list[str | Term] = ["{"]
         for number, (name, value) in enumerate(entries):
@@ -255,14 +255,14 @@ class Forms:
         ] or list(type_.fields)
         if self.random.random() < 0.3:
             self.random.shuffle(fields)
-        return [(name, self.fitting(field, scope, depth)) for name, field in fields]
+        return [(name, self.assignable(field, scope, depth)) for name, field in fields]
 
     def _with(self, type_: Record, scope: Scope, depth: int) -> Term:
         base = self.expression(type_, scope, depth)
         changed = self.random.sample(type_.fields, self.random.randint(1, min(2, len(type_.fields))))
-        parts: list[str | Term] = [*held(base, TIGHTEST), " WITH {"]
+        parts: list[str | Term] = [*parenthesise(base, TIGHTEST), " WITH {"]
         for number, (name, field) in enumerate(changed):
-            parts += [", " if number else "", f"{name}: ", self.fitting(field, scope, depth)]
+            parts += [", " if number else "", f"{name}: ", self.assignable(field, scope, depth)]
         return Term(type_, (*parts, "}"))
 
     def _field(self, type_: Type, scope: Scope, depth: int) -> Term:
@@ -274,12 +274,12 @@ class Forms:
             if field == type_
         ]
         if not found:
-            raise NoWay
+            raise NotExpressible
         record, name = self.random.choice(found)
         base = self.expression(record, scope, depth)
         if base.path is not None:
-            raise NoWay  # a path of its own, and narrowed as one
-        return Term(type_, (*held(base, TIGHTEST), f".{name}"))
+            raise NotExpressible  # a path, which narrows separately
+        return Term(type_, (*parenthesise(base, TIGHTEST), f".{name}"))
 
     def _index(self, type_: Type, scope: Scope, depth: int) -> Term:
         keys = [each.key for each in self.pool if isinstance(each, MapOf) and each.value == type_]
@@ -290,15 +290,15 @@ class Forms:
         else:
             base = self.expression(ArrayOf(type_), scope, depth)
             index = self.position(scope, depth)
-        return Term(type_, (*held(base, TIGHTEST), "[", index, "]"))
+        return Term(type_, (*parenthesise(base, TIGHTEST), "[", index, "]"))
 
     def position(self, scope: Scope, depth: int) -> Term:
-        """An index, mostly one that many arrays have."""
+        """Draw an index, mostly one that many arrays have."""
         if self.random.random() < 0.7:
             return Term(INTEGER, (self.random.choice("0001"),), is_open=True)
         return self.expression(INTEGER, scope, depth)
 
 
 def _without_in(value: Term) -> tuple[str | Term, ...]:
-    """The value of a LET: the word IN would end it, unless parentheses stand around."""
+    """Return the value of a LET, in parentheses if the word IN would end it."""
     return ("(", value, ")") if " IN " in str(value) else (value,)

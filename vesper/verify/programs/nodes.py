@@ -1,10 +1,9 @@
-"""Random well-typed nodes, from a seed: what the verifier runs when it is not told what to run.
+"""Random well-typed nodes from a seed, for the verifier.
 
-`draw_program(seed)` gives a whole node as data; its `text()` is a `.vsp` document that the checker must accept. The
-layers below: types and literals, terms and scopes (`programs_types`, `programs_terms`); forms, comparisons, operations
-(`programs_forms`, `programs_comparisons`, `programs_binders`, `programs_expressions`); the steps of a flow
-(`programs_flow`, `programs_effects`); the text (`programs_text`); running and reducing (`programs_run`,
-`programs_reduce`).
+`draw_program(seed)` returns a whole node as data; its `text()` is a `.vsp` document that the checker must accept.
+Layers, from the bottom: types and literals, terms and scopes (`types`, `terms`); forms, comparisons and operations
+(`forms`, `comparisons`, `binders`, `expressions`); steps of a flow (`flow`, `effects`); text (`text`); campaigns and
+reduction (`campaign`, `reduce`).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from vesper.values.types import (
 )
 from vesper.verify.programs.expressions import Expressions
 from vesper.verify.programs.flow import Flow
-from vesper.verify.programs.terms import COMPARISON, NOTHING, Facts, Known, NoWay, Scope, Term, infix
+from vesper.verify.programs.terms import COMPARISON, NOTHING, Facts, Known, NotExpressible, Scope, Term, infix
 from vesper.verify.programs.text import (
     Draft,
     DrawnCompute,
@@ -54,7 +53,7 @@ _NAMES = (
 )  # fmt: skip
 _WITH_EFFECTS = ("event_handler", "http_handler", "scheduled_job")
 _ALSO_MEMBERS = ("status", "kind", "open")
-"""Names that are members of enums too; only for types that never stand where an enum is expected."""
+"""Names that are also enum members; only for types that never appear where an enum is expected."""
 _FIELDS = ("a", "b", "qty", "price", "tags", "note", "kind", "of", "keys", "items", "get", "def", "self_")
 _TYPE_NAMES = ("Line", "Order", "Decimal", "Any", "Record0", "TypedDict")
 _NAMED_TYPES = ("Quantity", "Code")
@@ -69,7 +68,7 @@ _CONSTRAINTS: dict[Type, tuple[str, ...]] = {
 
 
 def draw_program(seed: int) -> Draft:
-    """The node of this seed; the same one on every machine."""
+    """Return the node of this seed, the same on every machine."""
     return _Program(seed).draft()
 
 
@@ -82,33 +81,35 @@ class _Program:
         self._scope = Scope()
         self._unused = [*_NAMES]
         self._random.shuffle(self._unused)
-        # Half of the nodes have steps that are no expressions, and half of those may ask for effects.
+        # Half of the nodes have steps that are no expressions, and half of those may have effects.
         self._type = self._random.choice(("function", "function", *_WITH_EFFECTS))
         self._has_flow = self._type != "function" or self._random.random() < 0.3
 
     def draft(self) -> Draft:
-        named = tuple(self._named(name) for name in _NAMED_TYPES[: self._few(0, 0, 1, 2)])
-        records = tuple(self._record(name) for name in self._random.sample(_TYPE_NAMES, self._few(0, 0, 1, 1, 2, 3)))
-        inputs = tuple(self._input(named) for _ in range(self._few(0, 1, 2, 3, 3, 4, 5)))
-        for _ in range(self._few(0, 1, 2, 3)):
+        named = tuple(self._named(name) for name in _NAMED_TYPES[: self._choose(0, 0, 1, 2)])
+        records = tuple(self._record(name) for name in self._random.sample(_TYPE_NAMES, self._choose(0, 0, 1, 1, 2, 3)))
+        inputs = tuple(self._input(named) for _ in range(self._choose(0, 1, 2, 3, 3, 4, 5)))
+        for _ in range(self._choose(0, 1, 2, 3)):
             type_ = self._new_type()
             self._expressions.new_constant(type_)
         if self._type == "event_handler":
             self._scope = self._scope.declare("input", "event_id", STRING)
             inputs = (*inputs, DrawnInput("event_id", STRING, (), None))
         outputs = self._outputs(inputs)
-        functions = tuple(self._function(name) for name in _FUNCTIONS[: self._few(0, 0, 1, 2, 3)])
+        functions = tuple(self._function(name) for name in _FUNCTIONS[: self._choose(0, 0, 1, 2, 3)])
         flow = Flow(self._expressions, outputs, self._type != "function") if self._has_flow else None
-        preconditions = self._clauses(self._scope, self._few(0, 0, 0, 1, 2)) + self._there()
-        # The checker knows in all that follows what they say about null.
+        preconditions = self._clauses(self._scope, self._choose(0, 0, 0, 1, 2)) + self._not_null_clauses()
+        # The checker derives facts about null from them for all later clauses.
         facts = NOTHING.union(*(clause.when_true for clause in preconditions))
         self._scope = self._scope.assuming(facts)
         steps, returned = self._flow(outputs, flow)
-        postconditions = self._clauses(self._after(inputs, outputs).assuming(facts), self._few(0, 0, 1, 2))
+        postconditions = self._clauses(
+            self._postcondition_scope(inputs, outputs).assuming(facts), self._choose(0, 0, 1, 2)
+        )
         invariants: tuple[Term, ...] = ()
         if flow is not None:
-            seen = self._always_seen(inputs, outputs, is_optional=bool(flow.raised))
-            invariants = self._clauses(seen.assuming(facts), self._few(0, 0, 1))
+            seen = self._invariant_scope(inputs, outputs, is_optional=bool(flow.raised))
+            invariants = self._clauses(seen.assuming(facts), self._choose(0, 0, 1))
         return Draft(
             node_id=f"program_{self._seed}_v1" if self._seed >= 0 else f"program_m{-self._seed}_v1",
             records=records,
@@ -129,7 +130,7 @@ class _Program:
             capabilities=() if flow is None or flow.effects is None else tuple(sorted(flow.effects.capabilities)),
         )
 
-    def _few(self, *counts: int) -> int:
+    def _choose(self, *counts: int) -> int:
         return self._random.choice(counts)
 
     def _depth(self) -> int:
@@ -139,7 +140,7 @@ class _Program:
         return self._unused.pop()
 
     def _new_type(self) -> Type:
-        """A type, remembered: what operations on any type are tried with."""
+        """Draw a type and remember it for operations on any type."""
         type_ = self._types.type()
         self._remember(type_)
         return type_
@@ -156,7 +157,7 @@ class _Program:
     # -- declarations -----------------------------------------------------------------------------
 
     def _record(self, name: str) -> DrawnRecord:
-        names = self._random.sample(_FIELDS, self._few(1, 2, 2, 3, 4))
+        names = self._random.sample(_FIELDS, self._choose(1, 2, 2, 3, 4))
         fields = tuple((field, self._types.type(2)) for field in names)
         record = Record(fields, name)
         self._types.records.append(record)
@@ -164,18 +165,18 @@ class _Program:
         scope = Scope(sees_constants=False)
         for field, type_ in fields:
             scope = scope.declare("field", field, type_)
-        return DrawnRecord(name, fields, self._clauses(scope, self._few(0, 0, 1)))
+        return DrawnRecord(name, fields, self._clauses(scope, self._choose(0, 0, 1)))
 
     def _named(self, name: str) -> DrawnNamed:
         type_ = self._random.choice(tuple(_CONSTRAINTS))
         clause = "value != 'none'" if type_ == STRING else "value * 0 == 0"
-        constraints = self._random.sample(_CONSTRAINTS[type_], self._few(0, 1, 1, 2))
+        constraints = self._random.sample(_CONSTRAINTS[type_], self._choose(0, 1, 1, 2))
         if self._random.random() < 0.3:
             constraints.append(f'"{clause}"')
         return DrawnNamed(name, type_, tuple(constraints))
 
     def _by_name(self, named: DrawnNamed) -> tuple[Type, str]:
-        """The type of an input that holds values of a named type, and how it is written."""
+        """Return the type of an input with values of a named type, and its text."""
         choices: list[tuple[Type, str]] = [
             (named.type, named.name),
             (ArrayOf(named.type), f"array<{named.name}>"),
@@ -189,16 +190,16 @@ class _Program:
         return self._random.choice(choices)
 
     def _function(self, name: str) -> DrawnFunction:
-        """A function that sees constants, its parameters and the functions above it."""
+        """Draw a function that sees constants, its parameters and earlier functions."""
         draw = self._expressions
         scope = Scope()
         params = []
-        for number, param in enumerate(_PARAMETERS[: self._few(0, 1, 1, 2, 3)]):
+        for number, param in enumerate(_PARAMETERS[: self._choose(0, 1, 1, 2, 3)]):
             type_ = self._random.choice(draw.pool)
             params.append((param, type_))
             scope = scope.bind(param, type_, -1 - number)
         returns = self._random.choice(draw.pool)
-        value = draw.fitting(returns, scope, self._depth())
+        value = draw.assignable(returns, scope, self._depth())
         draw.functions.append((name, tuple(type_ for _, type_ in params), returns))
         return DrawnFunction(name, tuple(params), returns, value)
 
@@ -216,7 +217,7 @@ class _Program:
         if type_ in SCALARS and self._random.random() < 0.1:
             free = [each for each in _ALSO_MEMBERS if each not in self._scope.taken]
             name = self._random.choice(free) if free else name
-        constraints = self._random.sample(known, self._few(0, 0, 0, 1, 1, 2)) if known else []
+        constraints = self._random.sample(known, self._choose(0, 0, 0, 1, 1, 2)) if known else []
         default = self._types.yaml(type_) if self._random.random() < 0.2 else None
         if self._type == "scheduled_job" and default is None:  # it runs without a caller
             default = self._types.yaml(type_)
@@ -224,7 +225,7 @@ class _Program:
         return DrawnInput(name, type_, tuple(constraints), default)
 
     def _outputs(self, inputs: tuple[DrawnInput, ...]) -> tuple[tuple[str, Type], ...]:
-        names = [self._name() for _ in range(self._few(1, 1, 2, 2, 3, 4))]
+        names = [self._name() for _ in range(self._choose(1, 1, 2, 2, 3, 4))]
         outputs = [
             (name, self._random.choice(self._expressions.pool) if self._random.random() < 0.6 else self._new_type())
             for name in names
@@ -240,24 +241,24 @@ class _Program:
         for _ in range(count):
             try:
                 clause = self._expressions.expression(BOOLEAN, scope, self._depth(), BOOLEAN)
-                if self._random.random() < 0.6:  # most inputs shall get past it
+                if self._random.random() < 0.6:  # most inputs should pass
                     other = self._expressions.expression(BOOLEAN, scope, 1, BOOLEAN)
                     clause = infix("OR", clause, infix("OR", other, Term(BOOLEAN, ("true",)), BOOLEAN), BOOLEAN)
                 found.append(clause)
-            except NoWay:
+            except NotExpressible:
                 continue
         return tuple(found)
 
-    def _there(self) -> tuple[Term, ...]:
-        """Now and then a clause which says that an input is not null."""
+    def _not_null_clauses(self) -> tuple[Term, ...]:
+        """Sometimes return a clause that an input is not null."""
         if not self._scope.nullable or self._random.random() > 0.3:
             return ()
         name = self._random.choice(self._scope.nullable)
         known = NOTHING if name.path is None else frozenset({name.path})
         return (Term(BOOLEAN, (name, " IS NOT NULL"), COMPARISON, when_true=known),)
 
-    def _after(self, inputs: tuple[DrawnInput, ...], outputs: tuple[tuple[str, Type], ...]) -> Scope:
-        """What postconditions see: an output hides the input of its name, which is then `input.name`."""
+    def _postcondition_scope(self, inputs: tuple[DrawnInput, ...], outputs: tuple[tuple[str, Type], ...]) -> Scope:
+        """Return the scope of postconditions: an output hides an input of its name."""
         scope = Scope()
         for name, type_ in outputs:
             scope = scope.declare("output", name, type_)
@@ -270,10 +271,10 @@ class _Program:
                 scope = scope.declare("input", each.name, each.type)
         return scope
 
-    def _always_seen(
+    def _invariant_scope(
         self, inputs: tuple[DrawnInput, ...], outputs: tuple[tuple[str, Type], ...], is_optional: bool
     ) -> Scope:
-        """What invariants see: outputs by their full names, missing where the node ends with an error."""
+        """Return the scope of invariants: outputs by full name, optional if the node can raise."""
         scope = Scope()
         for each in inputs:
             scope = scope.declare("input", each.name, each.type)
@@ -288,8 +289,8 @@ class _Program:
     def _flow(
         self, outputs: tuple[tuple[str, Type], ...], flow: Flow | None
     ) -> tuple[tuple[DrawnStep, ...], tuple[tuple[str, Term | None], ...]]:
-        """Steps of their own and steps that have an output's name, then what is returned."""
-        wanted: list[tuple[str, Type | None]] = [(self._name(), None) for _ in range(self._few(0, 1, 1, 2, 3))]
+        """Draw the steps, including those named like outputs, and the returned values."""
+        wanted: list[tuple[str, Type | None]] = [(self._name(), None) for _ in range(self._choose(0, 1, 1, 2, 3))]
         as_steps = self._random.random()
         wanted += [
             (name, type_)
@@ -297,25 +298,30 @@ class _Program:
             if name not in self._scope.taken and self._random.random() < as_steps * 1.5
         ]
         self._random.shuffle(wanted)
-        held = dict(outputs)
+        parenthesise = dict(outputs)
         steps: list[DrawnStep] = []
         done: set[str] = set()
         if flow is not None:
             if self._type == "http_handler":  # it declares errors
                 steps.append(DrawnFlow(flow.raising(self._scope)))
-            steps += self._flow_steps(flow, self._few(1, 2, 3))
+            steps += self._flow_steps(flow, self._choose(1, 2, 3))
         while wanted:
-            size = min(len(wanted), self._few(1, 1, 1, 2, 3))
+            size = min(len(wanted), self._choose(1, 1, 1, 2, 3))
             now, wanted = wanted[:size], wanted[size:]
             if size == 1 and self._random.random() < 0.4:
                 steps.append(self._table(*now[0]))
             else:
                 is_block = size > 1 or self._random.random() < 0.3
-                steps.append(DrawnCompute(tuple((name, self._computed(name, type_)) for name, type_ in now), is_block))
+                steps.append(
+                    DrawnCompute(tuple((name, self._draw_computed(name, type_)) for name, type_ in now), is_block)
+                )
             done |= {name for name, type_ in now if type_ is not None}
-            steps += [] if flow is None else self._flow_steps(flow, self._few(0, 0, 1))
+            steps += [] if flow is None else self._flow_steps(flow, self._choose(0, 0, 1))
         returned = tuple(
-            (name, None if name in done else self._expressions.fitting(held[name], self._scope, self._depth()))
+            (
+                name,
+                None if name in done else self._expressions.assignable(parenthesise[name], self._scope, self._depth()),
+            )
             for name, _ in outputs
         )
         return tuple(steps), returned
@@ -325,7 +331,7 @@ class _Program:
         for _ in range(count):
             try:
                 fields, self._scope = flow.step(self._scope)
-            except NoWay:
+            except NotExpressible:
                 continue
             found.append(DrawnFlow(fields))
         return found
@@ -334,43 +340,45 @@ class _Program:
         self._remember(type_)
         self._scope = self._scope.declare("step", name, type_)
 
-    def _computed(self, name: str, held_to: Type | None) -> Written:
-        """The value of a step; one that has an output's name is held to its type."""
+    def _draw_computed(self, name: str, held_to: Type | None) -> Written:
+        """Draw the value of a step; one named like an output has the output's type."""
         type_ = held_to or self._random.choice(self._expressions.pool)
         depth, hint = self._depth(), held_to
         value: Written
         try:
-            value = self._structured(type_, depth, hint)
-        except NoWay:
+            value = self._draw_structured(type_, depth, hint)
+        except NotExpressible:
             draw = self._expressions
             value = (
-                draw.expression(type_, self._scope, depth) if hint is None else draw.fitting(type_, self._scope, depth)
+                draw.expression(type_, self._scope, depth)
+                if hint is None
+                else draw.assignable(type_, self._scope, depth)
             )
         self._declare_step(name, type_)
         return value
 
-    def _structured(self, type_: Type, depth: int, hint: Type | None) -> Written:
-        """A record or an array written as YAML."""
+    def _draw_structured(self, type_: Type, depth: int, hint: Type | None) -> Written:
+        """Draw a record or an array written as YAML."""
         draw = self._expressions
         if self._random.random() < 0.5:
-            raise NoWay
+            raise NotExpressible
         if isinstance(type_, Record):
             return dict(draw.record_entries(type_, self._scope, depth - 1, hint))
         if isinstance(type_, ArrayOf):
             return [*draw.array_literal(type_, self._scope, depth - 1, hint).terms()]
-        raise NoWay
+        raise NotExpressible
 
     def _table(self, name: str, held_to: Type | None) -> DrawnTable:
-        """A row is reached where all the conditions above it have failed."""
+        """Draw a decision table; a row is reached if all conditions above it failed."""
         draw, failed = self._expressions, NOTHING
         type_ = held_to or self._random.choice(draw.pool)
         rows: list[tuple[Term, Term]] = []
         if self._random.random() < 0.2:
-            with suppress(NoWay):
+            with suppress(NotExpressible):
                 rows += [
                     (when, self._result(type_, held_to, when.when_true)) for when in draw.tests_of_one(self._scope)
                 ]
-        for _ in range(self._few(0, 1, 2, 2, 3)):
+        for _ in range(self._choose(0, 1, 2, 2, 3)):
             when = draw.expression(BOOLEAN, self._scope.assuming(failed), 2, BOOLEAN)
             rows.append((when, self._result(type_, held_to, failed | when.when_true)))
             failed |= when.when_false
@@ -382,4 +390,4 @@ class _Program:
         scope = self._scope.assuming(facts)
         if held_to is None:
             return self._expressions.expression(type_, scope, 2)
-        return self._expressions.fitting(type_, scope, 2)
+        return self._expressions.assignable(type_, scope, 2)

@@ -1,4 +1,4 @@
-"""Random patterns, as short as they are mixed: each part of the dialect meets the texts that programs have."""
+"""Random regular expressions: short, with every part of the dialect."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _ATOMS = (
 _ANCHORS = ("^", "$", "\\b", "\\B")
 _REPEATS = ("*", "+", "?", "{2}", "{0,2}", "{1,3}", "{2,}", "{0}")
 _FLAGS = ("", "", "", "(?i)", "(?s)", "(?is)")
-_TRIES = 20
+_MAX_TRIES = 20
 
 
 def draw_pattern(source: random.Random) -> str:
-    """A pattern that the language takes; a drawn one may repeat without end what can be empty, and is drawn again."""
-    for _ in range(_TRIES):
+    """Draw a pattern that the language accepts; empty unbounded repetitions are redrawn."""
+    for _ in range(_MAX_TRIES):
         text = source.choice(_FLAGS) + _part(source, 3)
         try:
             parse_pattern(text)

@@ -1,7 +1,7 @@
-"""A failing program made smaller while it still fails: greedy, on its structure.
+"""Greedy reduction of a failing program while it still fails.
 
-Whole parts go first (clauses, steps, outputs, inputs), then expressions give way to parts of their own type or to the
-simplest literal. What the checker refuses is simply not a smaller program.
+Whole parts (clauses, steps, outputs, inputs) are removed first; then expressions are replaced by parts of the same type
+or by the simplest literal. A candidate that the checker rejects is skipped.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _SIMPLEST: dict[Type, tuple[str, ...]] = {
 
 
 def reduce_program(draft: Draft, still_fails: Callable[[Draft], bool], max_tries: int = MAX_TRIES) -> Draft:
-    """The smallest program found for which `still_fails` holds; it must hold for the given one."""
+    """Return the smallest program found for which `still_fails` holds, as it must for `draft`."""
     tries = position = 0
     improved = True
     while improved:
         improved = False
-        # After a success it goes on at the same place: what did not help before rarely helps now.
+        # After a success, continue at the same place: candidates that failed before rarely succeed now.
         for index, candidate in enumerate(_smaller(draft)):
             if index < position:
                 continue
@@ -75,14 +75,14 @@ def _smaller(draft: Draft) -> Iterator[Draft]:
         yield replace(draft, named=named)
     for index, record in enumerate(draft.records):
         for constraints in _without_one(record.constraints):
-            yield replace(draft, records=_put(draft.records, index, replace(record, constraints=constraints)))
+            yield replace(draft, records=_replace_at(draft.records, index, replace(record, constraints=constraints)))
     for index, each in enumerate(draft.inputs):
         if each.written is not None:
-            yield replace(draft, inputs=_put(draft.inputs, index, replace(each, written=None)))
+            yield replace(draft, inputs=_replace_at(draft.inputs, index, replace(each, written=None)))
         if each.constraints or each.default is not None:
-            yield replace(draft, inputs=_put(draft.inputs, index, replace(each, constraints=(), default=None)))
+            yield replace(draft, inputs=_replace_at(draft.inputs, index, replace(each, constraints=(), default=None)))
     for index, step in enumerate(draft.steps):
-        yield from (replace(draft, steps=_put(draft.steps, index, simpler)) for simpler in _simpler_steps(step))
+        yield from (replace(draft, steps=_replace_at(draft.steps, index, simpler)) for simpler in _simpler_steps(step))
     yield from _simpler_expressions(draft)
 
 
@@ -102,34 +102,34 @@ def _simpler_steps(step: DrawnStep) -> Iterator[DrawnStep]:
 
 
 def _simpler_expressions(draft: Draft) -> Iterator[Draft]:
-    """The draft with one expression, at any depth, simpler."""
+    """Yield the draft with one expression simplified, at any depth."""
     for index, clause in enumerate(draft.preconditions):
         for term in _simpler_terms(clause):
-            yield replace(draft, preconditions=_put(draft.preconditions, index, term))
+            yield replace(draft, preconditions=_replace_at(draft.preconditions, index, term))
     for index, step in enumerate(draft.steps):
         for simpler in _simpler_in_step(step):
-            yield replace(draft, steps=_put(draft.steps, index, simpler))
+            yield replace(draft, steps=_replace_at(draft.steps, index, simpler))
     for index, (name, value) in enumerate(draft.returned):
         for term in () if value is None else _simpler_terms(value):
-            yield replace(draft, returned=_put(draft.returned, index, (name, term)))
+            yield replace(draft, returned=_replace_at(draft.returned, index, (name, term)))
     for index, clause in enumerate(draft.postconditions):
         for term in _simpler_terms(clause):
-            yield replace(draft, postconditions=_put(draft.postconditions, index, term))
+            yield replace(draft, postconditions=_replace_at(draft.postconditions, index, term))
     for index, function in enumerate(draft.functions):
         for term in _simpler_terms(function.value):
-            yield replace(draft, functions=_put(draft.functions, index, replace(function, value=term)))
+            yield replace(draft, functions=_replace_at(draft.functions, index, replace(function, value=term)))
     for index, record in enumerate(draft.records):
         for place, clause in enumerate(record.constraints):
             for term in _simpler_terms(clause):
-                changed = replace(record, constraints=_put(record.constraints, place, term))
-                yield replace(draft, records=_put(draft.records, index, changed))
+                changed = replace(record, constraints=_replace_at(record.constraints, place, term))
+                yield replace(draft, records=_replace_at(draft.records, index, changed))
 
 
 def _simpler_in_step(step: DrawnStep) -> Iterator[DrawnStep]:
     if isinstance(step, DrawnCompute):
         for index, (name, value) in enumerate(step.values):
             for simpler in _simpler_values(value):
-                yield replace(step, values=_put(step.values, index, (name, simpler)))
+                yield replace(step, values=_replace_at(step.values, index, (name, simpler)))
         return
     if isinstance(step, DrawnFlow):
         for fields in _simpler_trees(dict(step.fields)):
@@ -138,15 +138,15 @@ def _simpler_in_step(step: DrawnStep) -> Iterator[DrawnStep]:
         return
     for index, (when, then) in enumerate(step.rows):
         for term in _simpler_terms(when):
-            yield replace(step, rows=_put(step.rows, index, (term, then)))
+            yield replace(step, rows=_replace_at(step.rows, index, (term, then)))
         for term in _simpler_terms(then):
-            yield replace(step, rows=_put(step.rows, index, (when, term)))
+            yield replace(step, rows=_replace_at(step.rows, index, (when, term)))
     for term in _simpler_terms(step.otherwise):
         yield replace(step, otherwise=term)
 
 
 def _smaller_trees(tree: Tree) -> Iterator[Tree]:
-    """The tree without one field or entry, at any depth; what has no sense the checker refuses."""
+    """Yield the tree without one field or entry, at any depth; the checker rejects invalid ones."""
     if isinstance(tree, dict):
         for key, value in tree.items():
             yield {name: each for name, each in tree.items() if name != key}
@@ -158,7 +158,7 @@ def _smaller_trees(tree: Tree) -> Iterator[Tree]:
 
 
 def _simpler_trees(tree: Tree) -> Iterator[Tree]:
-    """The tree with one expression simpler."""
+    """Yield the tree with one expression simplified."""
     if isinstance(tree, Term):
         yield from _simpler_terms(tree)
     elif isinstance(tree, dict):
@@ -183,7 +183,7 @@ def _simpler_values(value: Written) -> Iterator[Written]:
 
 
 def _simpler_terms(term: Term) -> Iterator[Term]:
-    """Simpler terms of the same type, the simplest first; then the same with one part simpler."""
+    """Yield simpler terms of the same type, simplest first; then the term with one part simplified."""
     texts = _SIMPLEST.get(term.type, ("null",) if isinstance(term.type, OptionalOf) else ())
     for text in texts:
         if str(term) in texts:
@@ -193,18 +193,18 @@ def _simpler_terms(term: Term) -> Iterator[Term]:
     for index, part in enumerate(term.parts):
         if isinstance(part, Term):
             for simpler in _simpler_terms(part):
-                yield replace(term, parts=_put(term.parts, index, _held(simpler)))
+                yield replace(term, parts=_replace_at(term.parts, index, _parenthesise(simpler)))
 
 
 def _inside(term: Term) -> Iterator[Term]:
-    """Every term in a term, from the outside in."""
+    """Yield every term inside a term, outermost first."""
     for part in term.terms():
         yield part
         yield from _inside(part)
 
 
-def _held(term: Term) -> Term:
-    """A term where another stood: parentheses, unless it needs none anywhere."""
+def _parenthesise(term: Term) -> Term:
+    """Return a term for another term's place, in parentheses if needed."""
     return term if term.level == TIGHTEST else Term(term.type, ("(", term, ")"))
 
 
@@ -212,5 +212,5 @@ def _without_one(items: tuple[_Item, ...]) -> Iterator[tuple[_Item, ...]]:
     return (items[:index] + items[index + 1 :] for index in reversed(range(len(items))))
 
 
-def _put(items: tuple[_Item, ...], index: int, item: _Item) -> tuple[_Item, ...]:
+def _replace_at(items: tuple[_Item, ...], index: int, item: _Item) -> tuple[_Item, ...]:
     return (*items[:index], item, *items[index + 1 :])

@@ -1,7 +1,7 @@
-"""Expressions as they are drawn: a tree with a type that still knows its text, and the names it may use.
+"""Terms of drawn expressions: trees with a type and a text, and the names in scope.
 
-A term mirrors what the checker will find out: its type, how tight it binds, whether it needs the other side of an
-operator to have a type, and what is known not to be null where it holds and where it fails.
+A term mirrors the checker's results: its type, its precedence, whether it needs the other operand's type, and what is
+known not to be null if it is true or false.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ Path: TypeAlias = tuple[str, tuple[str, ...]]
 Facts: TypeAlias = frozenset[Path]
 NOTHING: Facts = frozenset()
 LOOSEST = -1
-"""How tight IF, LET, FORALL and EXISTS bind: they reach as far to the right as they can."""
+"""Precedence of IF, LET, FORALL and EXISTS, which extend as far right as possible."""
 TIGHTEST = len(OPERATOR_LEVELS)
 LEVELS = {operator: number for number, level in enumerate(OPERATOR_LEVELS) for operator in level.operators}
 COMPARISON = LEVELS["=="]
 _PATH_DEPTH = 3
 
 
-class NoWay(Exception):
-    """Nothing of the wanted type can be written here."""
+class NotExpressible(Exception):
+    """No expression of the wanted type is possible here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Term:
     parts: tuple[str | Term, ...]
     level: int = TIGHTEST
     is_open: bool = False
-    """True for a literal, a bare member or an array of these: the other side of an operator may say what it means."""
+    """True for a literal, a bare member or an array of these, typed by the other operand."""
     when_true: Facts = NOTHING
     when_false: Facts = NOTHING
     path: Path | None = None
@@ -44,23 +44,23 @@ class Term:
         return "".join(str(part) for part in self.parts)
 
     def terms(self) -> Iterator[Term]:
-        """The terms that it is made of, not itself."""
+        """Yield the direct subterms."""
         return (part for part in self.parts if isinstance(part, Term))
 
 
-def held(term: Term, level: int) -> tuple[str | Term, ...]:
-    """A term where something binds this tight around it: in parentheses if it must be."""
+def parenthesise(term: Term, level: int) -> tuple[str | Term, ...]:
+    """Return a term, in parentheses if its precedence is below `level`."""
     return (term,) if term.level >= level else ("(", term, ")")
 
 
 def infix(operator: str, left: Term, right: Term, type_: Type, words: str | None = None) -> Term:
-    """Two terms around an operator; `words` is what is written where that is not the operator, as `NOT IN`."""
+    """Join two terms by an operator; `words` is its spelling if different, such as `NOT IN`."""
     level = LEVELS[operator]
     associates = OPERATOR_LEVELS[level].associates
     parts = (
-        *held(left, level if associates == "left" else level + 1),
+        *parenthesise(left, level if associates == "left" else level + 1),
         f" {words or operator} ",
-        *held(right, level if associates == "right" else level + 1),
+        *parenthesise(right, level if associates == "right" else level + 1),
     )
     return Term(type_, parts, level)
 
@@ -69,11 +69,11 @@ def prefix(operator: str, operand: Term, type_: Type) -> Term:
     level = LEVELS[operator]
     sign = operator.removeprefix("unary ")
     gap = " " if sign.isalpha() or str(operand).startswith(sign) else ""
-    return Term(type_, (sign + gap, *held(operand, level)), level, is_open=operand.is_open)
+    return Term(type_, (sign + gap, *parenthesise(operand, level)), level, is_open=operand.is_open)
 
 
 def hint_from(type_: Type) -> Type | None:
-    """What an operand of this type says about a literal on the other side; a collection says it of its members."""
+    """Return the hint of an operand for a literal on the other side; a collection hints its members."""
     match type_:
         case ArrayOf(inner) | SetOf(inner) | MapOf(inner, _):
             return inner if isinstance(inner, Enum) or inner in (DECIMAL, FLOAT) else None
@@ -83,7 +83,7 @@ def hint_from(type_: Type) -> Type | None:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A name that an expression may use. `key` says which thing it is; `text` is one way to write it."""
+    """A name in scope. `key` identifies the thing; `text` is one spelling."""
 
     key: str
     text: str
@@ -92,7 +92,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Scope:
-    """What an expression sees: names, and which of them are known not to be null."""
+    """Names visible to an expression, and which are known not to be null."""
 
     names: tuple[Known, ...] = ()
     facts: Facts = NOTHING
@@ -117,12 +117,12 @@ class Scope:
 
     @cached_property
     def paths(self) -> tuple[Term, ...]:
-        """Every name, and every field that a name leads to, with the type it has here."""
+        """Every name, and every field reachable from it, with its type here."""
         return tuple(found for each in self.names for found in self.paths_from(each))
 
     @cached_property
     def nullable(self) -> tuple[Term, ...]:
-        """The paths that may be null here."""
+        """Paths that may be null here."""
         return tuple(each for each in self.paths if isinstance(each.type, OptionalOf))
 
     def paths_from(self, name: Known) -> Iterator[Term]:

@@ -1,7 +1,6 @@
-"""A drawn node as data, and its `.vsp` text. Dropping a part of the data drops it from the text.
+"""A drawn node as data, and its `.vsp` text. Removing a part of the data removes its text.
 
-Scalars are written in any style that YAML has for them, from a choice that depends on the text alone: what is dropped
-elsewhere does not change how the rest is written.
+Scalars are written in any YAML style, selected by the text alone, so that removing other parts does not change them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TypeAlias
 
 from vesper.values.types import Type
 from vesper.verify.programs.terms import Term
-from vesper.verify.programs.types import type_text, yaml_quoted
+from vesper.verify.programs.types import quote_yaml, type_text
 
 _PLAIN = re.compile(r"[A-Za-z0-9_(]([A-Za-z0-9_().=<>+*?'\"\-]| (?!#))*(?<! )", re.ASCII)
 _FLOW = re.compile(r"[A-Za-z0-9_(]([A-Za-z0-9_().=<>+*'\"\-]| (?!#))*(?<! )", re.ASCII)
@@ -34,12 +33,12 @@ class DrawnInput:
     constraints: tuple[str, ...]
     default: str | None
     written: str | None = None
-    """Its type as it is written, where that is by a name."""
+    """Text of the type if it is a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnNamed:
-    """A named type that is no record."""
+    """A named type that is not a record."""
 
     name: str
     type: Type
@@ -63,7 +62,7 @@ class DrawnConstant:
 
 @dataclass(frozen=True, slots=True)
 class DrawnCompute:
-    """One value, or a block of them; a mapping is a record and a list an array, written as YAML."""
+    """One value or a block of values; a mapping is a record and a list an array, as YAML."""
 
     values: tuple[tuple[str, Written], ...]
     is_block: bool
@@ -78,14 +77,14 @@ class DrawnTable:
 
 @dataclass(frozen=True, slots=True)
 class DrawnFlow:
-    """Any other step, field by field."""
+    """Any other step, by fields."""
 
     fields: Mapping[str, Tree]
 
 
 Written: TypeAlias = "Term | list[Term] | dict[str, Term]"
 Tree: TypeAlias = "Term | str | list[Tree] | dict[str, Tree]"
-"""YAML: an expression or a template, text that is written as it stands, a list, a mapping."""
+"""YAML: an expression or template, verbatim text, a list or a mapping."""
 DrawnStep: TypeAlias = DrawnCompute | DrawnTable | DrawnFlow
 
 
@@ -101,13 +100,13 @@ class Draft:
     preconditions: tuple[Term, ...]
     steps: tuple[DrawnStep, ...]
     returned: tuple[tuple[str, Term | None], ...]
-    """What each output is; None for the step of its name. Written as a list where all are."""
+    """Value of each output; None for the step of its name. Written as a list if all are None."""
     postconditions: tuple[Term, ...]
     named: tuple[DrawnNamed, ...] = ()
     functions: tuple[DrawnFunction, ...] = ()
     type: str = "function"
     error_codes: tuple[str, ...] = ()
-    """The members of `error_code`; a node without declares no errors."""
+    """Members of `error_code`; empty for a node without declared errors."""
     invariants: tuple[Term, ...] = ()
     capabilities: tuple[str, ...] = ()
 
@@ -120,23 +119,23 @@ def _choice(text: str, ways: int) -> int:
 
 
 def scalar(text: str, in_flow: bool = False) -> str:
-    """A text on one line, in a style that gives it back exactly."""
+    """Return a text on one line, in a YAML style that reads back exactly."""
     way = _choice(text, 4)
     if (_FLOW if in_flow else _PLAIN).fullmatch(text) and way > 0:
         return text
     if _is_plain_text(text) and way != 1:
         return "'" + text.replace("'", "''") + "'"
-    return yaml_quoted(text)
+    return quote_yaml(text)
 
 
 def _is_plain_text(text: str) -> bool:
-    """True for text without anything that YAML could take for a line break, or skip."""
+    """Return whether a text has no characters that YAML treats as line breaks or skips."""
     return text.isprintable() and "\ufeff" not in text
 
 
 def _entry(margin: str, key: str, text: str) -> Iterator[str]:
-    """`key: expression`; a long one may stand below its key, over several lines."""
-    # In a template a quote may stand for itself, and nobody can tell where a string in a hole is open.
+    """Yield `key: expression`; a long one may be folded below its key."""
+    # In a template, quotes may be literal, so open strings in holes cannot be recognised.
     is_template = key in ("template", "message", "note", "text", "endpoint")
     is_foldable = len(text) > 60 and "  " not in text and _is_plain_text(text) and not is_template
     if not is_foldable or _choice(text, 3) > 0:
@@ -144,11 +143,11 @@ def _entry(margin: str, key: str, text: str) -> Iterator[str]:
         return
     yield f"{margin}{key}: >-"
     inside = " " * (len(margin) + 4)
-    yield from (inside + line for line in _folded(text))
+    yield from (inside + line for line in _fold(text))
 
 
-def _folded(text: str) -> list[str]:
-    """Broken at single spaces; never where a line would start or end with one."""
+def _fold(text: str) -> list[str]:
+    """Fold a text at single spaces, never so that a line starts or ends with one."""
     lines = [""]
     quote = ""
     for word in re.split("( )", text):
@@ -296,7 +295,7 @@ def _tree(margin: str, key: str, value: Tree) -> Iterator[str]:
 
 
 def _item(margin: str, value: Tree) -> Iterator[str]:
-    """One entry of a list."""
+    """Yield the lines of one list entry."""
     assert not isinstance(value, list), "no field has lists of lists"
     if not isinstance(value, dict):
         yield f"{margin}- {scalar(str(value)) if isinstance(value, Term) else value}"

@@ -1,6 +1,7 @@
-"""Random types, and random literals of them, as a node writes both. The lowest layer of `programs`.
+"""Random types and literals, as a node writes them.
 
-What is drawn leans toward edges: the ends of 64 bits, zeros with places, text that YAML or Python could misread.
+This is the lowest layer of `programs`. Values are biased to edges: limits of 64 bits, zeros with decimal places, text
+that YAML or Python could misread.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from vesper.values.types import (
 )
 
 SCALARS: tuple[Primitive, ...] = (BOOLEAN, INTEGER, DECIMAL, STRING, FLOAT, BYTES, TIMESTAMP, DATE, DURATION, JSON)
-"""The primitive types; each has its literals in `_LITERALS`."""
+"""Primitive types; each has its literals in `_LITERALS`."""
 _COMMON: tuple[Primitive, ...] = (BOOLEAN, INTEGER, DECIMAL, STRING)
 _KEYS: tuple[Type, ...] = (STRING, STRING, INTEGER, INTEGER, BOOLEAN, BYTES, DATE, TIMESTAMP)
 _MEMBERS = (
@@ -72,16 +73,16 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _DECLARED_ENUMS = tuple(
     dict.fromkeys(found for spec in IMPLEMENTED.values() if isinstance(found := declared_type(spec.returns), Enum))
 )
-"""What operations return; an enum of a program's own is hardly ever one of these."""
+"""Enums that operations return; a program's own enum is rarely one of these."""
 
 
 def is_word(text: str) -> bool:
-    """True for what an expression may say bare."""
+    """Return whether an expression can contain this text unquoted."""
     return _WORD.fullmatch(text) is not None and text not in WORDS
 
 
 def type_text(type_: Type) -> str:
-    """The type as a node writes it. `str` of a type is for readers: it does not quote the members of an enum."""
+    """Return the type as a node writes it. `str` of a type does not quote enum members."""
     match type_:
         case Enum(members):
             return f"enum[{', '.join(each if is_word(each) else quoted(each) for each in members)}]"
@@ -98,12 +99,12 @@ def type_text(type_: Type) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string of an expression; it has no escapes, so the text may hold one kind of quote and no line break."""
+    """Return a string literal; literals have no escapes, so a text holds one kind of quote at most."""
     return f'"{text}"' if "'" in text else f"'{text}'"
 
 
 class TypeSource:
-    """Draws types and literals; `records` are those that the node declares so far."""
+    """Generator of types and literals; `records` are the node's declarations so far."""
 
     def __init__(self, source: random.Random) -> None:
         self.random = source
@@ -140,13 +141,13 @@ class TypeSource:
     # -- literals in expressions ------------------------------------------------------------------
 
     def literal(self, type_: Type, hint: Type | None, names: frozenset[str]) -> str | None:
-        """A scalar as an expression writes it, given what its place says; None where it cannot be written."""
+        """Draw a scalar literal for a place with a hint; None if it cannot be written."""
         if type_ == DECIMAL and hint == DECIMAL and self.random.random() < 0.5:
-            return self._signed(str(self.random.choice(_INTEGERS)))
+            return self._sign(str(self.random.choice(_INTEGERS)))
         if type_ == FLOAT and hint == FLOAT and self.random.random() < 0.5:
-            return self._signed(self.random.choice((*map(str, _INTEGERS), *_DECIMALS)))
+            return self._sign(self.random.choice((*map(str, _INTEGERS), *_DECIMALS)))
         if (type_ == INTEGER and hint == DECIMAL) or (type_ in (INTEGER, DECIMAL) and hint == FLOAT):
-            return None  # it would be read as what its place says
+            return None  # its place would give it another type
         if isinstance(type_, Enum):
             member = self.random.choice(type_.members)
             if hint != type_:
@@ -167,9 +168,9 @@ class TypeSource:
         return ("00" if self.random.random() < 0.02 else "") + str(self.random.choice(_INTEGERS))
 
     def _decimal(self) -> str:
-        return self._signed(self.random.choice(_DECIMALS))
+        return self._sign(self.random.choice(_DECIMALS))
 
-    def _signed(self, digits: str) -> str:
+    def _sign(self, digits: str) -> str:
         return "-" + digits if self.random.random() < 0.2 else digits
 
     def _string(self) -> str:
@@ -177,7 +178,7 @@ class TypeSource:
         return f'"{text}"' if "'" in text or ('"' not in text and self.random.random() < 0.3) else f"'{text}'"
 
     def _float(self) -> str:
-        return self._signed(self.random.choice(_FLOATS))
+        return self._sign(self.random.choice(_FLOATS))
 
     def _bytes(self) -> str:
         return f"parse_hex('{self.random.choice(_BYTES)}')"
@@ -197,41 +198,41 @@ class TypeSource:
     # -- literals in YAML -------------------------------------------------------------------------
 
     def yaml(self, type_: Type) -> str:
-        """A value of any type in a literal slot, in flow style."""
+        """Draw a value of any type as a YAML literal in flow style."""
         match type_:
             case OptionalOf(inner):
                 return "null" if self.random.random() < 0.3 else self.yaml(inner)
             case ArrayOf(element):
                 return f"[{', '.join(self.yaml(element) for _ in range(self._count()))}]"
             case SetOf(element):
-                return f"[{', '.join(self._distinct(element))}]"
+                return f"[{', '.join(self._draw_distinct(element))}]"
             case MapOf(key, value):
-                return "{" + ", ".join(f"{each}: {self.yaml(value)}" for each in self._distinct(key)) + "}"
+                return "{" + ", ".join(f"{each}: {self.yaml(value)}" for each in self._draw_distinct(key)) + "}"
             case Record(fields):
                 return "{" + ", ".join(f"{name}: {self.yaml(field)}" for name, field in fields) + "}"
             case Enum(members):
-                return yaml_quoted(self.random.choice(members))
+                return quote_yaml(self.random.choice(members))
             case _ if type_ == STRING:
-                return yaml_quoted(self.random.choice(_STRINGS))
+                return quote_yaml(self.random.choice(_STRINGS))
             case _ if type_ == INTEGER:
                 return str(self.random.choice((*_INTEGERS, *_NEGATIVES)))
             case _ if type_ in _TEXTS:
-                return yaml_quoted(self.random.choice(_TEXTS[type_]))
+                return quote_yaml(self.random.choice(_TEXTS[type_]))
             case _:
                 return _LITERALS[type_](self)
 
     def _count(self) -> int:
         return self.random.choice((0, 1, 2, 2, 3))
 
-    def _distinct(self, key: Type) -> list[str]:
-        """Literals of a key type, each value once."""
+    def _draw_distinct(self, key: Type) -> list[str]:
+        """Draw literals of a key type with distinct values."""
         if key == BOOLEAN:
             return self.random.choice((["true"], ["false", "true"], []))
         if key == INTEGER:
             return [str(each) for each in {self.random.choice((*_INTEGERS, *_NEGATIVES)) for _ in range(self._count())}]
         texts = key.members if isinstance(key, Enum) else _TEXTS.get(key, _STRINGS)
         found = dict.fromkeys(self.random.choice(texts) for _ in range(self._count()))
-        return [yaml_quoted(each) for each in found]
+        return [quote_yaml(each) for each in found]
 
 
 _LITERALS: Mapping[Type, Callable[[TypeSource], str]] = {
@@ -262,19 +263,19 @@ _TEXTS: Mapping[Type, tuple[str, ...]] = {
     DURATION: _DURATIONS,
     JSON: _JSONS,
 }
-"""What stands in a literal slot of these types. Of keys each text is another value."""
+"""Texts of literals of these types. Different key texts are different values."""
 
 
 def _can_call(function: str | None) -> bool:
     return function is None or any(spec.function == function for spec in IMPLEMENTED.values())
 
 
-def yaml_quoted(text: str) -> str:
-    """Any text as a double-quoted YAML scalar on one line."""
-    return '"' + "".join(_escaped(each) for each in text) + '"'
+def quote_yaml(text: str) -> str:
+    """Return any text as a double-quoted YAML scalar on one line."""
+    return '"' + "".join(_escape(each) for each in text) + '"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character in '"\\':
         return "\\" + character
     if character.isprintable() and character != "\ufeff":

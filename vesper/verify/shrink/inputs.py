@@ -1,7 +1,7 @@
-"""A failing input made as small as it gets while it still fails the same way.
+"""Greedy shrinking of a failing input while the same failure remains.
 
-It starts from the input that failed, which a generator-driven shrinker cannot be handed (docs/adr/0005). Greedy:
-every input in turn is replaced by the simplest value that keeps the failure, until a whole round changes nothing.
+It starts from the failing input, which a generator-driven shrinker cannot take (docs/adr/0005). Each input in turn is
+replaced by the simplest value that keeps the failure, until a round changes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_TRIES = 5000
 def shrink(
     node: Node, inputs: Mapping[str, object], still_fails: Callable[[dict[str, object]], bool]
 ) -> dict[str, object]:
-    """The smallest input found for which `still_fails` holds; it must hold for the given one."""
+    """Return the smallest input found for which `still_fails` holds, as it must for `inputs`."""
     current = dict(inputs)
     tries = 0
     improved = True
@@ -43,7 +43,7 @@ def shrink(
 
 
 def _candidates(node: Node, name: str, current: dict[str, object]) -> Iterator[dict[str, object]]:
-    """Simpler inputs, simplest first: without this one, then with simpler values of it."""
+    """Yield simpler inputs, simplest first: without this input, then with simpler values of it."""
     if all(each.name != name or each.default is not None for each in node.inputs):
         yield {key: value for key, value in current.items() if key != name}
     members: tuple[str, ...] = next(
@@ -54,7 +54,7 @@ def _candidates(node: Node, name: str, current: dict[str, object]) -> Iterator[d
 
 
 def simpler_values(value: object, members: tuple[str, ...] = ()) -> Iterator[object]:
-    """Values that a reader would call simpler, simplest first. Always of the same type, so a wrong type stays wrong."""
+    """Yield simpler values, simplest first, always of the same type, so that a wrong type stays wrong."""
     match value:
         case bool():
             if value:
@@ -99,7 +99,7 @@ def simpler_lists(value: list[object], simpler_items: Callable[[object], Iterato
 
 
 def _float_size(number: float) -> tuple[int, float, int]:
-    """Fewer digits first, then the smaller number, then the positive one; what is not finite last."""
+    """Order floats by digits, size and sign; non-finite ones last."""
     text = float_text(number)
     return len(text), abs(number) if isfinite(number) else 0.0, int(text.startswith("-"))
 
@@ -123,13 +123,13 @@ _PLAIN_DAY = {"microsecond": 0, "second": 0, "minute": 0, "hour": 0, "day": 1, "
 
 
 def _simpler_days(value: date) -> Iterator[date]:
-    """The first day of 2000 at midnight is as simple as it gets; then one field after the other as it is there."""
+    """Yield 1 January 2000 at midnight, then dates with single fields replaced."""
     fields = {name: plain for name, plain in _PLAIN_DAY.items() if getattr(value, name, plain) != plain}
     if not fields:
         return
     yield value.replace(**fields)
     for name, plain in fields.items():
-        with suppress(ValueError):  # 29 February is in no other year
+        with suppress(ValueError):  # 29 February is not in every year
             yield value.replace(**{name: plain})
 
 
@@ -158,8 +158,8 @@ def _simpler_integers(value: int) -> Iterator[int]:
 
 
 def _decimal_size(number: Decimal) -> tuple[int, Decimal, int, int]:
-    """Fewer digits first, then the smaller number, then fewer places, then the positive one."""
-    size = number.copy_abs()  # `abs` would round to the context in force
+    """Order decimals by digits, size, places and sign."""
+    size = number.copy_abs()  # `abs` would round to the current context
     text = decimal_text(size)
     return len(text.replace(".", "")), size, len(text.partition(".")[2]), int(number < 0)
 
@@ -185,14 +185,14 @@ def _simpler_decimals(value: Decimal) -> Iterator[Decimal]:
         if 0 <= lower < digit
     ]
     constants = [Decimal(text) for text in ("0", "1", "10", "0.1", "0.01")]
-    # By text: to a set 100.0 and 100.00 are one number, to a reader they are not.
+    # Keyed by text: 100.0 and 100.00 are equal numbers, but different inputs.
     found = {decimal_text(each): each for each in (*constants, *(Decimal(shape) for shape in shapes if shape[1]))}
     smaller = [each for each in found.values() if _decimal_size(each) < _decimal_size(value)]
     yield from sorted(smaller, key=_decimal_size)
 
 
 def _text_size(text: str) -> tuple[int, list[int]]:
-    """Shorter first; then letters that a reader can see before the rest, `a` before all."""
+    """Order texts by length, then visible letters first, `a` before all others."""
     return len(text), [ord(c) - ord("a") if "a" <= c <= "z" else 1000 + ord(c) for c in text]
 
 
