@@ -14,7 +14,7 @@ def test_each_database_is_new(postgres: Postgres) -> None:
             connection.execute("CREATE TABLE only_here (x integer)")
 
 
-def test_redis_keeps_what_it_is_told(redis_server: Redis) -> None:
+def test_redis_stores_values(redis_server: Redis) -> None:
     client = redis.Redis.from_url(redis_server.url)
     client.set("servers", "1")
     assert client.get("servers") == b"1"

@@ -1,12 +1,12 @@
-"""The whole corpus on every engine: counts, and what disagrees.
+"""The whole conformance corpus on every engine, with counts and divergences.
 
     python -m tests.conformance.run [--part 1/2]
 
-Each question is asked of the python engine, which is the reference, of the interpreter and of machine code from the
-first call on. Compared are values with their text, error code, expression and clause, the marks of every step, the
-semantic path, and what effects were asked for, in order. Ends with 1 where anything disagrees. How far it is, standard
-error says. With `--part K/N` only the K-th of N parts is asked: a node is in one part, with all its questions, so that
-the counts of all parts add up to those of the whole.
+Each question runs on the python engine, which is the reference, on the interpreter, and on machine code from the first
+call on. Compared are values with their text, error codes, expressions and clauses, the marks of every step, the
+semantic path, and the requests in order. The exit code is 1 after any divergence; progress goes to standard error.
+`--part K/N` runs the K-th of N parts: a node is in one part with all its questions, so that the counts of all parts
+add up to those of the whole.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ GROUPS = {
     "path ": "semantic paths and what they read",
     "batch ": "columnar batches",
 }
-"""How the names of questions begin, and what they are."""
+"""Prefixes of question names, with their descriptions."""
 
 EXPECTED = "cases that say what is expected"
-"""Of `cases/*.yaml`: what must come of them is written there, for the reference too."""
+"""Group of `cases/*.yaml`, whose results are written down, for the reference too."""
 
 STEP = 100
-"""A line after so many questions: some seconds, and a minute where the processor is emulated."""
+"""Questions per progress line: some seconds, or a minute on an emulated processor."""
 
 Load = Callable[[Compiled], Program]
 
@@ -119,7 +119,7 @@ def report(tally: Tally, engines: Iterable[str], seconds: float) -> str:
 
 
 def code_line(made: int, refused: int) -> str:
-    """An engine that refuses to make machine code interprets, and agrees: that it was made must be seen."""
+    """Report made and refused machine code, because an engine that only interprets also agrees."""
     return f"Machine code was made of {made:,} forms of nodes, and refused for {refused:,}."
 
 

@@ -1,10 +1,9 @@
-"""Code points, each alone, through every operation that takes one string, on every engine.
+"""Single code points through every operation of one string, on every engine.
 
-The answers of one operation are compared chunk by chunk, and their digests with a file: two engines that go wrong
-together, or a Python whose own tables are newer, would agree with each other and not with the file. The tests take the
-planes in which letters, digits and spaces are, the edges of the others and some of what is between them:
-`some_code_points.yaml`. `make proof-code-points`, of minutes, takes every one:
-`every_code_point.yaml`. That the tables of each engine are right at every code point is tested where they are.
+Results of an operation are compared by chunk, and their digests with a file, which detects engines that are wrong
+together and newer tables of Python. The tests take a sample (`some_code_points.yaml`): the planes with letters, digits
+and spaces, edges of the others, and some in between. `make proof-code-points` takes all (`every_code_point.yaml`) in
+minutes. The tables of each engine have their own tests.
 """
 
 from __future__ import annotations

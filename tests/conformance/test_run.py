@@ -34,12 +34,12 @@ def test_every_node_is_in_one_part() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "-1/2", "1/x", "1/2/3"])
-def test_what_names_no_part_is_refused(text: str) -> None:
+def test_an_invalid_part_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="names no part; write 1/2"):
         part(text)
 
 
-def test_how_far_it_is_is_told() -> None:
+def test_progress_is_printed() -> None:
     told: list[tuple[int, int]] = []
     ask([ONE], PythonEngine().load, {}, lambda done, of: told.append((done, of)))
     assert told == [(0, 1)]

@@ -117,7 +117,7 @@ def _examine(compiled: Compiled, seed: int) -> Counter[Code]:
     return counts
 
 
-def test_what_is_called_constant_is_constant() -> None:
+def test_expressions_reported_as_constant_are_constant() -> None:
     counts: Counter[Code] = Counter()
     for seed in range(31_000, 31_000 + PROGRAMS):
         counts += _examine(_drawn(seed), seed)

@@ -110,7 +110,7 @@ def test_generated_python_is_of_known_forms_and_marks_only_observe() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_is_accepted_never_puts_an_engine_at_fault(engine: str) -> None:
+def test_an_accepted_program_never_causes_an_engine_fault(engine: str) -> None:
     for each in programs()[:RUN]:
         inputs = InputGenerator(each.node, seed=1, seeks_boundaries=False)
         program = ENGINES[engine].load(each)

@@ -182,7 +182,7 @@ def test_what_is_long_in_a_way_that_is_not_known_before_is_not_tried_for_ever() 
 # -- others beside --------------------------------------------------------------------------------
 
 
-def test_a_short_run_lets_nobody_in_and_a_long_one_does() -> None:
+def test_only_a_long_run_releases_the_lock() -> None:
     program = ENGINE.load(LONG)
     short, long = {"n": 10, "m": 100}, {"n": 10, "m": 900_000}
     assert is_expressed(program, short)

@@ -214,7 +214,7 @@ def test_what_others_do_to_the_inputs_meanwhile_changes_nothing(
     pytest.fail("no other thread ran while the lock should have been let go")
 
 
-def test_a_short_run_lets_nobody_in() -> None:
+def test_a_short_run_keeps_the_lock() -> None:
     program = ENGINE.load(SUMS)
     given = rows(1_000)
     assert is_expressed(program, given)

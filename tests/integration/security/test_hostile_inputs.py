@@ -220,7 +220,7 @@ STRANGERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("what", STRANGERS)
 @pytest.mark.parametrize("type_", TYPES)
-def test_a_stranger_is_refused_and_never_asked(type_: str, what: str, tmp_path: Path) -> None:
+def test_an_object_of_a_foreign_class_is_refused_without_a_method_call(type_: str, what: str, tmp_path: Path) -> None:
     _echoes(type_)
     CALLED.clear()
     outcome = _outcome(type_, STRANGERS[what], tmp_path / "canary")

@@ -113,7 +113,7 @@ def test_a_watch_stops_where_the_value_changes_and_backwards_finds_it_again() ->
         ("divergance", "did you mean `divergence`?"),
     ],
 )
-def test_a_breakpoint_that_means_nothing_says_what_would(text: str, told: str) -> None:
+def test_an_invalid_breakpoint_is_refused_with_valid_forms(text: str, told: str) -> None:
     found = session(PAYMENT)
     with pytest.raises(BadBreakpoint) as problem:
         found.add_breakpoint(text)

@@ -147,7 +147,7 @@ def test_what_is_sent_to_an_editor_does_not_wait_for_what_it_acknowledges() -> N
         (b"Content-Length: 2\r\n\r\n[]", "a JSON object"),
     ],
 )
-def test_what_is_no_message_ends_it_with_a_reason(text: bytes, told: str) -> None:
+def test_an_invalid_message_ends_the_adapter_with_a_reason(text: bytes, told: str) -> None:
     with pytest.raises(WireError, match=told):
         read_message(BytesIO(text))
 

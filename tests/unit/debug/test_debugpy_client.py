@@ -100,7 +100,7 @@ def test_debugpy_goes_through_a_payment_forth_and_back_on_both_engines() -> None
         assert [client.variables("Steps", thread) for thread in (PYTHON, DIRECT)] == seen
 
 
-def test_debugpy_stops_at_a_step_and_at_a_contract_and_is_told_what_it_asks_wrongly() -> None:
+def test_debugpy_stops_at_steps_and_contracts_and_gets_refusals() -> None:
     with debugging() as client:
         with pytest.raises(MessageHandlingError, match="launch needs `node`"):
             client.ask("launch")

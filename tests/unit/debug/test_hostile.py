@@ -59,7 +59,7 @@ def test_a_request_that_is_none_is_refused_and_the_session_stays(command: str, a
     assert ask(adapter, "stackTrace", threadId=1)["success"]
 
 
-def test_who_has_not_launched_is_told_so() -> None:
+def test_requests_before_launch_are_refused() -> None:
     adapter = Adapter(launcher(None, ROOT))
     for command in ("configurationDone", "continue", "stepBack", "setFunctionBreakpoints", "pause"):
         refused = ask(adapter, command)

@@ -106,7 +106,7 @@ def test_an_editor_has_breakpoints_in_two_files() -> None:
     assert editor.frame() == "checkout_v1: end"
 
 
-def test_what_a_step_was_answered_can_be_changed_and_what_is_computed_cannot() -> None:
+def test_an_answer_can_be_changed_but_not_a_computed_value() -> None:
     editor = Editor(Adapter(launcher(str(ROOT / PAYMENT), ROOT / "nodes")))
     assert editor.ask("launch", breakOn=["step:record"], stopOnEntry=False)["success"]
     editor.ask("configurationDone")
@@ -129,7 +129,7 @@ def test_what_a_step_was_answered_can_be_changed_and_what_is_computed_cannot() -
 
 
 @pytest.mark.parametrize("by", ["launch", "option"])
-def test_an_editor_performs_only_when_it_is_asked_to(by: str, stripe: FakeStripe, tmp_path: Path) -> None:  # noqa: F811
+def test_an_editor_performs_effects_only_on_request(by: str, stripe: FakeStripe, tmp_path: Path) -> None:  # noqa: F811
     config = tmp_path / "vesper.toml"
     given = {"node": str(ROOT / PAYMENT), "inputs": INPUTS, "breakOn": ["step:record"], "stopOnEntry": False}
     with ExitStack() as stack:
@@ -157,7 +157,7 @@ def test_an_editor_performs_only_when_it_is_asked_to(by: str, stripe: FakeStripe
         assert ran.outcome.kind == "limit_hit", "it was left before its end, and the journal says so"
 
 
-def test_an_editor_with_one_engine_is_told_that_it_differs_from_nobody() -> None:
+def test_divergence_breakpoints_of_an_editor_need_two_engines() -> None:
     editor = Editor(Adapter(launcher(str(ROOT / PAYMENT), ROOT / "nodes")))
     refused = editor.ask("launch", comparative=False, breakOn=["divergence"])
     assert "needs two engines" in refused["message"]
@@ -166,7 +166,7 @@ def test_an_editor_with_one_engine_is_told_that_it_differs_from_nobody() -> None
     assert [each["verified"] for each in told["body"]["breakpoints"]] == [True, False], "editors ask for both unasked"
 
 
-def test_an_editor_that_performs_says_itself_with_what(stripe: FakeStripe, tmp_path: Path) -> None:  # noqa: F811
+def test_a_live_launch_needs_its_own_inputs(stripe: FakeStripe, tmp_path: Path) -> None:  # noqa: F811
     config = tmp_path / "vesper.toml"
     given = {"node": str(ROOT / PAYMENT), "live": True, "stopOnEntry": True}
     with ExitStack() as stack:
@@ -192,7 +192,7 @@ def test_live_and_a_recorded_run_do_not_go_together(host: Host) -> None:  # noqa
         assert (refused["success"], "omit one of them" in refused["message"]) == (False, True)
 
 
-def test_an_editor_is_told_where_answers_are_given() -> None:
+def test_an_editor_is_shown_where_to_give_answers() -> None:
     editor = Editor(Adapter(launcher(str(ROOT / PAYMENT), ROOT / "nodes")))
     given = {"case": "a declined card", "inputs": {"idempotency_key": "k-9"}}  # one more request follows with this key
     assert editor.ask("launch", **given)["success"]

@@ -123,7 +123,7 @@ def test_a_live_session_runs_no_execution_but_its_own(host: Host, stripe: FakeSt
     assert charges(stripe) == 1
 
 
-def test_who_is_interrupted_while_an_effect_is_performed_is_told_how_it_ended(host: Host, stripe: FakeStripe) -> None:
+def test_interrupting_a_performed_effect_reports_its_outcome(host: Host, stripe: FakeStripe) -> None:
     world, session = live(host)
     session.add_breakpoint("step:call_stripe_api")
     session.resume(from_start=True)
@@ -181,7 +181,7 @@ def test_what_is_written_for_real_has_the_time_of_the_run_and_no_input_of_a_case
     assert datetime.fromisoformat(written) != compiled_node(PAYMENT).cases[0].now, "nor is it done at the time of one"
 
 
-def test_a_live_session_that_is_left_is_said_to_be_cancelled(
+def test_leaving_a_live_session_cancels_the_run(
     stripe: FakeStripe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -190,7 +190,7 @@ def test_a_live_session_that_is_left_is_said_to_be_cancelled(
     assert charges(stripe) == 0
 
 
-def test_a_breakpoint_of_a_running_service_keeps_a_trace_and_stops_nobody(
+def test_a_breakpoint_of_a_running_service_stores_a_trace_without_stopping(
     host: Host, stripe: FakeStripe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -217,7 +217,7 @@ def test_a_breakpoint_of_a_running_service_keeps_a_trace_and_stops_nobody(
     assert "20000" in text
 
 
-def test_a_node_that_is_loaded_is_looked_at_without_anybody_saying_so(host: Host, stripe: FakeStripe) -> None:
+def test_a_loaded_node_is_checked_against_breakpoints_by_default(host: Host, stripe: FakeStripe) -> None:
     node = api.load(ROOT / PAYMENT, host=host)
     assert node(**INPUTS).ok
     assert host.after_run is not None
@@ -243,7 +243,7 @@ def test_what_ran_last_is_looked_at_before_the_host_is_closed(stripe: FakeStripe
     assert [each.trace_id for each in armed.captured()] == [big.trace_id]
 
 
-def test_breakpoints_that_cannot_be_read_are_said_and_no_run_fails(
+def test_an_unreadable_breakpoint_file_is_logged_and_no_run_fails(
     host: Host, stripe: FakeStripe, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     armed = Armed(tmp_path)

@@ -72,7 +72,7 @@ def test_names_of_a_loop_are_seen_inside_it_and_its_value_after_it() -> None:
     assert "place" not in after
 
 
-def test_going_to_the_end_and_back_shows_the_same_and_asks_for_nothing() -> None:
+def test_moving_to_the_end_and_back_shows_the_same_without_requests() -> None:
     found = session(PAYMENT)
     seen = {found.position: rows(found)}
     while not found.is_at_end:
@@ -114,7 +114,7 @@ def test_into_a_called_node_with_what_it_was_given_and_answered() -> None:
     assert found.stop_of(found.leader).path == "paid", "looking into it moves nothing"
 
 
-def test_a_step_that_calls_nobody_cannot_be_gone_into() -> None:
+def test_a_step_without_a_call_cannot_be_entered() -> None:
     assert session(PAYMENT).into() is None
 
 
@@ -144,7 +144,7 @@ def show(outcome: object) -> str:
     return str(outcome.value["value"])
 
 
-def test_what_may_be_null_and_is_not_can_be_looked_into() -> None:
+def test_a_non_null_optional_can_be_inspected() -> None:
     found = session(PAYMENT, "a repeat charges nothing")
     found.step()
     found.step()
@@ -170,7 +170,7 @@ def test_an_expression_that_is_wrong_is_pointed_at(text: str, told: str) -> None
     assert found.position == before
 
 
-def test_a_request_that_nobody_answers_waits_and_can_be_answered() -> None:
+def test_a_request_without_an_answer_waits_for_one() -> None:
     asked = subject(PAYMENT, order_id="ord_1")
     bare = type(asked)(asked.compiled, asked.engines, asked.inputs, asked.now, asked.manual, loader=asked.loader)
     found = bare.session()
@@ -202,7 +202,7 @@ def test_inputs_that_do_not_fit_end_before_the_flow() -> None:
     assert isinstance(found.leader.outcome, Failed)
 
 
-def test_a_walk_that_is_told_nonsense_says_that_it_is_lost() -> None:
+def test_a_walk_with_impossible_events_is_lost() -> None:
     from vesper.debug.stops import EndEvent, MarkEvent
 
     asked = subject(PAYMENT)

@@ -86,7 +86,7 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(width: int, gold
     golden.check(HERE / f"width_{width}.txt", text)
 
 
-def test_what_differs_is_marked_with_and_without_colours() -> None:
+def test_differences_are_marked_with_and_without_colours() -> None:
     found = lying(67, lambda _: "payment_failed").session()
     found.resume()
     found.goto(type(found.position)(6))
@@ -152,9 +152,7 @@ def test_commands_that_are_no_text_are_refused_before_anything_runs(tmp_path: Pa
         (["replay", str(ROOT / "tests" / "unit" / "trace" / "goldens" / "format_1_pure.json")], 0, "(replay)"),
     ],
 )
-def test_without_a_standard_input_nobody_says_anything(
-    arguments: list[str], code: int, told: str, tmp_path: Path
-) -> None:
+def test_a_closed_standard_input_ends_the_session(arguments: list[str], code: int, told: str, tmp_path: Path) -> None:
     """Standard input is closed, as under cron, not only empty."""
     command = [sys.executable, "-c", "import os, sys; os.close(0); os.execv(sys.argv[1], sys.argv[1:])", sys.executable]
     done = subprocess.run(
@@ -204,7 +202,7 @@ def test_one_engine_inputs_and_answers_of_the_command_line() -> None:
         (["--dap", "--engine", "interp", "--width", "70"], 2, "omit --engine, --width"),
     ],
 )
-def test_what_is_asked_for_wrongly_is_said_and_nothing_runs(arguments: list[str], code: int, told: str) -> None:
+def test_invalid_options_are_reported_and_nothing_runs(arguments: list[str], code: int, told: str) -> None:
     done = debug(str(ROOT / PAYMENT), *arguments)
     assert done.exit_code == code, done.output
     assert told in done.output
@@ -256,7 +254,7 @@ def test_a_breakpoint_that_fits_one_of_the_nodes_is_set(tmp_path: Path, monkeypa
     assert debug("--list").output == "breakpoint  step:call_stripe_api\n"
 
 
-def test_a_port_that_is_taken_is_said() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = debug("--port", port)
@@ -272,7 +270,7 @@ def test_a_session_of_one_engine_has_one_column() -> None:
 
 
 @pytest.mark.parametrize("given", [["-x", "contineu"], ["-x", "break nowhere at all", "-x", "quit"]])
-def test_a_script_that_asks_for_what_there_is_not_does_not_end_well(given: list[str]) -> None:
+def test_a_script_with_a_refused_command_exits_with_an_error(given: list[str]) -> None:
     node = str(ROOT / "nodes/payments/payment_decision_v1.vsp")
     done = debug(node, "--engine", "interp", *given)
     assert done.exit_code == 1, done.output

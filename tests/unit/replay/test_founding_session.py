@@ -102,7 +102,7 @@ def test_nothing_is_performed_without_consent_and_nothing_is_written_without_yes
     assert shop.node.read_bytes() == text
 
 
-def test_who_interrupts_what_is_performed_is_told_where_it_stands(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupting_a_performed_run_reports_its_state(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.stripe.drop_answers = 3
     ran = shop.pay()
     text = shop.node.read_bytes()

@@ -68,7 +68,7 @@ def test_it_replays_as_it_was_on_every_engine(trace: Trace, engine: str) -> None
     assert (said["is_same"], said["engine"]) == (True, engine)
 
 
-def test_what_was_not_recorded_is_an_error(trace: Trace) -> None:
+def test_an_unrecorded_request_is_an_error(trace: Trace) -> None:
     shorter = replace(trace, exchanges=trace.exchanges[:2])
     with pytest.raises(UnrecordedRequest, match="`call_stripe_api` requests http_request, which was not recorded"):
         replay(shorter)
@@ -93,7 +93,7 @@ def test_a_trace_that_lies_about_a_value_is_found_out(trace: Trace) -> None:
     assert "The replay on python differs: a value differs: begin" in done.stdout
 
 
-def test_one_walks_through_it(trace: Trace) -> None:
+def test_moving_through_the_steps(trace: Trace) -> None:
     said = typed("goto 3", "back", "next", "next", "goto call_stripe_api", "goto 0", "back", "goto 7", "show 2", "list")
     assert "(replay) goto 3\nStep 3: call_stripe_api ✗ (timeout)\n  request: http_request (keyed, key" in said
     assert "  attempt 3: give_up (attempts 3, code timeout, reason attempts)\n  failed: timeout (" in said
@@ -217,7 +217,7 @@ def test_without_questions(trace: Trace) -> None:
         assert invoke("replay", "./trace.json", *arguments).exit_code == code, arguments
 
 
-def test_what_cannot_be_kept_is_no_success(trace: Trace) -> None:
+def test_a_failed_save_is_an_error(trace: Trace) -> None:
     Path(".vesper").mkdir()
     Path(".vesper/traces.db").write_bytes(b"this is no database")
     for more in ([], ["--format", "json"]):
@@ -241,7 +241,7 @@ def test_a_fix_of_nothing_is_refused_before_anything_runs(trace: Trace) -> None:
         assert "Re-executing" not in done.stdout
 
 
-def test_who_is_interrupted_where_a_line_is_read_goes_on(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_at_a_prompt_cancels_only_the_question(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C at a prompt cancels the question; the session and earlier changes remain."""
     lines = iter(["^C", "modify input amount", "^C", "modify 3", "^C", "changes", "quit"])
 
@@ -336,7 +336,7 @@ def test_steps_of_called_nodes_and_of_loops(tmp_path: Path, monkeypatch: pytest.
     assert "Step 2: total ✓\n  value: 28.60\n" in done.stdout
 
 
-def test_a_change_may_hold_what_parts_changes(trace: Trace) -> None:
+def test_a_change_may_contain_the_separator(trace: Trace) -> None:
     said = typed(
         'modify 3 response {"id": "ch;9", "status": "succeeded"}; timeout 60s', "1", '"processing"', "n", "changes"
     )
@@ -344,14 +344,14 @@ def test_a_change_may_hold_what_parts_changes(trace: Trace) -> None:
     assert "call_stripe_api.timeout: 30s -> 60s" in said
 
 
-def test_of_two_changes_one_of_which_is_wrong_none_is_made(trace: Trace) -> None:
+def test_one_invalid_change_rejects_all_changes(trace: Trace) -> None:
     said = typed("modify 3 timeout 60s; fails nonsense", "changes")
     assert "`call_stripe_api` cannot fail with `nonsense`" in said
     assert "no changes" in said
     assert "30s -> 60s" not in said
 
 
-def test_an_engine_that_is_not_here_is_said_at_the_prompt(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_engine_is_reported_at_the_prompt(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     from vesper.engines.engine import EngineUnavailable
 
     def load(_: object) -> None:

@@ -111,7 +111,7 @@ def loaded(tmp_path: Path, text: str, host: vesper.Host) -> vesper.Node:
 # -- answers --------------------------------------------------------------------------------------
 
 
-def test_a_step_is_answered_and_what_it_asked_is_known(host: Stubs, pay: Any) -> None:
+def test_a_step_is_answered_and_its_request_is_recorded(host: Stubs, pay: Any) -> None:
     # with a field that the node does not declare, as providers send
     host.answer("call_stripe_api", {**CHARGE, "object": "charge"})
     host.answer("record", 1)
@@ -154,7 +154,7 @@ def test_the_most_particular_answer_is_taken(host: Stubs, pay: Any) -> None:
     host.assert_all_used()
 
 
-def test_a_request_that_nobody_answers_says_how_to_answer_it(host: Stubs, pay: Any) -> None:
+def test_an_unanswered_request_reports_how_to_answer_it(host: Stubs, pay: Any) -> None:
     host.answer("call_strpe_api", CHARGE)
     with pytest.raises(Unanswered) as raised:
         pay()
@@ -176,7 +176,7 @@ def test_the_line_that_is_proposed_answers_it(host: Stubs, pay: Any) -> None:
     host.assert_all_used()
 
 
-def test_an_answer_for_other_requests_is_told(host: Stubs, pay: Any) -> None:
+def test_an_answer_for_other_requests_is_reported(host: Stubs, pay: Any) -> None:
     host.answer("call_stripe_api", CHARGE, when={"body": {"amount": 500}})
     with pytest.raises(Unanswered, match=r"not this: answer\(.*test_doubles\.py:\d+: body\.amount is .*999.*, not 500"):
         pay()
@@ -201,7 +201,7 @@ def test_sql_without_a_database_is_to_be_answered(host: Stubs, pay: Any) -> None
         (None, "is no "),
     ],
 )
-def test_an_answer_that_does_not_fit_is_told_twice(host: Stubs, pay: Any, answer: object, why: str) -> None:
+def test_an_answer_of_the_wrong_type_reaches_node_and_test(host: Stubs, pay: Any, answer: object, why: str) -> None:
     host.answer("call_stripe_api", answer)
     with pytest.raises(StubMismatch, match=why) as raised:
         pay()
@@ -215,7 +215,7 @@ def failing(asked: vesper.testing.Asked) -> object:
     raise vesper.EffectFailed("conflict", f"{asked.step} cannot fail so")
 
 
-def test_an_answer_that_the_effect_never_gives_is_told(host: Stubs, pay: Any) -> None:
+def test_an_impossible_answer_of_an_effect_is_reported(host: Stubs, pay: Any) -> None:
     host.answer("call_stripe_api", CHARGE)
     host.answer("record", fails="http_402")
     host.answer("refund", {})
@@ -231,7 +231,7 @@ def test_an_answer_that_the_effect_never_gives_is_told(host: Stubs, pay: Any) ->
         pay("ord_2")
 
 
-def test_a_float_for_a_decimal_is_told(host: Stubs, tmp_path: Path) -> None:
+def test_a_float_for_a_decimal_is_reported(host: Stubs, tmp_path: Path) -> None:
     node = loaded(tmp_path, LOOPED, host)
     host.answer("score", 0.5)
     with pytest.raises(StubMismatch, match=r"a decimal is exact: write Decimal"):
@@ -293,7 +293,7 @@ def test_a_condition_on_what_no_request_has_is_refused(host: Stubs, pay: Any) ->
 # -- assertions -----------------------------------------------------------------------------------
 
 
-def test_assertions_say_what_was_asked(host: Stubs, pay: Any) -> None:
+def test_failed_assertions_list_the_requests(host: Stubs, pay: Any) -> None:
     host.answer("call_stripe_api", CHARGE)
     host.answer("record", 1)
     pay()
@@ -314,7 +314,7 @@ def test_assertions_say_what_was_asked(host: Stubs, pay: Any) -> None:
     host.assert_asked("refund", times=0)
 
 
-def test_answers_that_were_not_used_are_told(host: Stubs, pay: Any) -> None:
+def test_unused_answers_are_reported(host: Stubs, pay: Any) -> None:
     host.answer("call_stripe_api", CHARGE)
     host.answer("record", 1, times=2)
     host.answer("refnd", {})
@@ -347,7 +347,7 @@ def test_time_chance_and_names_are_the_same_in_every_run(tmp_path: Path) -> None
     }  # fmt: skip
 
 
-def test_time_and_chance_can_be_said(tmp_path: Path) -> None:
+def test_time_and_random_numbers_can_be_set(tmp_path: Path) -> None:
     start = datetime(2030, 1, 1, tzinfo=UTC)
     with Stubs(time=start) as host:
         node = loaded(tmp_path, AMBIENT, host)
@@ -437,7 +437,7 @@ def test_loops_are_answered_by_iteration_or_as_a_whole(host: Stubs, tmp_path: Pa
     host.assert_all_used()
 
 
-def test_one_answer_settles_a_request_unless_retries_are_wanted(tmp_path: Path) -> None:
+def test_one_answer_completes_a_request_without_retries(tmp_path: Path) -> None:
     with Stubs() as host:
         host.answer("score", fails="unavailable")
         outcome = loaded(tmp_path, LOOPED, host)(names=["a"])
@@ -455,7 +455,7 @@ def test_one_answer_settles_a_request_unless_retries_are_wanted(tmp_path: Path) 
         assert outcome.error.code == "timeout"
 
 
-def test_what_a_node_denies_itself_stays_denied(host: Stubs, tmp_path: Path) -> None:
+def test_a_denial_of_the_node_applies_in_tests(host: Stubs, tmp_path: Path) -> None:
     own = "security: {denied_capabilities: [secrets.read], capabilities_required: [secrets.read.any, "
     text = LOOPED.replace("security: {capabilities_required: [", own)
     host.answer("score", 1)

@@ -313,7 +313,7 @@ def test_a_sensitive_value_is_hidden_wherever_it_turns_up(asking: vesper.Node, t
     assert_met(checked(tmp_path / "asking_v1.vsp", pasted(ASKING, text)), ["n"])
 
 
-def test_a_placeholder_that_changes_what_the_node_does_is_told_and_can_be_chosen(
+def test_a_placeholder_that_changes_the_outcome_is_reported_and_can_be_replaced(
     asking: vesper.Node, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.yaml"
@@ -334,7 +334,7 @@ def test_a_placeholder_that_changes_what_the_node_does_is_told_and_can_be_chosen
                 on(asking, Recorder(stubs, path, placeholders=wrong))(event_id="e", name="anna", age=44)
 
 
-def test_what_is_no_case_is_not_written(asking: vesper.Node, tmp_path: Path) -> None:
+def test_a_run_that_cannot_be_a_case_is_not_written(asking: vesper.Node, tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     with Stubs() as stubs:
         node = on(asking, Recorder(stubs, path))
@@ -454,14 +454,14 @@ def test_a_replay_answers_what_was_recorded_and_nothing_else(asking: vesper.Node
         ("- a", "a file of cases"),
     ],
 )
-def test_a_file_that_is_no_recording_of_the_node_is_told_with_the_place(
+def test_a_file_without_cases_of_the_node_is_reported_with_the_place(
     asking: vesper.Node, tmp_path: Path, text: str, why: str
 ) -> None:
     with replaying(tmp_path, text) as replay, pytest.raises(ReplayMismatch, match=why):
         on(asking, replay)(event_id="e", name="x")
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, asking: vesper.Node) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path, asking: vesper.Node) -> None:
     with pytest.raises(ReplayMismatch, match="cannot be read: No such file"):
         Replay(tmp_path / "none.yaml")
     (tmp_path / "bytes.yaml").write_bytes(b"\xff")
@@ -515,7 +515,7 @@ def values() -> Iterator[tuple[Type, Any]]:
     yield from others
 
 
-def test_what_is_written_is_read_back_as_the_very_same_value() -> None:
+def test_written_values_read_back_unchanged() -> None:
     count = 0
     for type_, value in values():
         text = "\n".join(lines("value", to_yaml(type_, value), 4)) + "\n"

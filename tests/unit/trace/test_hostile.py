@@ -61,7 +61,7 @@ def test_a_part_that_is_none_is_refused_by_name(change: Callable[[dict[str, Any]
         Trace.from_bytes(forged(change), "the file")
 
 
-def test_what_was_changed_and_is_no_node_is_not_run_by_anybody(tmp_path: Path) -> None:
+def test_a_trace_with_a_changed_definition_is_never_run(tmp_path: Path) -> None:
     """The debugger and replay check the IR of a trace before they generate Python from it."""
     trace = case_trace(compiled(ROOT / "nodes" / "payments" / "payment_decision_v1.vsp"), 0)
     definition = trace.definition
@@ -80,7 +80,7 @@ def test_what_was_changed_and_is_no_node_is_not_run_by_anybody(tmp_path: Path) -
             assert (done.exit_code, message in done.stderr) == (1, True), (command, done.output)
 
 
-def test_a_called_node_is_looked_at_as_well() -> None:
+def test_a_callee_of_a_trace_is_checked_too() -> None:
     checkout = compiled(ROOT / "nodes" / "orders" / "checkout_v1.vsp")
     definition = case_trace(checkout, 0).definition
     assert definition.callees

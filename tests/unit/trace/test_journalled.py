@@ -97,7 +97,7 @@ def test_a_journal_that_was_changed_or_cut_gives_no_trace(place: Place) -> None:
     assert place.charged == ["ann"]
 
 
-def test_a_blob_that_is_gone_is_said(place: Place) -> None:
+def test_a_missing_blob_is_reported(place: Place) -> None:
     execution = place.run(node_text(), "x" * 20_000)
     changed(place, "DELETE FROM vesper_blobs")
     with pytest.raises(TraceError, match=r"the body of entry \d is missing: the journal has no blob"):

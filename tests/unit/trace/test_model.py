@@ -136,7 +136,7 @@ def test_a_trace_with_a_right_hash_and_a_wrong_shape_is_refused() -> None:
         Trace.from_bytes(data)
 
 
-def test_where_two_engines_part_is_said() -> None:
+def test_a_divergence_is_described() -> None:
     trace = case_trace(compiled(DECISION), 0)
     assert parted(trace, replace(trace, engines=("interp",))) is None
     marks = tuple(replace(each, value=7) if each.step == "risk" else each for each in trace.marks)
@@ -154,7 +154,7 @@ def test_where_two_engines_part_is_said() -> None:
     ],
     ids=["meaning", "name", "version", "form"],
 )
-def test_a_node_that_somebody_changed_is_not_run(before: bytes, after: bytes, message: str) -> None:
+def test_a_changed_node_is_not_run(before: bytes, after: bytes, message: str) -> None:
     trace = case_trace(compiled(DECISION), 0)
     assert before in trace.definition.ir
     definition = replace(trace.definition, ir=trace.definition.ir.replace(before, after))

@@ -55,7 +55,7 @@ def test_the_best_of_all_rounds_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [round(each) for each in found] == [2_000_000, 1_000, 1_000_000]
 
 
-def test_what_a_step_costs_is_what_the_node_costs_more_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_costs_the_difference_of_two_cuts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The node is timed before its first step, after each step and whole; negative noise is zero."""
     ended: list[list[object]] = []
 
@@ -138,7 +138,7 @@ flow:
 
 
 @pytest.mark.usefixtures("at_once")
-def test_what_needs_no_answer_of_anybody_has_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_effects_with_default_answers_need_no_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clocks and ids have the default answers of the debugger; other requests are named as missing."""
     monkeypatch.chdir(tmp_path)
     Path("stamp_v1.vsp").write_text(STAMP, encoding="utf-8")
@@ -152,7 +152,7 @@ def test_what_needs_no_answer_of_anybody_has_one(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.usefixtures("at_once")
-def test_what_is_timed_is_what_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_requested_execution_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("nodes").mkdir()
     Path("nodes/stamp_v1.vsp").write_text(STAMP, encoding="utf-8")
@@ -180,7 +180,7 @@ def test_what_is_timed_is_what_was_asked_for(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.usefixtures("at_once")
-def test_what_is_refused_or_does_not_return_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejected_inputs_and_other_outcomes_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     node = str(ROOT / "nodes" / "payments" / "payment_decision_v1.vsp")
     lacking = invoke("profile", node, "-i", "amount=50")

@@ -62,7 +62,7 @@ def stored(folder: Path) -> list[Trace]:
 
 
 @pytest.mark.parametrize("engine", list(ENGINES))
-def test_where_nobody_asks_a_call_is_what_it_always_was(folder: Path, engine: str) -> None:
+def test_without_sampling_call_is_the_plain_method(folder: Path, engine: str) -> None:
     Path("vesper.toml").write_text('[traces]\nretention = "7d"\n', encoding="utf-8")
     node = load("payment_decision", engine)
     assert node.call.__module__ != sampled.__name__
@@ -110,7 +110,7 @@ def test_an_execution_that_fails_has_one_trace(folder: Path) -> None:
     ]
 
 
-def test_what_a_caller_does_to_its_objects_afterwards_is_not_in_the_trace(folder: Path) -> None:
+def test_later_changes_of_inputs_are_not_in_the_trace(folder: Path) -> None:
     node = load("order_pricing", sample="100 %")
     items = [dict(each) for each in LINES]
     node.call({"items": items})
@@ -146,7 +146,7 @@ def test_on_both_engines_a_trace_says_whether_they_agree(folder: Path) -> None:
     assert (found.engines, found.divergence) == (("python", "interp"), None)
 
 
-def test_what_cannot_be_kept_is_said_once_and_reaches_no_caller(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_storing_error_is_logged_once_and_reaches_no_caller(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / ".vesper").write_text("a file where a folder is wanted", encoding="utf-8")
     node = load("payment_decision", sample="100 %")
     for _ in range(3):
@@ -203,7 +203,7 @@ def test_nothing_is_lost_between_threads_that_call_and_the_one_that_stores(folde
     assert (sampler.counts.kept, sampler.counts.passed, sampler.counts.lost) == (160, 0, 0)
 
 
-def test_one_that_comes_while_the_thread_ends_is_stored_all_the_same(folder: Path) -> None:
+def test_a_call_added_while_the_thread_ends_is_stored(folder: Path) -> None:
     node = load("payment_decision", "interp", sample="100 %", per_second=1000)
     node.call(dict(DECISION))
     sampler = the_sampler()

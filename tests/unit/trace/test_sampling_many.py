@@ -96,7 +96,7 @@ def test_each_of_many_may_have_a_trace(folder: Path, engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", list(ENGINES))
-def test_of_a_list_that_raises_only_what_was_run_has_traces(folder: Path, engine: str) -> None:
+def test_rows_after_an_exception_have_no_traces(folder: Path, engine: str) -> None:
     node = load("payment_decision", engine, sample="100 %")
     with pytest.raises(api.ContractBroken):
         node.map(payments(1, 0, 3))
@@ -141,7 +141,7 @@ def test_rows_are_sampled_wherever_they_stand(folder: Path) -> None:
 # -- which ones -----------------------------------------------------------------------------------
 
 
-def test_as_many_are_drawn_as_would_be_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sample_size_is_binomial(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(11)
     monkeypatch.setattr(drawing, "random", draw)
     for rows, share in ((10, 0.3), (1000, 0.01), (1_000_000, 0.5), (100_000, 0.999), (5000, 0.0001)):
@@ -176,7 +176,7 @@ def test_a_share_of_a_list_is_a_share(folder: Path, monkeypatch: pytest.MonkeyPa
     assert the_sampler().counts.passed == 0
 
 
-def test_while_there_are_breakpoints_all_are_looked_at(folder: Path) -> None:
+def test_with_breakpoints_every_call_is_checked(folder: Path) -> None:
     node = load("payment_decision", "interp", watch=True)
     armed = Armed(folder)
     armed.add(["input.amount > 10000"])
@@ -188,7 +188,7 @@ def test_while_there_are_breakpoints_all_are_looked_at(folder: Path) -> None:
     assert [each.trace_id for each in armed.captured()] == [each.trace_id for each in found]
 
 
-def test_no_more_are_looked_at_than_there_is_room_for(folder: Path) -> None:
+def test_checked_calls_are_bounded_by_the_queue(folder: Path) -> None:
     node = load("payment_decision", "interp", watch=True, sample="100 %", per_second=3)
     Armed(folder).add(["input.amount > 10000"])
     assert node._entries is not None
@@ -201,7 +201,7 @@ def test_no_more_are_looked_at_than_there_is_room_for(folder: Path) -> None:
     assert sampling.sampler.counts.passed == 4997 + 4000
 
 
-def test_where_nobody_asks_these_ways_are_what_they_always_were(folder: Path) -> None:
+def test_without_sampling_json_and_batch_calls_are_the_plain_methods(folder: Path) -> None:
     Path("vesper.toml").write_text('[traces]\nretention = "7d"\n', encoding="utf-8")
     node = load("payment_decision", "interp")
     assert node._entries is not None

@@ -79,7 +79,7 @@ def test_pruning_deletes_what_is_old(tmp_path: Path) -> None:
     assert store.ids() == [new.trace_id]
 
 
-def test_a_sensitive_one_is_sealed(tmp_path: Path) -> None:
+def test_a_sensitive_trace_is_sealed(tmp_path: Path) -> None:
     path = tmp_path / "traces.db"
     store = TraceStore(TraceSettings(path), KeyRing(b"k" * 32))
     trace = a_trace(is_sensitive=True)
@@ -93,7 +93,7 @@ def test_a_sensitive_one_is_sealed(tmp_path: Path) -> None:
         store.read(trace.trace_id)
 
 
-def test_what_somebody_did_to_the_file_is_noticed(tmp_path: Path) -> None:
+def test_changes_of_the_store_file_are_detected(tmp_path: Path) -> None:
     path = tmp_path / "traces.db"
     store = TraceStore(TraceSettings(path))
     one, other = a_trace(), a_trace()

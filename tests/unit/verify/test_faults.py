@@ -62,7 +62,7 @@ def test_a_random_program_on_which_all_engines_break_is_a_failure() -> None:
     assert failure.kind == "disagreement"
 
 
-def test_what_cannot_be_compared_fails_when_it_is_too_much() -> None:
+def test_too_many_uncomparable_executions_fail() -> None:
     report = Verifier(compiled(PAYMENT_DECISION), both(LimitHit("time")), seed=1).run(50)
     assert report.not_comparable == 50
     assert not report.differences
@@ -88,7 +88,7 @@ security: {capabilities_required: [clock.read.system]}
 """
 
 
-def test_an_execution_that_asks_without_end_is_not_comparable() -> None:
+def test_an_execution_with_endless_requests_is_not_comparable() -> None:
     report = Verifier(compiled_text(ENDLESS), ENGINES, seed=1).run(2)
     assert report.not_comparable == 2
     assert not report.differences

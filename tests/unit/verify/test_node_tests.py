@@ -93,7 +93,7 @@ def test_a_case_may_say_that_a_promise_breaks() -> None:
     assert [each.kind for each in report.failures] == ["invariant"]
 
 
-def test_few_inputs_that_are_taken_are_said_to_be_few() -> None:
+def test_too_few_accepted_inputs_are_reported() -> None:
     text = NODE.replace("[n >= 0, n < 1000]", "[n * 7 == 4221]").replace("n: 1}", "n: 603}")
     report = NodeTester(_compiled(text), PYTHON).run_properties(50, seed=1)
     assert report.drawn == 500
@@ -108,7 +108,7 @@ def test_a_failure_of_the_node_is_counted_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("node", ["orders/order_lifecycle_v1", "access/api_key_issue_v1"])
-def test_what_a_node_promises_of_answers_is_not_held_against_it(node: str) -> None:
+def test_broken_promises_about_responses_are_counted_not_failures(node: str) -> None:
     compiled, _ = compile_file(ROOT / "nodes" / f"{node}.vsp")
     assert compiled is not None
     report = NodeTester(compiled, PYTHON).run_properties(100, seed=0)
@@ -172,7 +172,7 @@ class _OddProgram:
         (Returned({"twice": 1}), ["python", "odd"], "disagreement"),
     ],
 )
-def test_our_own_bugs_are_told_apart(other: Outcome, engines: list[str], kind: str) -> None:
+def test_defects_of_vesper_are_distinguished(other: Outcome, engines: list[str], kind: str) -> None:
     known: dict[str, Engine] = {"python": ENGINES["python"], "odd": _Odd(other)}
     text = NODE.replace("twice < 1500", "twice >= 0").replace("!= 14", "!= 15")
     tester = NodeTester(_compiled(text), {name: known[name] for name in engines})

@@ -55,7 +55,7 @@ def test_a_precondition_keeps_the_promise(tmp_path: Path) -> None:
     assert _verified(tmp_path)[0] == 0
 
 
-def test_what_a_case_says_breaks_is_meant(tmp_path: Path) -> None:
+def test_a_postcondition_that_a_case_breaks_is_not_reported(tmp_path: Path) -> None:
     _write(tmp_path, rest=CASE)
     assert _verified(tmp_path)[0] == 0
 

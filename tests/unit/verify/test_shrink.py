@@ -33,7 +33,7 @@ def test_everything_shrinks_to_the_simplest() -> None:
     }
 
 
-def test_what_the_failure_needs_stays() -> None:
+def test_shrinking_keeps_what_the_failure_needs() -> None:
     def still_fails(inputs: dict[str, object]) -> bool:
         amount, age = inputs["amount"], inputs["user_age_days"]
         assert isinstance(amount, Decimal)
