@@ -6,35 +6,35 @@ from typing import Final
 ERROR_MEANINGS: Final[dict[str, str]] = {
     "bad_cast": "A json value does not have the requested shape or kind.",
     "bad_format": (
-        "A text, or bytes, are not in the form that the operation reads: a number, a date, base64, UTF-8, JSON."
+        "A text or bytes are not in the format that the operation reads: a number, a date, base64, UTF-8, JSON."
     ),
     "bad_input": (
         "The inputs do not fit the node's declared inputs. The outcome lists every problem with its path and kind."
     ),
     "bad_response": "The response does not fit the type that the step declares.",
-    "conflict": "A unique or foreign key refused the write.",
+    "conflict": "A unique or foreign key constraint rejected the write.",
     "contract_broken": "A clause of a called node is false.",
     "decimal_overflow": "The exact result of a decimal operation has more than 1,000 digits or more than 1,000 places.",
     "division_by_zero": "The right operand of a division or remainder is zero.",
-    "duplicate_key": "Two entries of a map that is being made have equal keys.",
+    "duplicate_key": "Two entries of a new map have equal keys.",
     "effect_failed": "An effect of the application failed.",
-    "empty_collection": "The least, greatest or average value of an empty collection was requested.",
-    "http_error": "An HTTP status that is not 2xx; handlers see it as `http_NNN` too.",
+    "empty_collection": "An empty collection has no smallest, largest or average value.",
+    "http_error": "The HTTP status is not 2xx. Handlers can also match it as `http_NNN`.",
     "index_out_of_range": "No item, code point or byte has this position. Positions start at 0 and are never negative.",
     "integer_overflow": "The result of an integer operation does not fit 64 bits.",
     "invalid_argument": (
-        "An argument is of the right type but outside what the operation takes, such as a negative count."
+        "An argument has the right type but is outside the range of the operation, such as a negative count."
     ),
     "invalid_transition": "The entity is in none of the states from which this transition starts.",
-    "loop_limit": "A loop would go on after the number of iterations that its `max` allows.",
-    "missing_key": "The map, or the json object, has no entry with this key.",
+    "loop_limit": "A loop would exceed the number of iterations that its `max` allows.",
+    "missing_key": "The map or json object has no entry with this key.",
     "not_finite": "A NaN or an infinity has no value in the requested type.",
-    "not_found": "There is no such row, file or secret.",
-    "not_whole": "The number has a fraction, and an integer was requested.",
-    "null_value": "A value was required, and there is null.",
+    "not_found": "The row, file or secret does not exist.",
+    "not_whole": "The number has a fraction where an integer is required.",
+    "null_value": "A value is required, but it is null.",
     "time_overflow": "The result is outside the years 1 to 9999, or a duration is longer than 3,652,059 days.",
-    "timeout": "An effect gave no answer in the time that its policy allows.",
-    "too_large": "The result would be larger than the limit of its type, or nested deeper than the limit.",
-    "too_many_rows": "More rows than the type allows.",
-    "unavailable": "The other side of an effect could not be reached, or a policy did not let the request out.",
+    "timeout": "An effect did not complete within the timeout of its policy.",
+    "too_large": "The result would exceed the size limit of its type or the nesting limit.",
+    "too_many_rows": "The query returned more rows than the type allows.",
+    "unavailable": "The other side of an effect could not be reached, or a policy blocked the request.",
 }

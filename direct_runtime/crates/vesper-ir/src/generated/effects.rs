@@ -5,39 +5,39 @@ use crate::effect::{EffectArgument, EffectClass, EffectDeclaration, Gives};
 /// Effect of a request. Only the Host performs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Rows of one SELECT. `rows` is `all`, `optional` or `one`.
+    /// Reads the rows of one SELECT. `rows` is `all`, `optional` or `one`.
     DatabaseQuery,
-    /// One INSERT, UPDATE or DELETE; the number of rows.
+    /// Performs one INSERT, UPDATE or DELETE and returns the number of rows.
     DatabaseWrite,
-    /// A request to a configured provider; the body of its answer.
+    /// Sends a request to a configured provider and returns the body of the response.
     HttpRequest,
-    /// The cached value of the key, or null.
+    /// Returns the cached value of the key, or null.
     CacheGet,
-    /// Puts a value under the key, for `ttl_us` microseconds; true.
+    /// Stores a value under the key for `ttl_us` microseconds and returns true.
     CachePut,
-    /// Takes the key out of the cache; whether it was there.
+    /// Deletes the key from the cache and returns whether it was present.
     CacheDelete,
-    /// Publishes an event; its id.
+    /// Publishes an event and returns its id.
     EventPublish,
-    /// A reference to a secret; never the secret.
+    /// Returns a reference to a secret, never the secret itself.
     SecretRead,
-    /// The content of a file.
+    /// Returns the contents of a file.
     FileRead,
-    /// Writes a file whole; the number of bytes.
+    /// Replaces a file and returns the number of bytes.
     FileWrite,
-    /// Adds to the end of a file; the number of bytes added.
+    /// Appends to a file and returns the number of bytes added.
     FileAppend,
-    /// The time.
+    /// Returns the current time.
     ClockNow,
-    /// A random integer, both bounds included.
+    /// Returns a random integer between the bounds, both included.
     RandomInteger,
-    /// A random UUID, in lower-case text.
+    /// Returns a random UUID as lower-case text.
     UuidNew,
-    /// Moves an entity to another state, if it is in one of the `from` states (names, with commas); the state before.
+    /// Moves an entity to another state if it is in one of the `from` states (names, separated by commas), and returns its previous state.
     StateTransition,
-    /// The state of an entity.
+    /// Returns the state of an entity.
     StateRead,
-    /// An effect that the application registers.
+    /// Performs an effect that the application registers.
     Custom,
 }
 

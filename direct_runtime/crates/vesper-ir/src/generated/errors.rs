@@ -5,13 +5,13 @@
 pub enum ErrorCode {
     /// A json value does not have the requested shape or kind.
     BadCast,
-    /// A text, or bytes, are not in the form that the operation reads: a number, a date, base64, UTF-8, JSON.
+    /// A text or bytes are not in the format that the operation reads: a number, a date, base64, UTF-8, JSON.
     BadFormat,
     /// The inputs do not fit the node's declared inputs. The outcome lists every problem with its path and kind.
     BadInput,
     /// The response does not fit the type that the step declares.
     BadResponse,
-    /// A unique or foreign key refused the write.
+    /// A unique or foreign key constraint rejected the write.
     Conflict,
     /// A clause of a called node is false.
     ContractBroken,
@@ -19,43 +19,43 @@ pub enum ErrorCode {
     DecimalOverflow,
     /// The right operand of a division or remainder is zero.
     DivisionByZero,
-    /// Two entries of a map that is being made have equal keys.
+    /// Two entries of a new map have equal keys.
     DuplicateKey,
     /// An effect of the application failed.
     EffectFailed,
-    /// The least, greatest or average value of an empty collection was requested.
+    /// An empty collection has no smallest, largest or average value.
     EmptyCollection,
-    /// An HTTP status that is not 2xx; handlers see it as `http_NNN` too.
+    /// The HTTP status is not 2xx. Handlers can also match it as `http_NNN`.
     HttpError,
     /// No item, code point or byte has this position. Positions start at 0 and are never negative.
     IndexOutOfRange,
     /// The result of an integer operation does not fit 64 bits.
     IntegerOverflow,
-    /// An argument is of the right type but outside what the operation takes, such as a negative count.
+    /// An argument has the right type but is outside the range of the operation, such as a negative count.
     InvalidArgument,
     /// The entity is in none of the states from which this transition starts.
     InvalidTransition,
-    /// A loop would go on after the number of iterations that its `max` allows.
+    /// A loop would exceed the number of iterations that its `max` allows.
     LoopLimit,
-    /// The map, or the json object, has no entry with this key.
+    /// The map or json object has no entry with this key.
     MissingKey,
     /// A NaN or an infinity has no value in the requested type.
     NotFinite,
-    /// There is no such row, file or secret.
+    /// The row, file or secret does not exist.
     NotFound,
-    /// The number has a fraction, and an integer was requested.
+    /// The number has a fraction where an integer is required.
     NotWhole,
-    /// A value was required, and there is null.
+    /// A value is required, but it is null.
     NullValue,
     /// The result is outside the years 1 to 9999, or a duration is longer than 3,652,059 days.
     TimeOverflow,
-    /// An effect gave no answer in the time that its policy allows.
+    /// An effect did not complete within the timeout of its policy.
     Timeout,
-    /// The result would be larger than the limit of its type, or nested deeper than the limit.
+    /// The result would exceed the size limit of its type or the nesting limit.
     TooLarge,
-    /// More rows than the type allows.
+    /// The query returned more rows than the type allows.
     TooManyRows,
-    /// The other side of an effect could not be reached, or a policy did not let the request out.
+    /// The other side of an effect could not be reached, or a policy blocked the request.
     Unavailable,
 }
 

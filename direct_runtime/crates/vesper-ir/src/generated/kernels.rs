@@ -59,58 +59,58 @@ where
 
 /// Kernels of the `array` family.
 pub trait ArrayKernels {
-    /// True when both have the same length and equal items at each position.
+    /// Returns true when both have the same length and equal items at each position.
     fn array_equal(&self, left: &[Value], right: &[Value]) -> bool;
 
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     fn array_not_equal(&self, left: &[Value], right: &[Value]) -> bool;
 
-    /// Number of items.
+    /// Returns the number of items.
     fn array_length(&self, values: &[Value]) -> i64;
 
-    /// Number of items; `COUNT(x FOR x IN xs WHERE c)` counts those for which the condition holds.
+    /// Returns the number of items. `COUNT(x FOR x IN xs WHERE c)` counts the items for which the condition holds.
     fn array_count(&self, values: &[Value]) -> i64;
 
-    /// The item at this position, starting with 0; `xs[i]` is the same.
+    /// Returns the item at this position, counted from 0. `xs[i]` is the same.
     ///
     /// Fails with `index_out_of_range`.
     fn array_at(&self, values: &[Value], index: i64) -> Result<Value, ErrorCode>;
 
-    /// The item at this position, or null if there is none.
+    /// Returns the item at this position, or null if there is none.
     fn array_get(&self, values: &[Value], index: i64) -> Option<Value>;
 
-    /// The first item, or null if there is none.
+    /// Returns the first item, or null if there is none.
     fn array_first(&self, values: &[Value]) -> Option<Value>;
 
-    /// The last item, or null if there is none.
+    /// Returns the last item, or null if there is none.
     fn array_last(&self, values: &[Value]) -> Option<Value>;
 
-    /// The first items, at most this many.
+    /// Returns the first items, at most this many.
     ///
     /// Fails with `invalid_argument`.
     fn array_take(&self, values: &[Value], count: i64) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// All but the first items.
+    /// Returns all items except the first ones.
     ///
     /// Fails with `invalid_argument`.
     fn array_drop(&self, values: &[Value], count: i64) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// The items from start up to, not with, end; positions as in the slice of a string.
+    /// Returns the items from start up to but excluding end. Positions work as in the slice of a string.
     ///
     /// Fails with `invalid_argument`.
     fn array_slice(&self, values: &[Value], start: i64, end: i64) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// A new array with one item more at the end.
+    /// Returns a new array with one more item at the end.
     ///
     /// Fails with `too_large`.
     fn array_append(&self, values: &[Value], value: &Value) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// The items of the left array, then those of the right one.
+    /// Returns the items of the left array, followed by those of the right one.
     ///
     /// Fails with `too_large`.
     fn array_concat(&self, left: &[Value], right: &[Value]) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// A new array with another item at this position.
+    /// Returns a new array with another item at this position.
     ///
     /// Fails with `index_out_of_range`.
     fn array_replace_at(
@@ -120,227 +120,227 @@ pub trait ArrayKernels {
         value: &Value,
     ) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// The items of the arrays one after the other; one level only.
+    /// Concatenates the arrays, one level deep.
     ///
     /// Fails with `too_large`.
     fn array_flatten(&self, values: &[Value]) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// In order; items that are equal keep their order, in a descending sort too.
+    /// Sorts the items. The sort is stable: equal items keep their order, in a descending sort too.
     fn array_sort(&self, values: &[Value], order: SortOrder) -> Arc<[Value]>;
 
-    /// The items without those that equal an earlier one.
+    /// Removes every item that equals an earlier one.
     fn array_distinct(&self, values: &[Value]) -> Arc<[Value]>;
 
-    /// The items of two arrays of one length in pairs.
+    /// Pairs the items of two arrays of equal length.
     ///
     /// Fails with `invalid_argument`.
     fn array_zip(&self, left: &[Value], right: &[Value]) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// The integers from start up to, not with, end; with a negative step, down to, not with, end.
+    /// Returns the integers from start up to but excluding end. A negative step counts down to but excluding end.
     ///
     /// Fails with `invalid_argument`, `too_large`.
     fn array_range(&self, start: i64, end: i64, step: i64) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// Each item with its position.
+    /// Returns each item with its position.
     fn array_enumerate(&self, values: &[Value]) -> Arc<[Value]>;
 
-    /// The items in the opposite order.
+    /// Returns the items in reverse order.
     fn array_reverse(&self, values: &[Value]) -> Arc<[Value]>;
 
-    /// The items in groups of this size; the last may be smaller.
+    /// Splits the items into groups of this size. The last group may be smaller.
     ///
     /// Fails with `invalid_argument`.
     fn array_chunks(&self, values: &[Value], size: i64) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// True when some item equals the value.
+    /// Returns true when an item equals the value.
     fn array_is_item(&self, value: &Value, values: &[Value]) -> bool;
 
-    /// True when some item equals the value.
+    /// Returns true when an item equals the value.
     fn array_contains(&self, values: &[Value], value: &Value) -> bool;
 
-    /// The first position of an item that equals the value, or null.
+    /// Returns the first position of an item that equals the value, or null.
     fn array_index_of(&self, values: &[Value], value: &Value) -> Option<Value>;
 
-    /// The least item; the first of several.
+    /// Returns the smallest item, the first of several equal ones.
     ///
     /// Fails with `empty_collection`.
     fn array_min(&self, values: &[Value]) -> Result<Value, ErrorCode>;
 
-    /// The greatest item; the first of several.
+    /// Returns the largest item, the first of several equal ones.
     ///
     /// Fails with `empty_collection`.
     fn array_max(&self, values: &[Value]) -> Result<Value, ErrorCode>;
 
-    /// The set of the items.
+    /// Returns the set of the items.
     fn array_to_set(&self, values: &[Value]) -> Set;
 }
 
 /// Kernels of the `boolean` family.
 pub trait BooleanKernels {
-    /// The opposite truth value.
+    /// Returns the opposite truth value.
     fn boolean_not(&self, value: bool) -> bool;
 
-    /// True when the left boolean is equal to the right one.
+    /// Returns true when the left boolean is equal to the right one.
     fn boolean_equal(&self, left: bool, right: bool) -> bool;
 
-    /// True when the left boolean differs from the right one.
+    /// Returns true when the left boolean differs from the right one.
     fn boolean_not_equal(&self, left: bool, right: bool) -> bool;
 
-    /// `true` or `false`.
+    /// Returns `true` or `false`.
     fn boolean_text(&self, value: bool) -> Arc<str>;
 }
 
 /// Kernels of the `bytes` family.
 pub trait BytesKernels {
-    /// True when both have the same bytes.
+    /// Returns true when both have the same bytes.
     fn bytes_equal(&self, left: &[u8], right: &[u8]) -> bool;
 
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     fn bytes_not_equal(&self, left: &[u8], right: &[u8]) -> bool;
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     fn bytes_length(&self, value: &[u8]) -> i64;
 
-    /// The byte at this position, 0 to 255; `b[i]` is the same.
+    /// Returns the byte at this position, 0 to 255. `b[i]` is the same.
     ///
     /// Fails with `index_out_of_range`.
     fn bytes_at(&self, value: &[u8], index: i64) -> Result<i64, ErrorCode>;
 
-    /// The bytes from start up to, not with, end; positions as in the slice of a string.
+    /// Returns the bytes from start up to but excluding end. Positions work as in the slice of a string.
     ///
     /// Fails with `invalid_argument`.
     fn bytes_slice(&self, value: &[u8], start: i64, end: i64) -> Result<Arc<[u8]>, ErrorCode>;
 
-    /// The left bytes followed by the right ones.
+    /// Returns the left bytes followed by the right ones.
     ///
     /// Fails with `too_large`.
     fn bytes_concat(&self, left: &[u8], right: &[u8]) -> Result<Arc<[u8]>, ErrorCode>;
 
-    /// Two lower-case hexadecimal digits for each byte.
+    /// Writes each byte as two lower-case hexadecimal digits.
     ///
     /// Fails with `too_large`.
     fn bytes_hex(&self, value: &[u8]) -> Result<Arc<str>, ErrorCode>;
 
-    /// Reads an even number of hexadecimal digits of either case, with nothing between them.
+    /// Reads an even number of hexadecimal digits of either case, without separators.
     ///
     /// Fails with `bad_format`.
     fn bytes_parse_hex(&self, value: &str) -> Result<Arc<[u8]>, ErrorCode>;
 
-    /// Base64 with the alphabet `A–Z a–z 0–9 + /` and padding, on one line.
+    /// Writes base64 with the alphabet `A–Z a–z 0–9 + /` and padding, on one line.
     ///
     /// Fails with `too_large`.
     fn bytes_base64(&self, value: &[u8]) -> Result<Arc<str>, ErrorCode>;
 
-    /// Reads exactly what `base64` writes.
+    /// Reads the output format of `base64`, and no other.
     ///
     /// Fails with `bad_format`.
     fn bytes_parse_base64(&self, value: &str) -> Result<Arc<[u8]>, ErrorCode>;
 
-    /// The UTF-8 form of the string.
+    /// Encodes the string as UTF-8.
     ///
     /// Fails with `too_large`.
     fn bytes_utf8(&self, value: &str) -> Result<Arc<[u8]>, ErrorCode>;
 
-    /// The string of which these bytes are the UTF-8 form. A byte order mark is kept.
+    /// Decodes UTF-8. A byte order mark is kept.
     ///
     /// Fails with `bad_format`.
     fn bytes_parse_utf8(&self, value: &[u8]) -> Result<Arc<str>, ErrorCode>;
 
-    /// The SHA-256 digest, 32 bytes.
+    /// Returns the SHA-256 digest, 32 bytes.
     fn bytes_sha256(&self, value: &[u8]) -> Arc<[u8]>;
 }
 
 /// Kernels of the `date` family.
 pub trait DateKernels {
-    /// True when both are the same day.
+    /// Returns true when both are the same day.
     fn date_equal(&self, left: i32, right: i32) -> bool;
 
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     fn date_not_equal(&self, left: i32, right: i32) -> bool;
 
-    /// True when the left day is before the right one.
+    /// Returns true when the left day is before the right one.
     fn date_less(&self, left: i32, right: i32) -> bool;
 
-    /// True when the left day is not after the right one.
+    /// Returns true when the left day is not after the right one.
     fn date_less_or_equal(&self, left: i32, right: i32) -> bool;
 
-    /// True when the left day is after the right one.
+    /// Returns true when the left day is after the right one.
     fn date_greater(&self, left: i32, right: i32) -> bool;
 
-    /// True when the left day is not before the right one.
+    /// Returns true when the left day is not before the right one.
     fn date_greater_or_equal(&self, left: i32, right: i32) -> bool;
 
-    /// Reads `YYYY-MM-DD`, and nothing else.
+    /// Reads `YYYY-MM-DD` and no other format.
     ///
     /// Fails with `bad_format`.
     fn date_parse(&self, value: &str) -> Result<i32, ErrorCode>;
 
-    /// The day with these parts.
+    /// Returns the day with this year, month and day of the month.
     ///
     /// Fails with `invalid_argument`.
     fn date_from_parts(&self, year: i64, month: i64, day: i64) -> Result<i32, ErrorCode>;
 
-    /// `YYYY-MM-DD`.
+    /// Writes `YYYY-MM-DD`.
     fn date_text(&self, value: i32) -> Arc<str>;
 
-    /// Midnight UTC at the start of the day.
+    /// Returns midnight UTC at the start of the day.
     fn date_to_timestamp(&self, value: i32) -> i64;
 
-    /// The day this many days later; earlier if the count is negative.
+    /// Returns the day this many days later, or earlier if the count is negative.
     ///
     /// Fails with `time_overflow`.
     fn date_add_days(&self, value: i32, count: i64) -> Result<i32, ErrorCode>;
 
-    /// The same day of the month this many months later; the last day of that month if it is shorter.
+    /// Returns the same day of the month this many months later, or the last day of that month if it is shorter.
     ///
     /// Fails with `time_overflow`.
     fn date_add_months(&self, value: i32, count: i64) -> Result<i32, ErrorCode>;
 
-    /// The same day this many years later; 29 February becomes 28 in a common year.
+    /// Returns the same day this many years later. 29 February becomes 28 February in a common year.
     ///
     /// Fails with `time_overflow`.
     fn date_add_years(&self, value: i32, count: i64) -> Result<i32, ErrorCode>;
 
-    /// Number of days from the start to the end; negative if the end is before the start.
+    /// Returns the number of days from start to end, negative if the end is earlier.
     fn date_days_between(&self, start: i32, end: i32) -> i64;
 
-    /// Number of whole months between two days: the greatest count for which `add_months(start, count)` is not after the end; negative if the end is before the start.
+    /// Returns the number of whole months from start to end: the greatest count for which `add_months(start, count)` is not after the end. If the end is earlier, returns the negated result of the swapped days.
     fn date_months_between(&self, start: i32, end: i32) -> i64;
 
-    /// Number of whole years between two days, counted like an age: `months_between` divided by 12, rounded toward zero.
+    /// Returns the number of whole years from start to end, as for an age: `months_between` divided by 12, rounded toward zero.
     fn date_years_between(&self, start: i32, end: i32) -> i64;
 
-    /// The day of the week.
+    /// Returns the day of the week.
     fn date_weekday(&self, value: i32) -> Weekday;
 
-    /// The day of the week, 1 for Monday to 7 for Sunday, as ISO 8601 counts.
+    /// Returns the ISO 8601 day of the week, 1 for Monday to 7 for Sunday.
     fn date_weekday_number(&self, value: i32) -> i64;
 
-    /// The year.
+    /// Returns the year.
     fn date_year(&self, value: i32) -> i64;
 
-    /// The month, 1 to 12.
+    /// Returns the month, 1 to 12.
     fn date_month(&self, value: i32) -> i64;
 
-    /// The day of the month.
+    /// Returns the day of the month.
     fn date_day(&self, value: i32) -> i64;
 
-    /// The day of the year, 1 to 366.
+    /// Returns the day of the year, 1 to 366.
     fn date_day_of_year(&self, value: i32) -> i64;
 
-    /// Number of days in the month of this day.
+    /// Returns the number of days in the month of this day.
     fn date_days_in_month(&self, value: i32) -> i64;
 
-    /// The first day of the month.
+    /// Returns the first day of the month.
     fn date_start_of_month(&self, value: i32) -> i32;
 
-    /// The last day of the month.
+    /// Returns the last day of the month.
     fn date_end_of_month(&self, value: i32) -> i32;
 
-    /// True for a day that is neither on the weekend nor a holiday.
+    /// Returns true for a day that is neither on the weekend nor a holiday.
     fn date_is_business_day(&self, value: i32, holidays: &Set, weekend: &Set) -> bool;
 
-    /// Walks forwards (backwards if the count is negative) a day at a time until this many business days have been reached. A count of 0 returns the day itself, also if it is no business day.
+    /// Steps forwards, or backwards if the count is negative, until this many business days are reached. A count of 0 returns the day itself, business day or not.
     ///
     /// Fails with `invalid_argument`, `time_overflow`.
     fn date_add_business_days(
@@ -351,7 +351,7 @@ pub trait DateKernels {
         weekend: &Set,
     ) -> Result<i32, ErrorCode>;
 
-    /// Number of business days from the start up to, not including, the end; negative if the end is before the start.
+    /// Counts the business days from start up to but excluding end. If the end is earlier, returns the negated result of the swapped days.
     ///
     /// Fails with `invalid_argument`.
     fn date_business_days_between(
@@ -365,51 +365,51 @@ pub trait DateKernels {
 
 /// Kernels of the `decimal` family.
 pub trait DecimalKernels {
-    /// The same number as a decimal of scale 0. The checker inserts it where an integer meets a decimal.
+    /// Returns the same number as a decimal of scale 0. The checker inserts it where a decimal is expected and an integer given.
     fn decimal_from_integer(&self, value: i64) -> Decimal;
 
-    /// Adds exactly; the scale of the result is the larger of the two.
+    /// Adds exactly. The scale of the result is the larger of the two.
     ///
     /// Fails with `decimal_overflow`.
     fn decimal_add(&self, left: &Decimal, right: &Decimal) -> Result<Decimal, ErrorCode>;
 
-    /// Subtracts exactly; the scale of the result is the larger of the two.
+    /// Subtracts exactly. The scale of the result is the larger of the two.
     ///
     /// Fails with `decimal_overflow`.
     fn decimal_subtract(&self, left: &Decimal, right: &Decimal) -> Result<Decimal, ErrorCode>;
 
-    /// Multiplies exactly; the scale of the result is the sum of the two.
+    /// Multiplies exactly. The scale of the result is the sum of the two.
     ///
     /// Fails with `decimal_overflow`.
     fn decimal_multiply(&self, left: &Decimal, right: &Decimal) -> Result<Decimal, ErrorCode>;
 
-    /// Changes the sign of a decimal; zero stays zero.
+    /// Changes the sign of a decimal. Zero stays zero.
     fn decimal_negate(&self, value: &Decimal) -> Decimal;
 
-    /// True when the left decimal is equal to the right one.
+    /// Returns true when the left decimal is equal to the right one.
     fn decimal_equal(&self, left: &Decimal, right: &Decimal) -> bool;
 
-    /// True when the left decimal differs from the right one.
+    /// Returns true when the left decimal differs from the right one.
     fn decimal_not_equal(&self, left: &Decimal, right: &Decimal) -> bool;
 
-    /// True when the left decimal is less than the right one.
+    /// Returns true when the left decimal is less than the right one.
     fn decimal_less(&self, left: &Decimal, right: &Decimal) -> bool;
 
-    /// True when the left decimal is at most the right one.
+    /// Returns true when the left decimal is at most the right one.
     fn decimal_less_or_equal(&self, left: &Decimal, right: &Decimal) -> bool;
 
-    /// True when the left decimal is greater than the right one.
+    /// Returns true when the left decimal is greater than the right one.
     fn decimal_greater(&self, left: &Decimal, right: &Decimal) -> bool;
 
-    /// True when the left decimal is at least the right one.
+    /// Returns true when the left decimal is at least the right one.
     fn decimal_greater_or_equal(&self, left: &Decimal, right: &Decimal) -> bool;
 
-    /// Divides: exact if 34 significant digits hold the quotient, otherwise rounded once to 34, half to even. An exact quotient has the smallest scale that holds it and is not below the left scale minus the right one.
+    /// Divides exactly if 34 significant digits hold the quotient, otherwise rounds once to 34, half to even. An exact quotient has the smallest scale that holds it and is not below the left scale minus the right one.
     ///
     /// Fails with `division_by_zero`, `decimal_overflow`.
     fn decimal_divide(&self, left: &Decimal, right: &Decimal) -> Result<Decimal, ErrorCode>;
 
-    /// The exact quotient, rounded once to this many places. For money: no amount is rounded twice.
+    /// Divides exactly and rounds once to this many places. For money: nothing is rounded twice.
     ///
     /// Fails with `invalid_argument`, `division_by_zero`, `decimal_overflow`.
     fn decimal_div(
@@ -420,60 +420,60 @@ pub trait DecimalKernels {
         mode: RoundingMode,
     ) -> Result<Decimal, ErrorCode>;
 
-    /// Rounded once to this many places; zeros are added where there were fewer. A negative scale rounds to tens, hundreds and so on.
+    /// Rounds once to this many places; adds zeros where there are fewer. A negative scale rounds to tens, hundreds and so on.
     ///
     /// Fails with `invalid_argument`, `decimal_overflow`.
     fn decimal_round(&self, value: &Decimal, scale: i64, mode: RoundingMode) -> Result<Decimal, ErrorCode>;
 
-    /// The greatest integer that is not greater.
+    /// Returns the greatest integer that is not greater than the value.
     ///
     /// Fails with `integer_overflow`.
     fn decimal_floor(&self, value: &Decimal) -> Result<i64, ErrorCode>;
 
-    /// The least integer that is not less.
+    /// Returns the least integer that is not less than the value.
     ///
     /// Fails with `integer_overflow`.
     fn decimal_ceil(&self, value: &Decimal) -> Result<i64, ErrorCode>;
 
-    /// The integer without the fraction: rounded toward zero.
+    /// Returns the integer part: rounds toward zero.
     ///
     /// Fails with `integer_overflow`.
     fn decimal_trunc(&self, value: &Decimal) -> Result<i64, ErrorCode>;
 
-    /// The same number as an integer. A number with a fraction fails: round it first, in the way you mean.
+    /// Returns the same number as an integer. A number with a fraction fails: round it first, in the intended mode.
     ///
     /// Fails with `not_whole`, `integer_overflow`.
     fn decimal_to_integer(&self, value: &Decimal) -> Result<i64, ErrorCode>;
 
-    /// The nearest float; of two that are equally near, the one with an even last bit; infinity past the largest.
+    /// Returns the nearest float; on a tie the one with an even last bit; infinity beyond the largest.
     fn decimal_to_float(&self, value: &Decimal) -> f64;
 
-    /// The distance from zero; the scale is kept.
+    /// Returns the absolute value. The scale is kept.
     fn decimal_abs(&self, value: &Decimal) -> Decimal;
 
-    /// -1, 0 or 1.
+    /// Returns -1, 0 or 1.
     fn decimal_sign(&self, value: &Decimal) -> i64;
 
-    /// The exact power if 34 significant digits hold it, otherwise rounded once to 34, half to even; for a negative exponent, 1 divided by the exact power, rounded so. The 0th power of every decimal is 1.
+    /// Returns the exact power if 34 significant digits hold it, otherwise rounds once to 34, half to even. A negative exponent divides 1 by the exact power and rounds the same way. The 0th power of every decimal is 1.
     ///
     /// Fails with `division_by_zero`, `decimal_overflow`.
     fn decimal_pow(&self, base: &Decimal, exponent: i64) -> Result<Decimal, ErrorCode>;
 
-    /// Number of places of the decimal.
+    /// Returns the number of places.
     fn decimal_scale(&self, value: &Decimal) -> i64;
 
-    /// The same number with the smallest scale.
+    /// Returns the same number with the smallest scale.
     fn decimal_normalize(&self, value: &Decimal) -> Decimal;
 
-    /// Plain notation with all places: no exponent, no plus sign, no negative zero.
+    /// Writes plain notation with all places: no exponent, no plus sign, no negative zero.
     fn decimal_text(&self, value: &Decimal) -> Arc<str>;
 
-    /// Reads decimal text as inputs do; with nothing around it.
+    /// Reads decimal text in the format of inputs, without surrounding white space.
     ///
     /// Fails with `bad_format`, `decimal_overflow`.
     fn decimal_parse(&self, value: &str) -> Result<Decimal, ErrorCode>;
 
-    /// Shares the total out by weight, in units of its last place, so that the parts add up to it exactly. Each part is first rounded toward zero; the units left over go one each to the largest remainders, the earlier first where they are equal.
+    /// Divides the total by weight, in units of its last place, so that the parts add up to it exactly. Each part is first rounded toward zero. The remaining units go one each to the largest remainders, the earlier first where they are equal.
     ///
     /// Fails with `invalid_argument`.
     fn decimal_allocate(&self, total: &Decimal, weights: &[Value]) -> Result<Arc<[Value]>, ErrorCode>;
@@ -483,7 +483,7 @@ pub trait DecimalKernels {
     /// Fails with `decimal_overflow`.
     fn decimal_sum(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
 
-    /// The sum divided by the count, as `/` divides.
+    /// Returns the sum divided by the count, as `/` divides.
     ///
     /// Fails with `empty_collection`, `decimal_overflow`.
     fn decimal_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
@@ -491,22 +491,22 @@ pub trait DecimalKernels {
 
 /// Kernels of the `duration` family.
 pub trait DurationKernels {
-    /// True when both are the same duration.
+    /// Returns true when both are the same duration.
     fn duration_equal(&self, left: i64, right: i64) -> bool;
 
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     fn duration_not_equal(&self, left: i64, right: i64) -> bool;
 
-    /// True when the left duration is shorter than the right one.
+    /// Returns true when the left duration is shorter than the right one.
     fn duration_less(&self, left: i64, right: i64) -> bool;
 
-    /// True when the left duration is not longer than the right one.
+    /// Returns true when the left duration is not longer than the right one.
     fn duration_less_or_equal(&self, left: i64, right: i64) -> bool;
 
-    /// True when the left duration is longer than the right one.
+    /// Returns true when the left duration is longer than the right one.
     fn duration_greater(&self, left: i64, right: i64) -> bool;
 
-    /// True when the left duration is not shorter than the right one.
+    /// Returns true when the left duration is not shorter than the right one.
     fn duration_greater_or_equal(&self, left: i64, right: i64) -> bool;
 
     /// Adds two durations.
@@ -519,17 +519,17 @@ pub trait DurationKernels {
     /// Fails with `time_overflow`.
     fn duration_subtract(&self, left: i64, right: i64) -> Result<i64, ErrorCode>;
 
-    /// The duration this many times over.
+    /// Multiplies the duration by this count.
     ///
     /// Fails with `time_overflow`.
     fn duration_multiply(&self, value: i64, factor: i64) -> Result<i64, ErrorCode>;
 
-    /// The duration divided, to the nearest microsecond, half to even.
+    /// Divides the duration, to the nearest microsecond, half to even.
     ///
     /// Fails with `division_by_zero`.
     fn duration_divide(&self, value: i64, divisor: i64) -> Result<i64, ErrorCode>;
 
-    /// Number of times that the right duration fits into the left one, divided as by `/`.
+    /// Divides the left duration by the right one, as `/` divides decimals.
     ///
     /// Fails with `division_by_zero`.
     fn duration_ratio(&self, left: i64, right: i64) -> Result<Decimal, ErrorCode>;
@@ -537,7 +537,7 @@ pub trait DurationKernels {
     /// Changes the sign.
     fn duration_negate(&self, value: i64) -> i64;
 
-    /// The length without its sign.
+    /// Returns the length without its sign.
     fn duration_abs(&self, value: i64) -> i64;
 
     /// Reads the ISO 8601 form with days, hours, minutes and seconds, or the short form with `d h m s ms us`.
@@ -545,41 +545,41 @@ pub trait DurationKernels {
     /// Fails with `bad_format`, `time_overflow`.
     fn duration_parse(&self, value: &str) -> Result<i64, ErrorCode>;
 
-    /// The ISO 8601 form with days, hours, minutes and seconds; parts that are zero are left out, and `PT0S` is zero.
+    /// Writes the ISO 8601 form with days, hours, minutes and seconds. Parts that are zero are omitted; zero is `PT0S`.
     fn duration_text(&self, value: i64) -> Arc<str>;
 
-    /// The length in seconds, exact, with six places.
+    /// Returns the length in seconds, exact, with six places.
     fn duration_total_seconds(&self, value: i64) -> Decimal;
 
-    /// The length in microseconds.
+    /// Returns the length in microseconds.
     fn duration_total_microseconds(&self, value: i64) -> i64;
 
-    /// This many microseconds.
+    /// Returns a duration of this many microseconds.
     ///
     /// Fails with `time_overflow`.
     fn duration_from_microseconds(&self, count: i64) -> Result<i64, ErrorCode>;
 
-    /// This many days.
+    /// Returns a duration of this many days.
     ///
     /// Fails with `time_overflow`.
     fn duration_from_days(&self, count: i64) -> Result<i64, ErrorCode>;
 
-    /// This many hours.
+    /// Returns a duration of this many hours.
     ///
     /// Fails with `time_overflow`.
     fn duration_from_hours(&self, count: i64) -> Result<i64, ErrorCode>;
 
-    /// This many minutes.
+    /// Returns a duration of this many minutes.
     ///
     /// Fails with `time_overflow`.
     fn duration_from_minutes(&self, count: i64) -> Result<i64, ErrorCode>;
 
-    /// This many seconds.
+    /// Returns a duration of this many seconds.
     ///
     /// Fails with `time_overflow`.
     fn duration_from_seconds(&self, count: i64) -> Result<i64, ErrorCode>;
 
-    /// This many milliseconds.
+    /// Returns a duration of this many milliseconds.
     ///
     /// Fails with `time_overflow`.
     fn duration_from_milliseconds(&self, count: i64) -> Result<i64, ErrorCode>;
@@ -592,100 +592,100 @@ pub trait DurationKernels {
 
 /// Kernels of the `enum` family.
 pub trait EnumKernels {
-    /// True when the left member is equal to the right one.
+    /// Returns true when the left member is equal to the right one.
     fn enum_equal(&self, left: Member, right: Member) -> bool;
 
-    /// True when the left member differs from the right one.
+    /// Returns true when the left member differs from the right one.
     fn enum_not_equal(&self, left: Member, right: Member) -> bool;
 
-    /// The name of the member.
+    /// Returns the name of the member.
     fn enum_text(&self, value: Member, members_of_e: &[Value]) -> Arc<str>;
 }
 
 /// Kernels of the `float` family.
 pub trait FloatKernels {
-    /// Adds, as IEEE 754 does.
+    /// Adds according to IEEE 754.
     fn float_add(&self, left: f64, right: f64) -> f64;
 
-    /// Subtracts, as IEEE 754 does.
+    /// Subtracts according to IEEE 754.
     fn float_subtract(&self, left: f64, right: f64) -> f64;
 
-    /// Multiplies, as IEEE 754 does.
+    /// Multiplies according to IEEE 754.
     fn float_multiply(&self, left: f64, right: f64) -> f64;
 
-    /// Divides, as IEEE 754 does; division by zero returns an infinity or NaN.
+    /// Divides according to IEEE 754. Division by zero returns an infinity or NaN.
     fn float_divide(&self, left: f64, right: f64) -> f64;
 
-    /// Changes the sign, of zero and of the infinities too.
+    /// Changes the sign, also of zero and of the infinities.
     fn float_negate(&self, value: f64) -> f64;
 
-    /// True when the numbers are equal; NaN equals no value.
+    /// Returns true when the numbers are equal. NaN equals nothing.
     fn float_equal(&self, left: f64, right: f64) -> bool;
 
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     fn float_not_equal(&self, left: f64, right: f64) -> bool;
 
-    /// True when the left float is less than the right one; false where either is NaN.
+    /// Returns true when the left float is less than the right one; false if either is NaN.
     fn float_less(&self, left: f64, right: f64) -> bool;
 
-    /// True when the left float is at most the right one; false where either is NaN.
+    /// Returns true when the left float is at most the right one; false if either is NaN.
     fn float_less_or_equal(&self, left: f64, right: f64) -> bool;
 
-    /// True when the left float is greater than the right one; false where either is NaN.
+    /// Returns true when the left float is greater than the right one; false if either is NaN.
     fn float_greater(&self, left: f64, right: f64) -> bool;
 
-    /// True when the left float is at least the right one; false where either is NaN.
+    /// Returns true when the left float is at least the right one; false if either is NaN.
     fn float_greater_or_equal(&self, left: f64, right: f64) -> bool;
 
-    /// The distance from zero.
+    /// Returns the absolute value.
     fn float_abs(&self, value: f64) -> f64;
 
-    /// The square root, rounded to the nearest float; NaN for a negative number.
+    /// Returns the square root, rounded to the nearest float; NaN for a negative number.
     fn float_sqrt(&self, value: f64) -> f64;
 
-    /// The greatest integer that is not greater.
+    /// Returns the greatest integer that is not greater than the value.
     ///
     /// Fails with `not_finite`, `integer_overflow`.
     fn float_floor(&self, value: f64) -> Result<i64, ErrorCode>;
 
-    /// The least integer that is not less.
+    /// Returns the least integer that is not less than the value.
     ///
     /// Fails with `not_finite`, `integer_overflow`.
     fn float_ceil(&self, value: f64) -> Result<i64, ErrorCode>;
 
-    /// The integer without the fraction: rounded toward zero.
+    /// Returns the integer part: rounds toward zero.
     ///
     /// Fails with `not_finite`, `integer_overflow`.
     fn float_trunc(&self, value: f64) -> Result<i64, ErrorCode>;
 
-    /// The same number as an integer; a number with a fraction fails.
+    /// Returns the same number as an integer. A number with a fraction fails.
     ///
     /// Fails with `not_finite`, `not_whole`, `integer_overflow`.
     fn float_to_integer(&self, value: f64) -> Result<i64, ErrorCode>;
 
-    /// The decimal that the text of the float spells: the shortest that reads back as the same float.
+    /// Returns the decimal that `text` of the float writes: the shortest that reads back as the same float.
     ///
     /// Fails with `not_finite`.
     fn float_to_decimal(&self, value: f64) -> Result<Decimal, ErrorCode>;
 
-    /// The shortest digits that read back as the same float; with an exponent from 1e+16 up and below 1e-4.
+    /// Writes the shortest digits that read back as the same float, with an exponent from 1e+16 up and below 1e-4.
     fn float_text(&self, value: f64) -> Arc<str>;
 
-    /// Reads decimal text, `NaN`, `Infinity` or `-Infinity`; the nearest float, and infinity past the largest.
+    /// Reads decimal text, `NaN`, `Infinity` or `-Infinity`. Returns the nearest float, or infinity beyond the largest.
     ///
     /// Fails with `bad_format`.
     fn float_parse(&self, value: &str) -> Result<f64, ErrorCode>;
 
-    /// True for NaN.
+    /// Returns true for NaN.
     fn float_is_nan(&self, value: f64) -> bool;
 
-    /// True for what is neither NaN nor an infinity.
+    /// Returns true for a number that is neither NaN nor an infinity.
     fn float_is_finite(&self, value: f64) -> bool;
 
-    /// Adds from left to right, starting with 0.0, each sum rounded as `+` does.
+    /// Adds from left to right, starting with 0.0. Each sum is rounded as by `+`.
     fn float_sum(&self, values: &[Value]) -> f64;
 
-    /// The sum divided by the count.
+    /// Returns the sum divided by the count.
     ///
     /// Fails with `empty_collection`.
     fn float_avg(&self, values: &[Value]) -> Result<f64, ErrorCode>;
@@ -713,104 +713,104 @@ pub trait IntegerKernels {
     /// Fails with `integer_overflow`.
     fn integer_negate(&self, value: i64) -> Result<i64, ErrorCode>;
 
-    /// True when the left integer is equal to the right one.
+    /// Returns true when the left integer is equal to the right one.
     fn integer_equal(&self, left: i64, right: i64) -> bool;
 
-    /// True when the left integer differs from the right one.
+    /// Returns true when the left integer differs from the right one.
     fn integer_not_equal(&self, left: i64, right: i64) -> bool;
 
-    /// True when the left integer is less than the right one.
+    /// Returns true when the left integer is less than the right one.
     fn integer_less(&self, left: i64, right: i64) -> bool;
 
-    /// True when the left integer is at most the right one.
+    /// Returns true when the left integer is at most the right one.
     fn integer_less_or_equal(&self, left: i64, right: i64) -> bool;
 
-    /// True when the left integer is greater than the right one.
+    /// Returns true when the left integer is greater than the right one.
     fn integer_greater(&self, left: i64, right: i64) -> bool;
 
-    /// True when the left integer is at least the right one.
+    /// Returns true when the left integer is at least the right one.
     fn integer_greater_or_equal(&self, left: i64, right: i64) -> bool;
 
-    /// Divides two integers as decimals: exact, or rounded once to 34 significant digits, half to even.
+    /// Divides two integers as decimals: exactly, or rounded once to 34 significant digits, half to even.
     ///
     /// Fails with `division_by_zero`.
     fn integer_divide(&self, left: i64, right: i64) -> Result<Decimal, ErrorCode>;
 
-    /// The quotient, rounded toward zero.
+    /// Returns the quotient, rounded toward zero.
     ///
     /// Fails with `division_by_zero`, `integer_overflow`.
     fn integer_quot(&self, left: i64, right: i64) -> Result<i64, ErrorCode>;
 
-    /// The remainder of `quot`; it has the sign of the left operand, or is 0.
+    /// Returns the remainder of `quot`. It has the sign of the left operand, or is 0.
     ///
     /// Fails with `division_by_zero`.
     fn integer_rem(&self, left: i64, right: i64) -> Result<i64, ErrorCode>;
 
-    /// The quotient, rounded toward negative infinity.
+    /// Returns the quotient, rounded toward negative infinity.
     ///
     /// Fails with `division_by_zero`, `integer_overflow`.
     fn integer_div_floor(&self, left: i64, right: i64) -> Result<i64, ErrorCode>;
 
-    /// The remainder of `div_floor`; it has the sign of the right operand, or is 0.
+    /// Returns the remainder of `div_floor`. It has the sign of the right operand, or is 0.
     ///
     /// Fails with `division_by_zero`.
     fn integer_mod(&self, left: i64, right: i64) -> Result<i64, ErrorCode>;
 
-    /// The distance from zero.
+    /// Returns the absolute value.
     ///
     /// Fails with `integer_overflow`.
     fn integer_abs(&self, value: i64) -> Result<i64, ErrorCode>;
 
-    /// -1, 0 or 1.
+    /// Returns -1, 0 or 1.
     fn integer_sign(&self, value: i64) -> i64;
 
-    /// The base multiplied by itself; the 0th power of every integer is 1.
+    /// Raises the base to the exponent. The 0th power of every integer is 1.
     ///
     /// Fails with `invalid_argument`, `integer_overflow`.
     fn integer_pow(&self, base: i64, exponent: i64) -> Result<i64, ErrorCode>;
 
-    /// The nearest float; of two that are equally near, the one with an even last bit.
+    /// Returns the nearest float; on a tie the one with an even last bit.
     fn integer_to_float(&self, value: i64) -> f64;
 
-    /// Decimal digits, with `-` in front of a negative number.
+    /// Writes decimal digits, with `-` before a negative number.
     fn integer_text(&self, value: i64) -> Arc<str>;
 
-    /// Reads an optional sign and ASCII digits, with nothing around them.
+    /// Reads an optional sign and ASCII digits, without surrounding white space.
     ///
     /// Fails with `bad_format`, `integer_overflow`.
     fn integer_parse(&self, value: &str) -> Result<i64, ErrorCode>;
 
-    /// Each bit is 1 where both have 1, in two's complement of 64 bits.
+    /// Sets each bit that is 1 in both operands, in 64-bit two's complement.
     fn integer_bit_and(&self, left: i64, right: i64) -> i64;
 
-    /// Each bit is 1 where one or both have 1.
+    /// Sets each bit that is 1 in at least one operand.
     fn integer_bit_or(&self, left: i64, right: i64) -> i64;
 
-    /// Each bit is 1 where exactly one has 1.
+    /// Sets each bit that is 1 in exactly one operand.
     fn integer_bit_xor(&self, left: i64, right: i64) -> i64;
 
-    /// Every bit turned over: -value - 1.
+    /// Inverts every bit: -value - 1.
     fn integer_bit_not(&self, value: i64) -> i64;
 
-    /// The value times 2 to the count. Bits are never lost: a result that does not fit fails.
+    /// Multiplies the value by 2 to the count. Bits are never lost: a result that does not fit fails.
     ///
     /// Fails with `invalid_argument`, `integer_overflow`.
     fn integer_shift_left(&self, value: i64, count: i64) -> Result<i64, ErrorCode>;
 
-    /// The value divided by 2 to the count, rounded toward negative infinity.
+    /// Divides the value by 2 to the count, rounded toward negative infinity.
     ///
     /// Fails with `invalid_argument`.
     fn integer_shift_right(&self, value: i64, count: i64) -> Result<i64, ErrorCode>;
 
-    /// Number of bits that are 1 in the 64-bit two's complement.
+    /// Counts the 1 bits of the 64-bit two's complement.
     fn integer_bit_count(&self, value: i64) -> i64;
 
-    /// Adds from left to right, starting with 0; fails at the first partial sum that does not fit.
+    /// Adds from left to right, starting with 0. Fails at the first partial sum that does not fit.
     ///
     /// Fails with `integer_overflow`.
     fn integer_sum(&self, values: &[Value]) -> Result<i64, ErrorCode>;
 
-    /// The exact sum divided by the count, as `/` divides. The sum itself cannot overflow.
+    /// Divides the exact sum by the count, as `/` divides. The sum itself cannot overflow.
     ///
     /// Fails with `empty_collection`.
     fn integer_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
@@ -818,41 +818,41 @@ pub trait IntegerKernels {
 
 /// Kernels of the `json` family.
 pub trait JsonKernels {
-    /// True when both are of one kind and equal; numbers by value, objects without regard to the order of keys.
+    /// Returns true when both are of one kind and equal. Numbers compare by value; the order of keys does not count.
     fn json_equal(&self, left: &Json, right: &Json) -> bool;
 
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     fn json_not_equal(&self, left: &Json, right: &Json) -> bool;
 
-    /// The kind of the value.
+    /// Returns the kind of the value.
     fn json_kind(&self, value: &Json) -> JsonKind;
 
-    /// The value at a JSON Pointer (RFC 6901), or null if there is none.
+    /// Returns the value at a JSON Pointer (RFC 6901), or null if there is none.
     ///
     /// Fails with `invalid_argument`.
     fn json_get(&self, value: &Json, path: &str) -> Result<Option<Value>, ErrorCode>;
 
-    /// True when a JSON Pointer leads to a value, which may be JSON null.
+    /// Returns true when there is a value at a JSON Pointer, which may be JSON null.
     ///
     /// Fails with `invalid_argument`.
     fn json_has(&self, value: &Json, path: &str) -> Result<bool, ErrorCode>;
 
-    /// The value of a key of an object; `j[k]` is the same.
+    /// Returns the value of a key of an object. `j[k]` is the same.
     ///
     /// Fails with `bad_cast`, `missing_key`.
     fn json_field(&self, value: &Json, key: &str) -> Result<Arc<Json>, ErrorCode>;
 
-    /// The item of an array; `j[i]` is the same.
+    /// Returns the item at a position of an array. `j[i]` is the same.
     ///
     /// Fails with `bad_cast`, `index_out_of_range`.
     fn json_item(&self, value: &Json, index: i64) -> Result<Arc<Json>, ErrorCode>;
 
-    /// The value of this type of which it is the JSON form; an object may have more fields than a record.
+    /// Reads the JSON form of a value of this type. An object may have more fields than the record.
     ///
     /// Fails with `bad_cast`.
     fn json_cast(&self, value: &Json, type_t: &Type) -> Result<Value, ErrorCode>;
 
-    /// The JSON form of a value.
+    /// Returns the JSON form of a value.
     ///
     /// Fails with `too_large`.
     fn json_from_value(&self, value: &Value, type_t: &Type) -> Result<Arc<Json>, ErrorCode>;
@@ -862,7 +862,7 @@ pub trait JsonKernels {
     /// Fails with `bad_format`, `too_large`.
     fn json_parse(&self, value: &str) -> Result<Arc<Json>, ErrorCode>;
 
-    /// Canonical text: keys in code-point order, no white space, numbers in plain notation without trailing zeros.
+    /// Writes canonical text: keys in code-point order, no white space, numbers in plain notation without trailing zeros.
     ///
     /// Fails with `too_large`.
     fn json_text(&self, value: &Json) -> Result<Arc<str>, ErrorCode>;
@@ -870,52 +870,52 @@ pub trait JsonKernels {
 
 /// Kernels of the `map` family.
 pub trait MapKernels {
-    /// True when both have the same keys with equal values.
+    /// Returns true when both have the same keys with equal values.
     fn map_equal(&self, left: &Map, right: &Map) -> bool;
 
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     fn map_not_equal(&self, left: &Map, right: &Map) -> bool;
 
-    /// Number of entries.
+    /// Returns the number of entries.
     fn map_length(&self, entries: &Map) -> i64;
 
-    /// The value with this key; `m[k]` is the same.
+    /// Returns the value with this key. `m[k]` is the same.
     ///
     /// Fails with `missing_key`.
     fn map_at(&self, entries: &Map, key: Key<'_>) -> Result<Value, ErrorCode>;
 
-    /// The value with this key, or null if there is none.
+    /// Returns the value with this key, or null if there is none.
     fn map_get(&self, entries: &Map, key: Key<'_>) -> Option<Value>;
 
-    /// True when there is an entry with this key.
+    /// Returns true when there is an entry with this key.
     fn map_is_key(&self, key: Key<'_>, entries: &Map) -> bool;
 
-    /// True when there is an entry with this key.
+    /// Returns true when there is an entry with this key.
     fn map_contains(&self, entries: &Map, key: Key<'_>) -> bool;
 
-    /// The keys in order.
+    /// Returns the keys in order.
     fn map_keys(&self, entries: &Map) -> Arc<[Value]>;
 
-    /// The values in the order of their keys.
+    /// Returns the values in the order of their keys.
     fn map_values(&self, entries: &Map) -> Arc<[Value]>;
 
-    /// The entries in the order of their keys.
+    /// Returns the entries in the order of their keys.
     fn map_entries(&self, entries: &Map) -> Arc<[Value]>;
 
-    /// A new map in which the key has this value.
+    /// Returns a new map in which the key has this value.
     ///
     /// Fails with `too_large`.
     fn map_put(&self, entries: &Map, key: Key<'_>, value: &Value) -> Result<Map, ErrorCode>;
 
-    /// A new map without this key; the same if it had no such key.
+    /// Returns a new map without this key, or the same map if the key is absent.
     fn map_remove(&self, entries: &Map, key: Key<'_>) -> Map;
 
-    /// The entries of both; where both have a key, the value of the right one.
+    /// Returns the entries of both maps. For a key in both, the right value is used.
     ///
     /// Fails with `too_large`.
     fn map_merge(&self, left: &Map, right: &Map) -> Result<Map, ErrorCode>;
 
-    /// The map with these entries; each key at most once.
+    /// Returns the map with these entries. Each key may occur once.
     ///
     /// Fails with `duplicate_key`.
     fn map_from_entries(&self, entries: &[Value]) -> Result<Map, ErrorCode>;
@@ -923,63 +923,63 @@ pub trait MapKernels {
 
 /// Kernels of the `optional` family.
 pub trait OptionalKernels {
-    /// True for null.
+    /// Returns true for null.
     fn optional_is_null(&self, value: Option<&Value>) -> bool;
 
-    /// The value, as one that could have been null. The checker inserts it where a value meets an optional.
+    /// Wraps a value as an optional. The checker inserts it where an optional is expected and a value given.
     fn optional_some(&self, value: &Value) -> Option<Value>;
 
-    /// The value, where the checker knows that there is one. The checker inserts it.
+    /// Returns the value of an optional that is proven not to be null. The checker inserts it.
     ///
     /// Fails with `null_value`.
     fn optional_unwrap(&self, value: Option<&Value>) -> Result<Value, ErrorCode>;
 
-    /// True for a value.
+    /// Returns true for a value.
     fn optional_is_not_null(&self, value: Option<&Value>) -> bool;
 
-    /// The value; fails if there is none.
+    /// Returns the value. Fails if it is null.
     ///
     /// Fails with `null_value`.
     fn optional_require(&self, value: Option<&Value>) -> Result<Value, ErrorCode>;
 
-    /// True when both are null, or both are values and equal.
+    /// Returns true when both are null, or both are values and equal.
     fn optional_equal(&self, left: Option<&Value>, right: Option<&Value>) -> bool;
 
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     fn optional_not_equal(&self, left: Option<&Value>, right: Option<&Value>) -> bool;
 }
 
 /// Kernels of the `record` family.
 pub trait RecordKernels {
-    /// True when all fields are equal.
+    /// Returns true when all fields are equal.
     fn record_equal(&self, left: &[Value], right: &[Value]) -> bool;
 
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     fn record_not_equal(&self, left: &[Value], right: &[Value]) -> bool;
 }
 
 /// Kernels of the `regex` family.
 pub trait RegexKernels {
-    /// True when the pattern matches somewhere in the string; `^` and `$` tie it to the ends.
+    /// Returns true when the pattern matches anywhere in the string. `^` and `$` anchor it to the ends.
     fn regex_matches(&self, value: &str, pattern: &Pattern) -> bool;
 
-    /// The first match: the leftmost, and there the one that the pattern prefers.
+    /// Returns the first match: the leftmost, and of several there the one that the pattern prefers.
     fn regex_find(&self, value: &str, pattern: &Pattern) -> Option<Value>;
 
-    /// All matches from left to right, without overlap. An empty match is not counted where the match before it ended.
+    /// Returns all matches from left to right, without overlap. An empty match at the end of the previous match is not counted.
     ///
     /// Fails with `too_large`.
     fn regex_find_all(&self, value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// The first match and the last match of each of its groups; group 0 is the whole. A group without a match is null. Null if there is no match.
+    /// Returns the last text that each group of the first match captured; group 0 is the whole match. A group that took no part is null; without a match the result is null.
     fn regex_groups(&self, value: &str, pattern: &Pattern) -> Option<Value>;
 
-    /// The string with every match of `find_all` replaced by the new text, which is taken literally.
+    /// Replaces every match that `find_all` finds by the new text, which is used literally.
     ///
     /// Fails with `too_large`.
     fn regex_replace(&self, value: &str, pattern: &Pattern, new: &str) -> Result<Arc<str>, ErrorCode>;
 
-    /// The parts between the matches of `find_all`; groups add no parts.
+    /// Returns the parts between the matches that `find_all` finds. Groups add nothing.
     ///
     /// Fails with `too_large`.
     fn regex_split(&self, value: &str, pattern: &Pattern) -> Result<Arc<[Value]>, ErrorCode>;
@@ -987,176 +987,176 @@ pub trait RegexKernels {
 
 /// Kernels of the `set` family.
 pub trait SetKernels {
-    /// True when the set holds the value.
+    /// Returns true when the set contains the value.
     fn set_is_member(&self, value: Key<'_>, members: &Set) -> bool;
 
-    /// True when both have the same elements.
+    /// Returns true when both have the same elements.
     fn set_equal(&self, left: &Set, right: &Set) -> bool;
 
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     fn set_not_equal(&self, left: &Set, right: &Set) -> bool;
 
-    /// True when the set holds the value.
+    /// Returns true when the set contains the value.
     fn set_contains(&self, members: &Set, value: Key<'_>) -> bool;
 
-    /// Number of elements.
+    /// Returns the number of elements.
     fn set_length(&self, members: &Set) -> i64;
 
-    /// The elements of either set.
+    /// Returns the elements of at least one of the sets.
     ///
     /// Fails with `too_large`.
     fn set_union(&self, left: &Set, right: &Set) -> Result<Set, ErrorCode>;
 
-    /// The elements of both sets.
+    /// Returns the elements of both sets.
     fn set_intersection(&self, left: &Set, right: &Set) -> Set;
 
-    /// The elements of the left set that are not in the right one.
+    /// Returns the elements of the left set that are not in the right one.
     fn set_difference(&self, left: &Set, right: &Set) -> Set;
 
-    /// True when everything in the left set is in the right one.
+    /// Returns true when every element of the left set is in the right one.
     fn set_is_subset(&self, left: &Set, right: &Set) -> bool;
 
-    /// True when no element is in both.
+    /// Returns true when no element is in both sets.
     fn set_is_disjoint(&self, left: &Set, right: &Set) -> bool;
 
-    /// A new set that also has the value.
+    /// Returns a new set that also contains the value.
     ///
     /// Fails with `too_large`.
     fn set_put(&self, members: &Set, value: Key<'_>) -> Result<Set, ErrorCode>;
 
-    /// A new set without the value; the same if it did not have it.
+    /// Returns a new set without the value, or the same set if the value is absent.
     fn set_remove(&self, members: &Set, value: Key<'_>) -> Set;
 
-    /// The elements in order.
+    /// Returns the elements in order.
     fn set_to_array(&self, members: &Set) -> Arc<[Value]>;
 }
 
 /// Kernels of the `text` family.
 pub trait TextKernels {
-    /// The number of Unicode code points.
+    /// Returns the number of Unicode code points.
     fn text_length(&self, value: &str) -> i64;
 
-    /// True when the left string is equal to the right one.
+    /// Returns true when the left string is equal to the right one.
     fn text_equal(&self, left: &str, right: &str) -> bool;
 
-    /// True when the left string differs from the right one.
+    /// Returns true when the left string differs from the right one.
     fn text_not_equal(&self, left: &str, right: &str) -> bool;
 
-    /// The left string followed by the right one.
+    /// Returns the left string followed by the right one.
     ///
     /// Fails with `too_large`.
     fn text_concat(&self, left: &str, right: &str) -> Result<Arc<str>, ErrorCode>;
 
-    /// True when the left string comes before the right one, by code points.
+    /// Returns true when the left string comes before the right one, by code points.
     fn text_less(&self, left: &str, right: &str) -> bool;
 
-    /// True when the left string comes not after the right one, by code points.
+    /// Returns true when the left string does not come after the right one, by code points.
     fn text_less_or_equal(&self, left: &str, right: &str) -> bool;
 
-    /// True when the left string comes after the right one, by code points.
+    /// Returns true when the left string comes after the right one, by code points.
     fn text_greater(&self, left: &str, right: &str) -> bool;
 
-    /// True when the left string comes not before the right one, by code points.
+    /// Returns true when the left string does not come before the right one, by code points.
     fn text_greater_or_equal(&self, left: &str, right: &str) -> bool;
 
-    /// The code point at this position, as a string; `s[i]` is the same.
+    /// Returns the code point at this position, as a string. `s[i]` is the same.
     ///
     /// Fails with `index_out_of_range`.
     fn text_at(&self, value: &str, index: i64) -> Result<Arc<str>, ErrorCode>;
 
-    /// The code points from start up to, not with, end. Positions past the end mean the end; start after end returns the empty string.
+    /// Returns the code points from start up to but excluding end. Positions past the end mean the end; start after end returns the empty string.
     ///
     /// Fails with `invalid_argument`.
     fn text_slice(&self, value: &str, start: i64, end: i64) -> Result<Arc<str>, ErrorCode>;
 
-    /// The parts between the separators, empty ones too; always one part more than separators.
+    /// Returns the parts between the separators, including empty ones. There is always one more part than separators.
     ///
     /// Fails with `invalid_argument`, `too_large`.
     fn text_split(&self, value: &str, separator: &str) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// The parts between runs of white space; no empty ones.
+    /// Returns the non-empty parts between runs of white space.
     ///
     /// Fails with `too_large`.
     fn text_words(&self, value: &str) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// The parts in order, with the separator between them.
+    /// Joins the parts in order, with the separator between them.
     ///
     /// Fails with `too_large`.
     fn text_join(&self, parts: &[Value], separator: &str) -> Result<Arc<str>, ErrorCode>;
 
-    /// The string without white space at both ends.
+    /// Removes the white space at both ends.
     fn text_trim(&self, value: &str) -> Arc<str>;
 
-    /// The string without white space at its start.
+    /// Removes the white space at the start.
     fn text_trim_start(&self, value: &str) -> Arc<str>;
 
-    /// The string without white space at its end.
+    /// Removes the white space at the end.
     fn text_trim_end(&self, value: &str) -> Arc<str>;
 
-    /// Each code point in its full lower-case form of Unicode 15.0, without regard to its neighbours or to a language.
+    /// Maps each code point to its full lower-case form of Unicode 15.0, independent of context and language.
     ///
     /// Fails with `too_large`.
     fn text_lower(&self, value: &str) -> Result<Arc<str>, ErrorCode>;
 
-    /// Each code point in its full upper-case form of Unicode 15.0, without regard to its neighbours or to a language.
+    /// Maps each code point to its full upper-case form of Unicode 15.0, independent of context and language.
     ///
     /// Fails with `too_large`.
     fn text_upper(&self, value: &str) -> Result<Arc<str>, ErrorCode>;
 
-    /// True when the string begins with the prefix.
+    /// Returns true when the string begins with the prefix.
     fn text_starts_with(&self, value: &str, prefix: &str) -> bool;
 
-    /// True when the string ends with the suffix.
+    /// Returns true when the string ends with the suffix.
     fn text_ends_with(&self, value: &str, suffix: &str) -> bool;
 
-    /// True when the part occurs in the string.
+    /// Returns true when the part occurs in the string.
     fn text_contains(&self, value: &str, part: &str) -> bool;
 
-    /// The first position at which the part occurs, in code points; null if it does not.
+    /// Returns the first position of the part, in code points, or null if it does not occur.
     fn text_index_of(&self, value: &str, part: &str) -> Option<Value>;
 
-    /// Every occurrence of the old text replaced, from the left, without overlap.
+    /// Replaces every occurrence of the old text, from the left, without overlap.
     ///
     /// Fails with `invalid_argument`, `too_large`.
     fn text_replace(&self, value: &str, old: &str, new: &str) -> Result<Arc<str>, ErrorCode>;
 
-    /// The string this many times over.
+    /// Repeats the string this many times.
     ///
     /// Fails with `invalid_argument`, `too_large`.
     fn text_repeat(&self, value: &str, count: i64) -> Result<Arc<str>, ErrorCode>;
 
-    /// The string with the fill in front, until it has this many code points; unchanged if it has as many already.
+    /// Adds the fill at the start until the string has this many code points. A string that is long enough is unchanged.
     ///
     /// Fails with `invalid_argument`, `too_large`.
     fn text_pad_start(&self, value: &str, width: i64, fill: &str) -> Result<Arc<str>, ErrorCode>;
 
-    /// The string with the fill behind it, until it has this many code points; unchanged if it has as many already.
+    /// Adds the fill at the end until the string has this many code points. A string that is long enough is unchanged.
     ///
     /// Fails with `invalid_argument`, `too_large`.
     fn text_pad_end(&self, value: &str, width: i64, fill: &str) -> Result<Arc<str>, ErrorCode>;
 
-    /// The code points in the opposite order.
+    /// Returns the code points in reverse order.
     fn text_reverse(&self, value: &str) -> Arc<str>;
 
-    /// True when the string has one or more characters, all of them ASCII digits.
+    /// Returns true when the string has one or more characters, all of them ASCII digits.
     fn text_is_digits(&self, value: &str) -> bool;
 
-    /// The number of the one code point that the string has.
+    /// Returns the number of the only code point of the string.
     ///
     /// Fails with `invalid_argument`.
     fn text_code_point(&self, value: &str) -> Result<i64, ErrorCode>;
 
-    /// The string of this one code point.
+    /// Returns the string of this one code point.
     ///
     /// Fails with `invalid_argument`.
     fn text_from_code_point(&self, number: i64) -> Result<Arc<str>, ErrorCode>;
 
-    /// The numbers of all code points.
+    /// Returns the numbers of all code points.
     ///
     /// Fails with `too_large`.
     fn text_code_points(&self, value: &str) -> Result<Arc<[Value]>, ErrorCode>;
 
-    /// The text as one segment of a path: every byte of its UTF-8 form but those of `A–Z a–z 0–9 - . _ ~` becomes `%` and two upper-case hexadecimal digits.
+    /// Encodes the text as one path segment. Every byte of its UTF-8 form except `A–Z a–z 0–9 - . _ ~` becomes `%` and two upper-case hexadecimal digits.
     ///
     /// Fails with `too_large`.
     fn text_percent_encode(&self, value: &str) -> Result<Arc<str>, ErrorCode>;
@@ -1164,98 +1164,98 @@ pub trait TextKernels {
 
 /// Kernels of the `timestamp` family.
 pub trait TimestampKernels {
-    /// True when both are the same moment.
+    /// Returns true when both are the same moment.
     fn timestamp_equal(&self, left: i64, right: i64) -> bool;
 
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     fn timestamp_not_equal(&self, left: i64, right: i64) -> bool;
 
-    /// True when the left moment is before the right one.
+    /// Returns true when the left moment is before the right one.
     fn timestamp_less(&self, left: i64, right: i64) -> bool;
 
-    /// True when the left moment is not after the right one.
+    /// Returns true when the left moment is not after the right one.
     fn timestamp_less_or_equal(&self, left: i64, right: i64) -> bool;
 
-    /// True when the left moment is after the right one.
+    /// Returns true when the left moment is after the right one.
     fn timestamp_greater(&self, left: i64, right: i64) -> bool;
 
-    /// True when the left moment is not before the right one.
+    /// Returns true when the left moment is not before the right one.
     fn timestamp_greater_or_equal(&self, left: i64, right: i64) -> bool;
 
-    /// The moment this much later.
+    /// Returns the moment this much later.
     ///
     /// Fails with `time_overflow`.
     fn timestamp_add(&self, moment: i64, length: i64) -> Result<i64, ErrorCode>;
 
-    /// The moment this much earlier.
+    /// Returns the moment this much earlier.
     ///
     /// Fails with `time_overflow`.
     fn timestamp_subtract(&self, moment: i64, length: i64) -> Result<i64, ErrorCode>;
 
-    /// Duration from the start to the end; negative if the end is before the start.
+    /// Returns the time from start to end, negative if the end is earlier.
     fn timestamp_since(&self, end: i64, start: i64) -> i64;
 
-    /// Reads RFC 3339 with an offset; the result is in UTC.
+    /// Reads RFC 3339 with an offset and converts it to UTC.
     ///
     /// Fails with `bad_format`, `time_overflow`.
     fn timestamp_parse(&self, value: &str) -> Result<i64, ErrorCode>;
 
-    /// RFC 3339 with `T` and `Z`; six places of a second if they are not all zero, otherwise none.
+    /// Writes RFC 3339 with `T` and `Z`, with six places of a second, or none if they are all zero.
     fn timestamp_text(&self, value: i64) -> Arc<str>;
 
-    /// The day in UTC.
+    /// Returns the day in UTC.
     fn timestamp_to_date(&self, value: i64) -> i32;
 
-    /// The year in UTC.
+    /// Returns the year in UTC.
     fn timestamp_year(&self, value: i64) -> i64;
 
-    /// The month in UTC, 1 to 12.
+    /// Returns the month in UTC, 1 to 12.
     fn timestamp_month(&self, value: i64) -> i64;
 
-    /// The day in UTC.
+    /// Returns the day in UTC.
     fn timestamp_day(&self, value: i64) -> i64;
 
-    /// The hour in UTC.
+    /// Returns the hour in UTC.
     fn timestamp_hour(&self, value: i64) -> i64;
 
-    /// The minute in UTC.
+    /// Returns the minute in UTC.
     fn timestamp_minute(&self, value: i64) -> i64;
 
-    /// The second in UTC.
+    /// Returns the second in UTC.
     fn timestamp_second(&self, value: i64) -> i64;
 
-    /// The microsecond in UTC.
+    /// Returns the microsecond in UTC.
     fn timestamp_microsecond(&self, value: i64) -> i64;
 
-    /// Microseconds since 1970-01-01T00:00:00Z.
+    /// Returns the microseconds since 1970-01-01T00:00:00Z.
     fn timestamp_epoch_microseconds(&self, value: i64) -> i64;
 
-    /// Whole seconds since 1970-01-01T00:00:00Z, rounded toward negative infinity.
+    /// Returns the whole seconds since 1970-01-01T00:00:00Z, rounded toward negative infinity.
     fn timestamp_epoch_seconds(&self, value: i64) -> i64;
 
-    /// The moment this many microseconds after 1970-01-01T00:00:00Z.
+    /// Returns the moment this many microseconds after 1970-01-01T00:00:00Z.
     ///
     /// Fails with `time_overflow`.
     fn timestamp_from_epoch_microseconds(&self, count: i64) -> Result<i64, ErrorCode>;
 
-    /// The moment this many seconds after 1970-01-01T00:00:00Z.
+    /// Returns the moment this many seconds after 1970-01-01T00:00:00Z.
     ///
     /// Fails with `time_overflow`.
     fn timestamp_from_epoch_seconds(&self, count: i64) -> Result<i64, ErrorCode>;
 
-    /// The start of the unit that the moment is in, in UTC.
+    /// Returns the start of the unit that contains the moment, in UTC.
     fn timestamp_truncate(&self, value: i64, unit: Unit) -> i64;
 }
 
 /// Kernels of the `value` family.
 pub trait ValueKernels {
-    /// The lesser of two values; the left one where they are equal.
+    /// Returns the smaller of two values, the left one where they are equal.
     fn value_min(&self, left: &Value, right: &Value) -> Value;
 
-    /// The greater of two values; the left one where they are equal.
+    /// Returns the larger of two values, the left one where they are equal.
     fn value_max(&self, left: &Value, right: &Value) -> Value;
 
-    /// The value, or the nearer bound where it is outside the bounds.
+    /// Returns the value, or the nearer bound if it is outside the bounds.
     ///
     /// Fails with `invalid_argument`.
     fn value_clamp(&self, value: &Value, low: &Value, high: &Value) -> Result<Value, ErrorCode>;

@@ -3,311 +3,311 @@
 /// Operation of the IR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// True when both have the same length and equal items at each position.
+    /// Returns true when both have the same length and equal items at each position.
     ArrayEqual,
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     ArrayNotEqual,
-    /// Number of items.
+    /// Returns the number of items.
     ArrayLength,
-    /// Number of items; `COUNT(x FOR x IN xs WHERE c)` counts those for which the condition holds.
+    /// Returns the number of items. `COUNT(x FOR x IN xs WHERE c)` counts the items for which the condition holds.
     ArrayCount,
-    /// The item at this position, starting with 0; `xs[i]` is the same.
+    /// Returns the item at this position, counted from 0. `xs[i]` is the same.
     ArrayAt,
-    /// The item at this position, or null if there is none.
+    /// Returns the item at this position, or null if there is none.
     ArrayGet,
-    /// The first item, or null if there is none.
+    /// Returns the first item, or null if there is none.
     ArrayFirst,
-    /// The last item, or null if there is none.
+    /// Returns the last item, or null if there is none.
     ArrayLast,
-    /// The first items, at most this many.
+    /// Returns the first items, at most this many.
     ArrayTake,
-    /// All but the first items.
+    /// Returns all items except the first ones.
     ArrayDrop,
-    /// The items from start up to, not with, end; positions as in the slice of a string.
+    /// Returns the items from start up to but excluding end. Positions work as in the slice of a string.
     ArraySlice,
-    /// A new array with one item more at the end.
+    /// Returns a new array with one more item at the end.
     ArrayAppend,
-    /// The items of the left array, then those of the right one.
+    /// Returns the items of the left array, followed by those of the right one.
     ArrayConcat,
-    /// A new array with another item at this position.
+    /// Returns a new array with another item at this position.
     ArrayReplaceAt,
-    /// The items of the arrays one after the other; one level only.
+    /// Concatenates the arrays, one level deep.
     ArrayFlatten,
-    /// In order; items that are equal keep their order, in a descending sort too.
+    /// Sorts the items. The sort is stable: equal items keep their order, in a descending sort too.
     ArraySort,
-    /// The items without those that equal an earlier one.
+    /// Removes every item that equals an earlier one.
     ArrayDistinct,
-    /// The items of two arrays of one length in pairs.
+    /// Pairs the items of two arrays of equal length.
     ArrayZip,
-    /// The integers from start up to, not with, end; with a negative step, down to, not with, end.
+    /// Returns the integers from start up to but excluding end. A negative step counts down to but excluding end.
     ArrayRange,
-    /// Each item with its position.
+    /// Returns each item with its position.
     ArrayEnumerate,
-    /// The items in the opposite order.
+    /// Returns the items in reverse order.
     ArrayReverse,
-    /// The items in groups of this size; the last may be smaller.
+    /// Splits the items into groups of this size. The last group may be smaller.
     ArrayChunks,
-    /// True when some item equals the value.
+    /// Returns true when an item equals the value.
     ArrayIsItem,
-    /// True when some item equals the value.
+    /// Returns true when an item equals the value.
     ArrayContains,
-    /// The first position of an item that equals the value, or null.
+    /// Returns the first position of an item that equals the value, or null.
     ArrayIndexOf,
-    /// The least item; the first of several.
+    /// Returns the smallest item, the first of several equal ones.
     ArrayMin,
-    /// The greatest item; the first of several.
+    /// Returns the largest item, the first of several equal ones.
     ArrayMax,
-    /// The set of the items.
+    /// Returns the set of the items.
     ArrayToSet,
-    /// The opposite truth value.
+    /// Returns the opposite truth value.
     BooleanNot,
-    /// True when the left boolean is equal to the right one.
+    /// Returns true when the left boolean is equal to the right one.
     BooleanEqual,
-    /// True when the left boolean differs from the right one.
+    /// Returns true when the left boolean differs from the right one.
     BooleanNotEqual,
-    /// `true` or `false`.
+    /// Returns `true` or `false`.
     BooleanText,
-    /// True when both have the same bytes.
+    /// Returns true when both have the same bytes.
     BytesEqual,
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     BytesNotEqual,
-    /// The number of bytes.
+    /// Returns the number of bytes.
     BytesLength,
-    /// The byte at this position, 0 to 255; `b[i]` is the same.
+    /// Returns the byte at this position, 0 to 255. `b[i]` is the same.
     BytesAt,
-    /// The bytes from start up to, not with, end; positions as in the slice of a string.
+    /// Returns the bytes from start up to but excluding end. Positions work as in the slice of a string.
     BytesSlice,
-    /// The left bytes followed by the right ones.
+    /// Returns the left bytes followed by the right ones.
     BytesConcat,
-    /// Two lower-case hexadecimal digits for each byte.
+    /// Writes each byte as two lower-case hexadecimal digits.
     BytesHex,
-    /// Reads an even number of hexadecimal digits of either case, with nothing between them.
+    /// Reads an even number of hexadecimal digits of either case, without separators.
     BytesParseHex,
-    /// Base64 with the alphabet `A–Z a–z 0–9 + /` and padding, on one line.
+    /// Writes base64 with the alphabet `A–Z a–z 0–9 + /` and padding, on one line.
     BytesBase64,
-    /// Reads exactly what `base64` writes.
+    /// Reads the output format of `base64`, and no other.
     BytesParseBase64,
-    /// The UTF-8 form of the string.
+    /// Encodes the string as UTF-8.
     BytesUtf8,
-    /// The string of which these bytes are the UTF-8 form. A byte order mark is kept.
+    /// Decodes UTF-8. A byte order mark is kept.
     BytesParseUtf8,
-    /// The SHA-256 digest, 32 bytes.
+    /// Returns the SHA-256 digest, 32 bytes.
     BytesSha256,
-    /// True when both are the same day.
+    /// Returns true when both are the same day.
     DateEqual,
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     DateNotEqual,
-    /// True when the left day is before the right one.
+    /// Returns true when the left day is before the right one.
     DateLess,
-    /// True when the left day is not after the right one.
+    /// Returns true when the left day is not after the right one.
     DateLessOrEqual,
-    /// True when the left day is after the right one.
+    /// Returns true when the left day is after the right one.
     DateGreater,
-    /// True when the left day is not before the right one.
+    /// Returns true when the left day is not before the right one.
     DateGreaterOrEqual,
-    /// Reads `YYYY-MM-DD`, and nothing else.
+    /// Reads `YYYY-MM-DD` and no other format.
     DateParse,
-    /// The day with these parts.
+    /// Returns the day with this year, month and day of the month.
     DateFromParts,
-    /// `YYYY-MM-DD`.
+    /// Writes `YYYY-MM-DD`.
     DateText,
-    /// Midnight UTC at the start of the day.
+    /// Returns midnight UTC at the start of the day.
     DateToTimestamp,
-    /// The day this many days later; earlier if the count is negative.
+    /// Returns the day this many days later, or earlier if the count is negative.
     DateAddDays,
-    /// The same day of the month this many months later; the last day of that month if it is shorter.
+    /// Returns the same day of the month this many months later, or the last day of that month if it is shorter.
     DateAddMonths,
-    /// The same day this many years later; 29 February becomes 28 in a common year.
+    /// Returns the same day this many years later. 29 February becomes 28 February in a common year.
     DateAddYears,
-    /// Number of days from the start to the end; negative if the end is before the start.
+    /// Returns the number of days from start to end, negative if the end is earlier.
     DateDaysBetween,
-    /// Number of whole months between two days: the greatest count for which `add_months(start, count)` is not after the end; negative if the end is before the start.
+    /// Returns the number of whole months from start to end: the greatest count for which `add_months(start, count)` is not after the end. If the end is earlier, returns the negated result of the swapped days.
     DateMonthsBetween,
-    /// Number of whole years between two days, counted like an age: `months_between` divided by 12, rounded toward zero.
+    /// Returns the number of whole years from start to end, as for an age: `months_between` divided by 12, rounded toward zero.
     DateYearsBetween,
-    /// The day of the week.
+    /// Returns the day of the week.
     DateWeekday,
-    /// The day of the week, 1 for Monday to 7 for Sunday, as ISO 8601 counts.
+    /// Returns the ISO 8601 day of the week, 1 for Monday to 7 for Sunday.
     DateWeekdayNumber,
-    /// The year.
+    /// Returns the year.
     DateYear,
-    /// The month, 1 to 12.
+    /// Returns the month, 1 to 12.
     DateMonth,
-    /// The day of the month.
+    /// Returns the day of the month.
     DateDay,
-    /// The day of the year, 1 to 366.
+    /// Returns the day of the year, 1 to 366.
     DateDayOfYear,
-    /// Number of days in the month of this day.
+    /// Returns the number of days in the month of this day.
     DateDaysInMonth,
-    /// The first day of the month.
+    /// Returns the first day of the month.
     DateStartOfMonth,
-    /// The last day of the month.
+    /// Returns the last day of the month.
     DateEndOfMonth,
-    /// True for a day that is neither on the weekend nor a holiday.
+    /// Returns true for a day that is neither on the weekend nor a holiday.
     DateIsBusinessDay,
-    /// Walks forwards (backwards if the count is negative) a day at a time until this many business days have been reached. A count of 0 returns the day itself, also if it is no business day.
+    /// Steps forwards, or backwards if the count is negative, until this many business days are reached. A count of 0 returns the day itself, business day or not.
     DateAddBusinessDays,
-    /// Number of business days from the start up to, not including, the end; negative if the end is before the start.
+    /// Counts the business days from start up to but excluding end. If the end is earlier, returns the negated result of the swapped days.
     DateBusinessDaysBetween,
-    /// The same number as a decimal of scale 0. The checker inserts it where an integer meets a decimal.
+    /// Returns the same number as a decimal of scale 0. The checker inserts it where a decimal is expected and an integer given.
     DecimalFromInteger,
-    /// Adds exactly; the scale of the result is the larger of the two.
+    /// Adds exactly. The scale of the result is the larger of the two.
     DecimalAdd,
-    /// Subtracts exactly; the scale of the result is the larger of the two.
+    /// Subtracts exactly. The scale of the result is the larger of the two.
     DecimalSubtract,
-    /// Multiplies exactly; the scale of the result is the sum of the two.
+    /// Multiplies exactly. The scale of the result is the sum of the two.
     DecimalMultiply,
-    /// Changes the sign of a decimal; zero stays zero.
+    /// Changes the sign of a decimal. Zero stays zero.
     DecimalNegate,
-    /// True when the left decimal is equal to the right one.
+    /// Returns true when the left decimal is equal to the right one.
     DecimalEqual,
-    /// True when the left decimal differs from the right one.
+    /// Returns true when the left decimal differs from the right one.
     DecimalNotEqual,
-    /// True when the left decimal is less than the right one.
+    /// Returns true when the left decimal is less than the right one.
     DecimalLess,
-    /// True when the left decimal is at most the right one.
+    /// Returns true when the left decimal is at most the right one.
     DecimalLessOrEqual,
-    /// True when the left decimal is greater than the right one.
+    /// Returns true when the left decimal is greater than the right one.
     DecimalGreater,
-    /// True when the left decimal is at least the right one.
+    /// Returns true when the left decimal is at least the right one.
     DecimalGreaterOrEqual,
-    /// Divides: exact if 34 significant digits hold the quotient, otherwise rounded once to 34, half to even. An exact quotient has the smallest scale that holds it and is not below the left scale minus the right one.
+    /// Divides exactly if 34 significant digits hold the quotient, otherwise rounds once to 34, half to even. An exact quotient has the smallest scale that holds it and is not below the left scale minus the right one.
     DecimalDivide,
-    /// The exact quotient, rounded once to this many places. For money: no amount is rounded twice.
+    /// Divides exactly and rounds once to this many places. For money: nothing is rounded twice.
     DecimalDiv,
-    /// Rounded once to this many places; zeros are added where there were fewer. A negative scale rounds to tens, hundreds and so on.
+    /// Rounds once to this many places; adds zeros where there are fewer. A negative scale rounds to tens, hundreds and so on.
     DecimalRound,
-    /// The greatest integer that is not greater.
+    /// Returns the greatest integer that is not greater than the value.
     DecimalFloor,
-    /// The least integer that is not less.
+    /// Returns the least integer that is not less than the value.
     DecimalCeil,
-    /// The integer without the fraction: rounded toward zero.
+    /// Returns the integer part: rounds toward zero.
     DecimalTrunc,
-    /// The same number as an integer. A number with a fraction fails: round it first, in the way you mean.
+    /// Returns the same number as an integer. A number with a fraction fails: round it first, in the intended mode.
     DecimalToInteger,
-    /// The nearest float; of two that are equally near, the one with an even last bit; infinity past the largest.
+    /// Returns the nearest float; on a tie the one with an even last bit; infinity beyond the largest.
     DecimalToFloat,
-    /// The distance from zero; the scale is kept.
+    /// Returns the absolute value. The scale is kept.
     DecimalAbs,
-    /// -1, 0 or 1.
+    /// Returns -1, 0 or 1.
     DecimalSign,
-    /// The exact power if 34 significant digits hold it, otherwise rounded once to 34, half to even; for a negative exponent, 1 divided by the exact power, rounded so. The 0th power of every decimal is 1.
+    /// Returns the exact power if 34 significant digits hold it, otherwise rounds once to 34, half to even. A negative exponent divides 1 by the exact power and rounds the same way. The 0th power of every decimal is 1.
     DecimalPow,
-    /// Number of places of the decimal.
+    /// Returns the number of places.
     DecimalScale,
-    /// The same number with the smallest scale.
+    /// Returns the same number with the smallest scale.
     DecimalNormalize,
-    /// Plain notation with all places: no exponent, no plus sign, no negative zero.
+    /// Writes plain notation with all places: no exponent, no plus sign, no negative zero.
     DecimalText,
-    /// Reads decimal text as inputs do; with nothing around it.
+    /// Reads decimal text in the format of inputs, without surrounding white space.
     DecimalParse,
-    /// Shares the total out by weight, in units of its last place, so that the parts add up to it exactly. Each part is first rounded toward zero; the units left over go one each to the largest remainders, the earlier first where they are equal.
+    /// Divides the total by weight, in units of its last place, so that the parts add up to it exactly. Each part is first rounded toward zero. The remaining units go one each to the largest remainders, the earlier first where they are equal.
     DecimalAllocate,
     /// Adds from left to right, starting with 0 of scale 0.
     DecimalSum,
-    /// The sum divided by the count, as `/` divides.
+    /// Returns the sum divided by the count, as `/` divides.
     DecimalAvg,
-    /// True when both are the same duration.
+    /// Returns true when both are the same duration.
     DurationEqual,
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     DurationNotEqual,
-    /// True when the left duration is shorter than the right one.
+    /// Returns true when the left duration is shorter than the right one.
     DurationLess,
-    /// True when the left duration is not longer than the right one.
+    /// Returns true when the left duration is not longer than the right one.
     DurationLessOrEqual,
-    /// True when the left duration is longer than the right one.
+    /// Returns true when the left duration is longer than the right one.
     DurationGreater,
-    /// True when the left duration is not shorter than the right one.
+    /// Returns true when the left duration is not shorter than the right one.
     DurationGreaterOrEqual,
     /// Adds two durations.
     DurationAdd,
     /// Subtracts the right duration from the left one.
     DurationSubtract,
-    /// The duration this many times over.
+    /// Multiplies the duration by this count.
     DurationMultiply,
-    /// The duration divided, to the nearest microsecond, half to even.
+    /// Divides the duration, to the nearest microsecond, half to even.
     DurationDivide,
-    /// Number of times that the right duration fits into the left one, divided as by `/`.
+    /// Divides the left duration by the right one, as `/` divides decimals.
     DurationRatio,
     /// Changes the sign.
     DurationNegate,
-    /// The length without its sign.
+    /// Returns the length without its sign.
     DurationAbs,
     /// Reads the ISO 8601 form with days, hours, minutes and seconds, or the short form with `d h m s ms us`.
     DurationParse,
-    /// The ISO 8601 form with days, hours, minutes and seconds; parts that are zero are left out, and `PT0S` is zero.
+    /// Writes the ISO 8601 form with days, hours, minutes and seconds. Parts that are zero are omitted; zero is `PT0S`.
     DurationText,
-    /// The length in seconds, exact, with six places.
+    /// Returns the length in seconds, exact, with six places.
     DurationTotalSeconds,
-    /// The length in microseconds.
+    /// Returns the length in microseconds.
     DurationTotalMicroseconds,
-    /// This many microseconds.
+    /// Returns a duration of this many microseconds.
     DurationFromMicroseconds,
-    /// This many days.
+    /// Returns a duration of this many days.
     DurationFromDays,
-    /// This many hours.
+    /// Returns a duration of this many hours.
     DurationFromHours,
-    /// This many minutes.
+    /// Returns a duration of this many minutes.
     DurationFromMinutes,
-    /// This many seconds.
+    /// Returns a duration of this many seconds.
     DurationFromSeconds,
-    /// This many milliseconds.
+    /// Returns a duration of this many milliseconds.
     DurationFromMilliseconds,
     /// Adds from left to right, starting with zero.
     DurationSum,
-    /// True when the left member is equal to the right one.
+    /// Returns true when the left member is equal to the right one.
     EnumEqual,
-    /// True when the left member differs from the right one.
+    /// Returns true when the left member differs from the right one.
     EnumNotEqual,
-    /// The name of the member.
+    /// Returns the name of the member.
     EnumText,
-    /// Adds, as IEEE 754 does.
+    /// Adds according to IEEE 754.
     FloatAdd,
-    /// Subtracts, as IEEE 754 does.
+    /// Subtracts according to IEEE 754.
     FloatSubtract,
-    /// Multiplies, as IEEE 754 does.
+    /// Multiplies according to IEEE 754.
     FloatMultiply,
-    /// Divides, as IEEE 754 does; division by zero returns an infinity or NaN.
+    /// Divides according to IEEE 754. Division by zero returns an infinity or NaN.
     FloatDivide,
-    /// Changes the sign, of zero and of the infinities too.
+    /// Changes the sign, also of zero and of the infinities.
     FloatNegate,
-    /// True when the numbers are equal; NaN equals no value.
+    /// Returns true when the numbers are equal. NaN equals nothing.
     FloatEqual,
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     FloatNotEqual,
-    /// True when the left float is less than the right one; false where either is NaN.
+    /// Returns true when the left float is less than the right one; false if either is NaN.
     FloatLess,
-    /// True when the left float is at most the right one; false where either is NaN.
+    /// Returns true when the left float is at most the right one; false if either is NaN.
     FloatLessOrEqual,
-    /// True when the left float is greater than the right one; false where either is NaN.
+    /// Returns true when the left float is greater than the right one; false if either is NaN.
     FloatGreater,
-    /// True when the left float is at least the right one; false where either is NaN.
+    /// Returns true when the left float is at least the right one; false if either is NaN.
     FloatGreaterOrEqual,
-    /// The distance from zero.
+    /// Returns the absolute value.
     FloatAbs,
-    /// The square root, rounded to the nearest float; NaN for a negative number.
+    /// Returns the square root, rounded to the nearest float; NaN for a negative number.
     FloatSqrt,
-    /// The greatest integer that is not greater.
+    /// Returns the greatest integer that is not greater than the value.
     FloatFloor,
-    /// The least integer that is not less.
+    /// Returns the least integer that is not less than the value.
     FloatCeil,
-    /// The integer without the fraction: rounded toward zero.
+    /// Returns the integer part: rounds toward zero.
     FloatTrunc,
-    /// The same number as an integer; a number with a fraction fails.
+    /// Returns the same number as an integer. A number with a fraction fails.
     FloatToInteger,
-    /// The decimal that the text of the float spells: the shortest that reads back as the same float.
+    /// Returns the decimal that `text` of the float writes: the shortest that reads back as the same float.
     FloatToDecimal,
-    /// The shortest digits that read back as the same float; with an exponent from 1e+16 up and below 1e-4.
+    /// Writes the shortest digits that read back as the same float, with an exponent from 1e+16 up and below 1e-4.
     FloatText,
-    /// Reads decimal text, `NaN`, `Infinity` or `-Infinity`; the nearest float, and infinity past the largest.
+    /// Reads decimal text, `NaN`, `Infinity` or `-Infinity`. Returns the nearest float, or infinity beyond the largest.
     FloatParse,
-    /// True for NaN.
+    /// Returns true for NaN.
     FloatIsNan,
-    /// True for what is neither NaN nor an infinity.
+    /// Returns true for a number that is neither NaN nor an infinity.
     FloatIsFinite,
-    /// Adds from left to right, starting with 0.0, each sum rounded as `+` does.
+    /// Adds from left to right, starting with 0.0. Each sum is rounded as by `+`.
     FloatSum,
-    /// The sum divided by the count.
+    /// Returns the sum divided by the count.
     FloatAvg,
     /// Adds two integers.
     IntegerAdd,
@@ -317,281 +317,281 @@ pub enum Op {
     IntegerMultiply,
     /// Changes the sign of an integer.
     IntegerNegate,
-    /// True when the left integer is equal to the right one.
+    /// Returns true when the left integer is equal to the right one.
     IntegerEqual,
-    /// True when the left integer differs from the right one.
+    /// Returns true when the left integer differs from the right one.
     IntegerNotEqual,
-    /// True when the left integer is less than the right one.
+    /// Returns true when the left integer is less than the right one.
     IntegerLess,
-    /// True when the left integer is at most the right one.
+    /// Returns true when the left integer is at most the right one.
     IntegerLessOrEqual,
-    /// True when the left integer is greater than the right one.
+    /// Returns true when the left integer is greater than the right one.
     IntegerGreater,
-    /// True when the left integer is at least the right one.
+    /// Returns true when the left integer is at least the right one.
     IntegerGreaterOrEqual,
-    /// Divides two integers as decimals: exact, or rounded once to 34 significant digits, half to even.
+    /// Divides two integers as decimals: exactly, or rounded once to 34 significant digits, half to even.
     IntegerDivide,
-    /// The quotient, rounded toward zero.
+    /// Returns the quotient, rounded toward zero.
     IntegerQuot,
-    /// The remainder of `quot`; it has the sign of the left operand, or is 0.
+    /// Returns the remainder of `quot`. It has the sign of the left operand, or is 0.
     IntegerRem,
-    /// The quotient, rounded toward negative infinity.
+    /// Returns the quotient, rounded toward negative infinity.
     IntegerDivFloor,
-    /// The remainder of `div_floor`; it has the sign of the right operand, or is 0.
+    /// Returns the remainder of `div_floor`. It has the sign of the right operand, or is 0.
     IntegerMod,
-    /// The distance from zero.
+    /// Returns the absolute value.
     IntegerAbs,
-    /// -1, 0 or 1.
+    /// Returns -1, 0 or 1.
     IntegerSign,
-    /// The base multiplied by itself; the 0th power of every integer is 1.
+    /// Raises the base to the exponent. The 0th power of every integer is 1.
     IntegerPow,
-    /// The nearest float; of two that are equally near, the one with an even last bit.
+    /// Returns the nearest float; on a tie the one with an even last bit.
     IntegerToFloat,
-    /// Decimal digits, with `-` in front of a negative number.
+    /// Writes decimal digits, with `-` before a negative number.
     IntegerText,
-    /// Reads an optional sign and ASCII digits, with nothing around them.
+    /// Reads an optional sign and ASCII digits, without surrounding white space.
     IntegerParse,
-    /// Each bit is 1 where both have 1, in two's complement of 64 bits.
+    /// Sets each bit that is 1 in both operands, in 64-bit two's complement.
     IntegerBitAnd,
-    /// Each bit is 1 where one or both have 1.
+    /// Sets each bit that is 1 in at least one operand.
     IntegerBitOr,
-    /// Each bit is 1 where exactly one has 1.
+    /// Sets each bit that is 1 in exactly one operand.
     IntegerBitXor,
-    /// Every bit turned over: -value - 1.
+    /// Inverts every bit: -value - 1.
     IntegerBitNot,
-    /// The value times 2 to the count. Bits are never lost: a result that does not fit fails.
+    /// Multiplies the value by 2 to the count. Bits are never lost: a result that does not fit fails.
     IntegerShiftLeft,
-    /// The value divided by 2 to the count, rounded toward negative infinity.
+    /// Divides the value by 2 to the count, rounded toward negative infinity.
     IntegerShiftRight,
-    /// Number of bits that are 1 in the 64-bit two's complement.
+    /// Counts the 1 bits of the 64-bit two's complement.
     IntegerBitCount,
-    /// Adds from left to right, starting with 0; fails at the first partial sum that does not fit.
+    /// Adds from left to right, starting with 0. Fails at the first partial sum that does not fit.
     IntegerSum,
-    /// The exact sum divided by the count, as `/` divides. The sum itself cannot overflow.
+    /// Divides the exact sum by the count, as `/` divides. The sum itself cannot overflow.
     IntegerAvg,
-    /// True when both are of one kind and equal; numbers by value, objects without regard to the order of keys.
+    /// Returns true when both are of one kind and equal. Numbers compare by value; the order of keys does not count.
     JsonEqual,
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     JsonNotEqual,
-    /// The kind of the value.
+    /// Returns the kind of the value.
     JsonKind,
-    /// The value at a JSON Pointer (RFC 6901), or null if there is none.
+    /// Returns the value at a JSON Pointer (RFC 6901), or null if there is none.
     JsonGet,
-    /// True when a JSON Pointer leads to a value, which may be JSON null.
+    /// Returns true when there is a value at a JSON Pointer, which may be JSON null.
     JsonHas,
-    /// The value of a key of an object; `j[k]` is the same.
+    /// Returns the value of a key of an object. `j[k]` is the same.
     JsonField,
-    /// The item of an array; `j[i]` is the same.
+    /// Returns the item at a position of an array. `j[i]` is the same.
     JsonItem,
-    /// The value of this type of which it is the JSON form; an object may have more fields than a record.
+    /// Reads the JSON form of a value of this type. An object may have more fields than the record.
     JsonCast,
-    /// The JSON form of a value.
+    /// Returns the JSON form of a value.
     JsonFromValue,
     /// Reads one JSON text (RFC 8259).
     JsonParse,
-    /// Canonical text: keys in code-point order, no white space, numbers in plain notation without trailing zeros.
+    /// Writes canonical text: keys in code-point order, no white space, numbers in plain notation without trailing zeros.
     JsonText,
-    /// True when both have the same keys with equal values.
+    /// Returns true when both have the same keys with equal values.
     MapEqual,
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     MapNotEqual,
-    /// Number of entries.
+    /// Returns the number of entries.
     MapLength,
-    /// The value with this key; `m[k]` is the same.
+    /// Returns the value with this key. `m[k]` is the same.
     MapAt,
-    /// The value with this key, or null if there is none.
+    /// Returns the value with this key, or null if there is none.
     MapGet,
-    /// True when there is an entry with this key.
+    /// Returns true when there is an entry with this key.
     MapIsKey,
-    /// True when there is an entry with this key.
+    /// Returns true when there is an entry with this key.
     MapContains,
-    /// The keys in order.
+    /// Returns the keys in order.
     MapKeys,
-    /// The values in the order of their keys.
+    /// Returns the values in the order of their keys.
     MapValues,
-    /// The entries in the order of their keys.
+    /// Returns the entries in the order of their keys.
     MapEntries,
-    /// A new map in which the key has this value.
+    /// Returns a new map in which the key has this value.
     MapPut,
-    /// A new map without this key; the same if it had no such key.
+    /// Returns a new map without this key, or the same map if the key is absent.
     MapRemove,
-    /// The entries of both; where both have a key, the value of the right one.
+    /// Returns the entries of both maps. For a key in both, the right value is used.
     MapMerge,
-    /// The map with these entries; each key at most once.
+    /// Returns the map with these entries. Each key may occur once.
     MapFromEntries,
-    /// True for null.
+    /// Returns true for null.
     OptionalIsNull,
-    /// The value, as one that could have been null. The checker inserts it where a value meets an optional.
+    /// Wraps a value as an optional. The checker inserts it where an optional is expected and a value given.
     OptionalSome,
-    /// The value, where the checker knows that there is one. The checker inserts it.
+    /// Returns the value of an optional that is proven not to be null. The checker inserts it.
     OptionalUnwrap,
-    /// True for a value.
+    /// Returns true for a value.
     OptionalIsNotNull,
-    /// The value; fails if there is none.
+    /// Returns the value. Fails if it is null.
     OptionalRequire,
-    /// True when both are null, or both are values and equal.
+    /// Returns true when both are null, or both are values and equal.
     OptionalEqual,
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     OptionalNotEqual,
-    /// True when all fields are equal.
+    /// Returns true when all fields are equal.
     RecordEqual,
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     RecordNotEqual,
-    /// True when the pattern matches somewhere in the string; `^` and `$` tie it to the ends.
+    /// Returns true when the pattern matches anywhere in the string. `^` and `$` anchor it to the ends.
     RegexMatches,
-    /// The first match: the leftmost, and there the one that the pattern prefers.
+    /// Returns the first match: the leftmost, and of several there the one that the pattern prefers.
     RegexFind,
-    /// All matches from left to right, without overlap. An empty match is not counted where the match before it ended.
+    /// Returns all matches from left to right, without overlap. An empty match at the end of the previous match is not counted.
     RegexFindAll,
-    /// The first match and the last match of each of its groups; group 0 is the whole. A group without a match is null. Null if there is no match.
+    /// Returns the last text that each group of the first match captured; group 0 is the whole match. A group that took no part is null; without a match the result is null.
     RegexGroups,
-    /// The string with every match of `find_all` replaced by the new text, which is taken literally.
+    /// Replaces every match that `find_all` finds by the new text, which is used literally.
     RegexReplace,
-    /// The parts between the matches of `find_all`; groups add no parts.
+    /// Returns the parts between the matches that `find_all` finds. Groups add nothing.
     RegexSplit,
-    /// True when the set holds the value.
+    /// Returns true when the set contains the value.
     SetIsMember,
-    /// True when both have the same elements.
+    /// Returns true when both have the same elements.
     SetEqual,
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     SetNotEqual,
-    /// True when the set holds the value.
+    /// Returns true when the set contains the value.
     SetContains,
-    /// Number of elements.
+    /// Returns the number of elements.
     SetLength,
-    /// The elements of either set.
+    /// Returns the elements of at least one of the sets.
     SetUnion,
-    /// The elements of both sets.
+    /// Returns the elements of both sets.
     SetIntersection,
-    /// The elements of the left set that are not in the right one.
+    /// Returns the elements of the left set that are not in the right one.
     SetDifference,
-    /// True when everything in the left set is in the right one.
+    /// Returns true when every element of the left set is in the right one.
     SetIsSubset,
-    /// True when no element is in both.
+    /// Returns true when no element is in both sets.
     SetIsDisjoint,
-    /// A new set that also has the value.
+    /// Returns a new set that also contains the value.
     SetPut,
-    /// A new set without the value; the same if it did not have it.
+    /// Returns a new set without the value, or the same set if the value is absent.
     SetRemove,
-    /// The elements in order.
+    /// Returns the elements in order.
     SetToArray,
-    /// The number of Unicode code points.
+    /// Returns the number of Unicode code points.
     TextLength,
-    /// True when the left string is equal to the right one.
+    /// Returns true when the left string is equal to the right one.
     TextEqual,
-    /// True when the left string differs from the right one.
+    /// Returns true when the left string differs from the right one.
     TextNotEqual,
-    /// The left string followed by the right one.
+    /// Returns the left string followed by the right one.
     TextConcat,
-    /// True when the left string comes before the right one, by code points.
+    /// Returns true when the left string comes before the right one, by code points.
     TextLess,
-    /// True when the left string comes not after the right one, by code points.
+    /// Returns true when the left string does not come after the right one, by code points.
     TextLessOrEqual,
-    /// True when the left string comes after the right one, by code points.
+    /// Returns true when the left string comes after the right one, by code points.
     TextGreater,
-    /// True when the left string comes not before the right one, by code points.
+    /// Returns true when the left string does not come before the right one, by code points.
     TextGreaterOrEqual,
-    /// The code point at this position, as a string; `s[i]` is the same.
+    /// Returns the code point at this position, as a string. `s[i]` is the same.
     TextAt,
-    /// The code points from start up to, not with, end. Positions past the end mean the end; start after end returns the empty string.
+    /// Returns the code points from start up to but excluding end. Positions past the end mean the end; start after end returns the empty string.
     TextSlice,
-    /// The parts between the separators, empty ones too; always one part more than separators.
+    /// Returns the parts between the separators, including empty ones. There is always one more part than separators.
     TextSplit,
-    /// The parts between runs of white space; no empty ones.
+    /// Returns the non-empty parts between runs of white space.
     TextWords,
-    /// The parts in order, with the separator between them.
+    /// Joins the parts in order, with the separator between them.
     TextJoin,
-    /// The string without white space at both ends.
+    /// Removes the white space at both ends.
     TextTrim,
-    /// The string without white space at its start.
+    /// Removes the white space at the start.
     TextTrimStart,
-    /// The string without white space at its end.
+    /// Removes the white space at the end.
     TextTrimEnd,
-    /// Each code point in its full lower-case form of Unicode 15.0, without regard to its neighbours or to a language.
+    /// Maps each code point to its full lower-case form of Unicode 15.0, independent of context and language.
     TextLower,
-    /// Each code point in its full upper-case form of Unicode 15.0, without regard to its neighbours or to a language.
+    /// Maps each code point to its full upper-case form of Unicode 15.0, independent of context and language.
     TextUpper,
-    /// True when the string begins with the prefix.
+    /// Returns true when the string begins with the prefix.
     TextStartsWith,
-    /// True when the string ends with the suffix.
+    /// Returns true when the string ends with the suffix.
     TextEndsWith,
-    /// True when the part occurs in the string.
+    /// Returns true when the part occurs in the string.
     TextContains,
-    /// The first position at which the part occurs, in code points; null if it does not.
+    /// Returns the first position of the part, in code points, or null if it does not occur.
     TextIndexOf,
-    /// Every occurrence of the old text replaced, from the left, without overlap.
+    /// Replaces every occurrence of the old text, from the left, without overlap.
     TextReplace,
-    /// The string this many times over.
+    /// Repeats the string this many times.
     TextRepeat,
-    /// The string with the fill in front, until it has this many code points; unchanged if it has as many already.
+    /// Adds the fill at the start until the string has this many code points. A string that is long enough is unchanged.
     TextPadStart,
-    /// The string with the fill behind it, until it has this many code points; unchanged if it has as many already.
+    /// Adds the fill at the end until the string has this many code points. A string that is long enough is unchanged.
     TextPadEnd,
-    /// The code points in the opposite order.
+    /// Returns the code points in reverse order.
     TextReverse,
-    /// True when the string has one or more characters, all of them ASCII digits.
+    /// Returns true when the string has one or more characters, all of them ASCII digits.
     TextIsDigits,
-    /// The number of the one code point that the string has.
+    /// Returns the number of the only code point of the string.
     TextCodePoint,
-    /// The string of this one code point.
+    /// Returns the string of this one code point.
     TextFromCodePoint,
-    /// The numbers of all code points.
+    /// Returns the numbers of all code points.
     TextCodePoints,
-    /// The text as one segment of a path: every byte of its UTF-8 form but those of `A–Z a–z 0–9 - . _ ~` becomes `%` and two upper-case hexadecimal digits.
+    /// Encodes the text as one path segment. Every byte of its UTF-8 form except `A–Z a–z 0–9 - . _ ~` becomes `%` and two upper-case hexadecimal digits.
     TextPercentEncode,
-    /// True when both are the same moment.
+    /// Returns true when both are the same moment.
     TimestampEqual,
-    /// The opposite of equal.
+    /// Returns the negation of `equal`.
     TimestampNotEqual,
-    /// True when the left moment is before the right one.
+    /// Returns true when the left moment is before the right one.
     TimestampLess,
-    /// True when the left moment is not after the right one.
+    /// Returns true when the left moment is not after the right one.
     TimestampLessOrEqual,
-    /// True when the left moment is after the right one.
+    /// Returns true when the left moment is after the right one.
     TimestampGreater,
-    /// True when the left moment is not before the right one.
+    /// Returns true when the left moment is not before the right one.
     TimestampGreaterOrEqual,
-    /// The moment this much later.
+    /// Returns the moment this much later.
     TimestampAdd,
-    /// The moment this much earlier.
+    /// Returns the moment this much earlier.
     TimestampSubtract,
-    /// Duration from the start to the end; negative if the end is before the start.
+    /// Returns the time from start to end, negative if the end is earlier.
     TimestampSince,
-    /// Reads RFC 3339 with an offset; the result is in UTC.
+    /// Reads RFC 3339 with an offset and converts it to UTC.
     TimestampParse,
-    /// RFC 3339 with `T` and `Z`; six places of a second if they are not all zero, otherwise none.
+    /// Writes RFC 3339 with `T` and `Z`, with six places of a second, or none if they are all zero.
     TimestampText,
-    /// The day in UTC.
+    /// Returns the day in UTC.
     TimestampToDate,
-    /// The year in UTC.
+    /// Returns the year in UTC.
     TimestampYear,
-    /// The month in UTC, 1 to 12.
+    /// Returns the month in UTC, 1 to 12.
     TimestampMonth,
-    /// The day in UTC.
+    /// Returns the day in UTC.
     TimestampDay,
-    /// The hour in UTC.
+    /// Returns the hour in UTC.
     TimestampHour,
-    /// The minute in UTC.
+    /// Returns the minute in UTC.
     TimestampMinute,
-    /// The second in UTC.
+    /// Returns the second in UTC.
     TimestampSecond,
-    /// The microsecond in UTC.
+    /// Returns the microsecond in UTC.
     TimestampMicrosecond,
-    /// Microseconds since 1970-01-01T00:00:00Z.
+    /// Returns the microseconds since 1970-01-01T00:00:00Z.
     TimestampEpochMicroseconds,
-    /// Whole seconds since 1970-01-01T00:00:00Z, rounded toward negative infinity.
+    /// Returns the whole seconds since 1970-01-01T00:00:00Z, rounded toward negative infinity.
     TimestampEpochSeconds,
-    /// The moment this many microseconds after 1970-01-01T00:00:00Z.
+    /// Returns the moment this many microseconds after 1970-01-01T00:00:00Z.
     TimestampFromEpochMicroseconds,
-    /// The moment this many seconds after 1970-01-01T00:00:00Z.
+    /// Returns the moment this many seconds after 1970-01-01T00:00:00Z.
     TimestampFromEpochSeconds,
-    /// The start of the unit that the moment is in, in UTC.
+    /// Returns the start of the unit that contains the moment, in UTC.
     TimestampTruncate,
-    /// The lesser of two values; the left one where they are equal.
+    /// Returns the smaller of two values, the left one where they are equal.
     ValueMin,
-    /// The greater of two values; the left one where they are equal.
+    /// Returns the larger of two values, the left one where they are equal.
     ValueMax,
-    /// The value, or the nearer bound where it is outside the bounds.
+    /// Returns the value, or the nearer bound if it is outside the bounds.
     ValueClamp,
 }
 
