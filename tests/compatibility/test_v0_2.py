@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.prepared import completed
 from vesper.compiler import Compiled
 from vesper.engines.registry import ENGINES
 from vesper.language.diagnostics.source import SourceFile
@@ -44,23 +45,10 @@ class Service:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("VESPER_")}
         self.environment = {**inherited, **SECRETS, "VESPER_CACHE": "off", "COLUMNS": "200"}
 
-    def python(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=300,
-            check=False,
-        )
+    def vesper(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = completed(arguments, self.folder, self.environment)
         assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
-
-    def vesper(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        return self.python("-m", "vesper", *arguments, code=code)
 
     def read(self, *arguments: str) -> Any:
         return json.loads(self.vesper(*arguments, "--format", "json").stdout)
@@ -406,4 +394,15 @@ def test_damaged_findings_are_kept_aside(service: Service) -> None:
 
 def route(service: Service, node: str, mode: str, inputs: dict[str, object]) -> None:
     """Call a node on both engines until it has the mode; the old epochs stay as written."""
-    service.python("-c", _ROUTE, node, mode, repr(inputs))
+    done = subprocess.run(
+        [sys.executable, "-c", _ROUTE, node, mode, repr(inputs)],
+        cwd=service.folder,
+        env=service.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.returncode}\n{done.stdout}\n{done.stderr}"

@@ -1,6 +1,6 @@
 """A server that runs `vesper` commands in forks of a warm process.
 
-Run it with `python -m tests.support.prepared`. Each request is a line of JSON with arguments and folder. A fork starts
+Run it with `python -m tests.support.prepared`. Each request is a line of JSON with arguments, folder and environment. A fork starts
 like a new process, without leftovers of other commands; `tests/unit/cli/test_output.py` and others test real processes.
 """
 
@@ -14,13 +14,27 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).parents[2]
 _SECONDS = 120
-_IMPORTED = ("libcst.matchers", "vesper.cli.main", "vesper.compiler.generated", "vesper.engines.direct_engine", "yaml")
+_IMPORTED = (
+    "concurrent.futures.thread",
+    "cryptography.hazmat.primitives.ciphers.aead",
+    "libcst.matchers",
+    "sqlite3",
+    "vesper.cli.main",
+    "vesper.compiler.generated",
+    "vesper.config.settings",
+    "vesper.engines.direct_engine",
+    "vesper.host.performers",
+    "vesper.journal.sqlite_store",
+    "vesper.replay.rerun",
+    "yaml",
+)
 
 
 @cache
@@ -41,28 +55,52 @@ def _server() -> subprocess.Popen[str]:
 
 def vesper(arguments: list[str], folder: Path) -> tuple[str, int]:
     """Return the outputs and exit code of `vesper` with these arguments in a folder."""
+    printed, _, code = _request(arguments, folder, None, join_outputs=True)
+    return printed, code
+
+
+def completed(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run `vesper` in a folder with exactly this environment; return its outputs and its exit code."""
+    output, errors, code = _request(list(arguments), folder, dict(environment), join_outputs=False)
+    return subprocess.CompletedProcess(["vesper", *arguments], code, output, errors)
+
+
+def _request(
+    arguments: list[str], folder: Path, environment: dict[str, str] | None, *, join_outputs: bool
+) -> tuple[str, str, int]:
     server = _server()
     assert server.stdin is not None
     assert server.stdout is not None
-    server.stdin.write(json.dumps([arguments, str(folder)]) + "\n")
+    server.stdin.write(json.dumps([arguments, str(folder), environment, join_outputs]) + "\n")
     server.stdin.flush()
     line = server.stdout.readline()
     assert line, f"no command can be run any more: the process for them ended with {server.wait()}"
-    text, code = json.loads(line)
-    return str(text), int(code)
+    output, errors, code = json.loads(line)
+    return str(output), str(errors), int(code)
 
 
-def _answer(arguments: list[str], folder: str) -> tuple[str, int]:
-    with tempfile.TemporaryFile() as output:
+def _answer(
+    arguments: list[str], folder: str, environment: dict[str, str] | None, join_outputs: bool
+) -> tuple[str, str, int]:
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         child = os.fork()
         if child == 0:
-            _become(arguments, folder, output)
+            if environment is not None:
+                os.environ.clear()
+                os.environ.update(environment)
+            _become(arguments, folder, output, output if join_outputs else errors)
         _, status = os.waitpid(child, 0)
-        output.seek(0)
-        return output.read().decode("utf-8", "replace").replace("\r\n", "\n"), os.waitstatus_to_exitcode(status)
+        return _read_output(output), _read_output(errors), os.waitstatus_to_exitcode(status)
 
 
-def _become(arguments: list[str], folder: str, output: IO[bytes]) -> None:
+def _read_output(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def _become(arguments: list[str], folder: str, output: IO[bytes], errors: IO[bytes]) -> None:
     """Turn the forked process into `python -m vesper` in that folder, until it exits."""
     import signal
 
@@ -74,7 +112,7 @@ def _become(arguments: list[str], folder: str, output: IO[bytes]) -> None:
         os.chdir(folder)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output.fileno(), 1)
-        os.dup2(output.fileno(), 2)
+        os.dup2(errors.fileno(), 2)
         sys.path[0] = folder
         sys.argv = ["vesper", *arguments]
         main()
@@ -93,8 +131,7 @@ def serve() -> None:
     for name in _IMPORTED:
         importlib.import_module(name)
     for line in sys.stdin:
-        arguments, folder = json.loads(line)
-        print(json.dumps(_answer(arguments, folder)), flush=True)
+        print(json.dumps(_answer(*json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":
