@@ -1,7 +1,8 @@
 """A server that runs `vesper` commands in forks of a warm process.
 
-Run it with `python -m tests.support.prepared`. Each request is a line of JSON with arguments, folder and environment. A fork starts
-like a new process, without leftovers of other commands; `tests/unit/cli/test_output.py` and others test real processes.
+Run it with `python -m tests.support.prepared`. Each request is a line of JSON with arguments, folder and environment. A
+fork starts like a new process, without leftovers of other commands; `tests/unit/cli/test_output.py` and others test
+real processes.
 """
 
 from __future__ import annotations

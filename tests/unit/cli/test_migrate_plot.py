@@ -14,8 +14,8 @@ import pytest
 
 from tests.support.journalled import invoke
 from tests.unit.migration.support.remote_answers import FEE, MINUTE_US, NOON_US, Told
-from vesper.cli.migrate.plot_layout import nines
-from vesper.cli.migrate.plot_svg import draw_svg
+from vesper.cli.migrate.drawing.layout import nines
+from vesper.cli.migrate.drawing.svg import draw_svg
 from vesper.migration.control.modes import Mode
 from vesper.migration.control.state import Close, EngineFaulted, Resume
 from vesper.migration.stores.series import Band, Divergent, Point, Series

@@ -49,11 +49,11 @@ def plot_command(node: str, path: Path, config: Path | None, dsn: str | None, ep
     if series is None:
         raise click.ClickException(f"{printable(key.node)} has no history yet: nothing to draw")
     if path.suffix == ".svg":
-        from vesper.cli.migrate.plot_svg import draw_svg
+        from vesper.cli.migrate.drawing.svg import draw_svg
 
         picture = draw_svg(series).encode()
     else:
-        from vesper.cli.migrate.plot_png import draw_png
+        from vesper.cli.migrate.drawing.png import draw_png
 
         picture = draw_png(series)
     try:

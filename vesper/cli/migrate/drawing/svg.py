@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from vesper.cli.journal.text import number, time_text
-from vesper.cli.migrate.plot_layout import (
+from vesper.cli.migrate.drawing.layout import (
     LINE,
     MARK,
     MAX_NINES,

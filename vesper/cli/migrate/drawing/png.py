@@ -6,7 +6,7 @@ from io import BytesIO
 
 import click
 
-from vesper.cli.migrate.plot_layout import (
+from vesper.cli.migrate.drawing.layout import (
     LINE,
     MARK,
     MAX_NINES,

@@ -1,0 +1,1 @@
+"""The confidence plot as SVG and PNG."""
