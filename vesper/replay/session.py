@@ -126,8 +126,8 @@ class Session:
                 if host.execution is None or not host.knows(host.execution):  # nothing was performed yet
                     raise ReplayInterrupted("nothing was performed") from None
                 raise ReplayInterrupted(
-                    f"`vesper journal show {host.execution}` shows how far execution {host.execution} came; "
-                    "it is not continued"
+                    f"how far execution {host.execution} came, `vesper journal show {host.execution}` says; "
+                    "it is not gone on with"
                 ) from None
             self.forked, self.fork_of = forked, prepared
             self.statuses = dict(host.statuses)

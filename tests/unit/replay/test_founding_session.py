@@ -116,7 +116,7 @@ def test_interrupting_a_performed_run_reports_its_state(shop: Shop, monkeypatch:
     monkeypatch.setattr(Running, "_complete", interrupted)
     done = invoke("replay", ran.execution, "--set", "3.timeout=60s", "--live", "--yes", "--apply")
     assert done.exit_code == 1
-    told = re.search(r"interrupted: `vesper journal show (\S+)` shows how far execution \1 came", done.stderr)
+    told = re.search(r"interrupted: how far execution (\S+) came, `vesper journal show \1` says", done.stderr)
     assert told is not None, done.stderr
     assert invoke("journal", "show", told[1]).exit_code == 0
     assert shop.node.read_bytes() == text

@@ -322,7 +322,7 @@ def _first_divergence(answers: Mapping[str, Done]) -> Agree | Disagree | NotComp
     """
     reference, *others = answers.values()
     if isinstance(reference.outcome, EngineFault):
-        return Disagree("an engine fault", None)
+        return Disagree("an engine is at fault", None)
     for other in others:
         result = compare(reference, other)
         if not isinstance(result, Agree):
