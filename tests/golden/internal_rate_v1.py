@@ -31,7 +31,13 @@ from vesper.kernels.runtime.entry import (
     read_inputs,
     undecorated,
 )
-from vesper.kernels.runtime.flow import FAILURES, code_of, counted, one_of, outside_of_the_flow
+from vesper.kernels.runtime.flow import (
+    FAILURES,
+    code_of,
+    counted,
+    one_of,
+    outside_of_the_flow,
+)
 from vesper.kernels.runtime.forms import fold, taken_while
 from vesper.kernels.runtime.source import Source
 from vesper.kernels.text import join as text_join
@@ -281,9 +287,9 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/finance/internal_rate_v1.vsp",
     lines={
-        78: 37, 84: 38, 86: 38, 88: 29, 95: 38, 97: 29, 103: 38, 111: 39, 121: 7, 125: 7, 129: 33,
-        132: 34, 133: 34, 138: 35, 143: 29, 149: 29, 155: 45, 168: 45, 176: 49, 177: 49, 180: 56,
-        185: 29, 190: 61, 196: 64, 198: 64, 203: 70, 204: 70, 209: 74, 218: 81, 220: 29, 232: 83,
+        84: 37, 90: 38, 92: 38, 94: 29, 101: 38, 103: 29, 109: 38, 117: 39, 127: 7, 131: 7, 135: 33,
+        138: 34, 139: 34, 144: 35, 149: 29, 155: 29, 161: 45, 174: 45, 182: 49, 183: 49, 186: 56,
+        191: 29, 196: 61, 202: 64, 204: 64, 209: 70, 210: 70, 215: 74, 224: 81, 226: 29, 238: 83,
     },
     clauses={
         "constraint": [

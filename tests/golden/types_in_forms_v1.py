@@ -188,7 +188,7 @@ def types_in_forms_v1(
     is_in = array_is_item(1.5, floats)
 
     # step kept, line 85
-    kept = [date_add_days(day, 1) for day in days if day not in holidays]
+    kept = [date_add_days(day, 1) if 1 > 0 else day for day in days if day not in holidays]
 
     # step shouted, line 86
     shouted = text_upper(code)

@@ -3,10 +3,8 @@ them."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
 
 import libcst as cst
 
@@ -81,15 +79,6 @@ _COMPARE: dict[str, cst.BaseCompOp] = {
     ">": cst.GreaterThan(),
     ">=": cst.GreaterThanEqual(),
     "in": cst.In(),
-}
-
-_CONSTANT: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
 }
 
 
@@ -276,8 +265,6 @@ class ExpressionWriter(LoopWriter):
             name, *both = extreme
             return PythonExpression(cst.Call(cst.Name(name), [cst.Arg(self.write(each).node) for each in both]), ATOM)
         condition = self.write_condition(expression.condition)
-        if isinstance(condition.node, cst.Name) and condition.node.value in ("True", "False"):
-            return self.write(expression.then if condition.node.value == "True" else expression.otherwise)
         test = add_parentheses(condition, OR)
         then = self.write_operand(expression.then, OR)
         otherwise = self.write_operand(expression.otherwise, TERNARY)
@@ -293,8 +280,6 @@ class ExpressionWriter(LoopWriter):
         if call.op in ("optional.equal", "optional.not_equal") and _is_null(call.args[-1]):
             spelling = IsNone(is_negated=call.op == "optional.not_equal")
         match spelling:
-            case Infix(sign) if sign in _CONSTANT and len(constants := self._find_constants(call)) == len(call.args):
-                written = PythonExpression(cst.Name(str(_CONSTANT[sign](*constants))), ATOM)
             case Infix(sign) if sign in _COMPARE:
                 # SEMANTICS: Python chains comparisons; one inside another always gets parentheses.
                 left, right = (self.write_operand(argument, SUM) for argument in _select_operands(call))
@@ -332,16 +317,6 @@ class ExpressionWriter(LoopWriter):
         if OPERATIONS[call.op].raises:
             self.sites[written.node] = call.index
         return written
-
-    def _find_constants(self, call: ir.Call) -> list[int | str]:
-        """Find the operands that are literals; a comparison of two literals is decided here."""
-        found: list[int | str] = []
-        for operand in call.args:
-            while isinstance(operand, ir.Local) and operand.number in self.atoms:
-                operand = self.atoms[operand.number]
-            if isinstance(operand, ir.Literal) and isinstance(operand.value, int | str):
-                found.append(operand.value)
-        return found
 
     # -- names bound on the way, and loops ---------------------------------------------------------
 
