@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # types_in_forms_v1, from tests/integration/differential/nodes/types_in_forms_v1.vsp
-# semantic hash bf644ba3349185d1a12a6f6defb32aca673e35c980ea3ed06d9eeb04ff50ac87
+# semantic hash 79419fcf6882e1ebf137f15de0108471e254aa6264ae26441b4f6f95c66e976f
 """Use the forms of collections, functions and named types with floats, times, bytes and json."""
 
 from datetime import date, datetime, timedelta
@@ -188,7 +188,12 @@ def types_in_forms_v1(
     is_in = array_is_item(1.5, floats)
 
     # step kept, line 85
-    kept = [date_add_days(day, 1) if 1 > 0 else day for day in days if day not in holidays]
+    kept = [
+        date_add_days(day, 1) if by > 0 else day
+        for day in days
+        if day not in holidays
+        for by in [1 if len(days) > 0 else 0]
+    ]
 
     # step shouted, line 86
     shouted = text_upper(code)
@@ -341,8 +346,8 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "tests/integration/differential/nodes/types_in_forms_v1.vsp",
     lines={
-        113: 6, 117: 10, 121: 18, 125: 59, 130: 60, 135: 61, 138: 66, 149: 72, 152: 73, 191: 51,
-        194: 86, 206: 90, 209: 91, 213: 6, 217: 10, 226: 6, 233: 10,
+        113: 6, 117: 10, 121: 18, 125: 59, 130: 60, 135: 61, 138: 66, 149: 72, 152: 73, 192: 51,
+        199: 86, 211: 90, 214: 91, 218: 6, 222: 10, 231: 6, 238: 10,
     },
     clauses={
         "constraint": [
