@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.prepared import completed
 from tests.unit.api.given import ASKING, BASKET, CLOCK, NODES, ROOT, written
 
 ODD = """\
@@ -158,25 +159,29 @@ vesper.load(5)  # no name
 
 
 def stubs(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "vesper", "stubs", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return completed(["stubs", *arguments], folder, {**os.environ, "PYTHONPATH": str(ROOT)})
 
 
-def mypy(folder: Path, *files: str) -> subprocess.CompletedProcess[str]:
-    (folder / "mypy.ini").write_text(f"[mypy]\nstrict = true\nmypy_path = typings:{ROOT}\n", encoding="utf-8")
-    return subprocess.run(
-        [sys.executable, "-m", "mypy", "--cache-dir", str(folder / "cache"), *files],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+class Mypy:
+    """Runs of mypy with one cache: the standard library is analysed once."""
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache
+
+    def __call__(self, folder: Path, *files: str) -> subprocess.CompletedProcess[str]:
+        (folder / "mypy.ini").write_text(f"[mypy]\nstrict = true\nmypy_path = typings:{ROOT}\n", encoding="utf-8")
+        return subprocess.run(
+            [sys.executable, "-m", "mypy", "--cache-dir", str(self._cache), *files],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def mypy(tmp_path_factory: pytest.TempPathFactory) -> Mypy:
+    return Mypy(tmp_path_factory.mktemp("mypy"))
 
 
 @pytest.fixture(scope="module")
@@ -191,13 +196,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_right_use_passes_and_so_do_the_stubs_themselves(project: Path) -> None:
+def test_right_use_passes_and_so_do_the_stubs_themselves(project: Path, mypy: Mypy) -> None:
     (project / "good.py").write_text(GOOD, encoding="utf-8")
     done = mypy(project, "good.py", *(str(each) for each in (project / "typings" / "vesper_nodes").glob("*.pyi")))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_wrong_use_is_found(project: Path) -> None:
+def test_every_wrong_use_is_found(project: Path, mypy: Mypy) -> None:
     (project / "wrong.py").write_text(WRONG, encoding="utf-8")
     done = mypy(project, "wrong.py")
     found = {int(number) for number in re.findall(r"^wrong\.py:(\d+): error", done.stdout, re.MULTILINE)}
@@ -205,7 +210,7 @@ def test_every_wrong_use_is_found(project: Path) -> None:
     assert found == wrong, done.stdout
 
 
-def test_stubs_of_every_worked_node_are_sound(tmp_path: Path) -> None:
+def test_stubs_of_every_worked_node_are_sound(tmp_path: Path, mypy: Mypy) -> None:
     done = stubs(tmp_path, "--nodes", str(NODES))
     assert done.returncode == 0, done.stderr
     (tmp_path / "use.py").write_text("import vesper\nreveal_type(vesper.load('payment_handler'))\n", encoding="utf-8")
