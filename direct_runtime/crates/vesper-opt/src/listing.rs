@@ -96,7 +96,7 @@ impl Writer<'_> {
                 );
             }
             Statement::Call(call) => {
-                self.named_values(&format!("{} = call {}", call.name, call.node), &call.inputs)
+                self.named_values(&format!("{} = call {}", call.name, call.node), &call.inputs);
             }
         }
         self.handlers(statement.handlers());
