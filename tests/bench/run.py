@@ -159,7 +159,7 @@ class Bench:
             ),
             Bound("W1, of datalogic-py", 1 / 5, self._of_first("w1", direct, "datalogic-py", "")),
             Bound("W1, of zen-engine", 1 / 30, self._of_first("w1", direct, "zen-engine", "")),
-            Bound("first call over bare Python, ms", 30, max(first)),
+            Bound("first call over bare Python, ms", 45, max(first)),
             Bound("tracing on, of tracing off", 2.0, self._of("tracing", "tracing on", "tracing off")),
         ]
 
