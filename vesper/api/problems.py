@@ -27,7 +27,7 @@ _REASONS = {
     ProblemKind.WRONG_TYPE: "",
     ProblemKind.OUT_OF_RANGE: ", which is out of range",
     ProblemKind.MALFORMED: ", which is malformed",
-    ProblemKind.DUPLICATE: ", in which something stands twice",
+    ProblemKind.DUPLICATE: ", in which something occurs twice",
     ProblemKind.TOO_DEEP: ", which is nested too deep",
 }
 

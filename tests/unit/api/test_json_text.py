@@ -92,7 +92,7 @@ def test_a_text_without_inputs(node: vesper.Node, text: str | bytes, message: st
         (
             '"days": []',
             '"days": [["2026-11-15", 1], ["2026-11-15", 2]]',
-            "days: expected map<date, integer>, got an array, in which something stands twice (line 1, column 100)",
+            "days: expected map<date, integer>, got an array, in which something occurs twice (line 1, column 100)",
         ),
         ('"days": []', '"days": null', "days: expected map<date, integer>, got null (line 1, column 100)"),
     ],

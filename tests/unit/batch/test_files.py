@@ -310,7 +310,7 @@ def test_members_of_json_lines_are_kept(folder: Path) -> None:
     assert (first["id"], first["tag"], first["error"]) == ("p1", '{"a": [1.50]}', None)
     assert (second["id"], second["tag"], second["error"]) == ("7", None, None)
     assert third["id"] is None
-    assert "stands twice" in third["error"]["message"]
+    assert "occurs twice" in third["error"]["message"]
     assert fourth["error"]["code"] == "bad_input"
 
 

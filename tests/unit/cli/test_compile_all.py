@@ -56,7 +56,7 @@ def test_check_lists_what_is_not_up_to_date_and_how_to_refresh_it(folder: Path) 
     stale = folder / "nodes" / "tax_v1.vsp"
     stale.write_text(stale.read_text().replace("amount * rate", "amount * rate * 2"), encoding="utf-8")
     edited = folder / "out" / "fee_v1.py"
-    edited.write_text(edited.read_text().replace("Say in one line", "Say in two lines"), encoding="utf-8")
+    edited.write_text(edited.read_text().replace("Describe in one line", "Describe in two lines"), encoding="utf-8")
     _node(folder, "gone_v1")
     CliRunner().invoke(command, ["gone_v1", "-o", "out/gone_v1.py"])
     (folder / "nodes" / "gone_v1.vsp").unlink()

@@ -150,10 +150,10 @@ def _order_type() -> str:
         ("{", "<stdin>:1:2: expected a name in double quotes, but the text ends here"),
         ("[]", "the inputs must be a JSON object"),
         ('{"days":\n NaN}', "<stdin>:2:2: `NaN` is no JSON number"),
-        ('{"days": [], "days": []}', '<stdin>:1:14: the name `"days"` stands twice'),
+        ('{"days": [], "days": []}', '<stdin>:1:14: the name `"days"` occurs twice'),
         ('{"days": []} {}', "<stdin>:1:14: expected the end of the text, found `{`"),
         ('{"days": "\\ud800"}', "<stdin>:1:10: a string with one half of a surrogate pair"),
-        ('{"days": [[1, "a"], [1, "b"]]}', "stands twice"),
+        ('{"days": [[1, "a"], [1, "b"]]}', "occurs twice"),
     ],
 )
 def test_what_is_no_json(node: str, given: str, why: str) -> None:
