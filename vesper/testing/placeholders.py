@@ -32,7 +32,7 @@ class Placeholders:
     def replace(self, type_: Type, value: Value, by: Value | None = None) -> Value:
         """Return the placeholder of a sensitive value and replace the value from now on."""
         found = _shape(type_, value) if by is None else by
-        self._learn(value, found)
+        self._add_replacement(value, found)
         return found
 
     def hide(self, type_: Type, value: Value) -> Value:
@@ -71,21 +71,21 @@ class Placeholders:
         """Return the name of a JSON field, replaced if it is sensitive; short names are kept."""
         return str(self._leaf(name)) if len(name) >= _MIN_PART_CHARACTERS else name
 
-    def _learn(self, old: object, new: object) -> None:
+    def _add_replacement(self, old: object, new: object) -> None:
         """Pair the parts of a value with the parts of its placeholder."""
         if isinstance(old, Json) and isinstance(new, Json):
-            self._learn(old.content, new.content)
+            self._add_replacement(old.content, new.content)
         elif isinstance(old, Mapping) and isinstance(new, Mapping):
             for (old_key, old_item), (new_key, new_item) in zip(old.items(), new.items(), strict=False):
                 if old_key != new_key:
-                    self._learn(old_key, new_key)
-                self._learn(old_item, new_item)
+                    self._add_replacement(old_key, new_key)
+                self._add_replacement(old_item, new_item)
         elif isinstance(old, list | tuple) and isinstance(new, list | tuple):
             for one, other in zip(old, new, strict=False):
-                self._learn(one, other)
+                self._add_replacement(one, other)
         elif isinstance(old, frozenset) and isinstance(new, frozenset):
             for one, other in zip(sorted(cast(Any, old)), sorted(cast(Any, new)), strict=False):
-                self._learn(one, other)
+                self._add_replacement(one, other)
         elif not isinstance(old, bool | None) and type(old) is type(new):
             self._whole[type(old), old] = new
             if isinstance(old, str) and isinstance(new, str) and len(old) >= _MIN_PART_CHARACTERS:

@@ -265,7 +265,7 @@ class Adapter:
         self._move(lambda session: session.reverse())
 
     def _resume(self) -> None:
-        """Run to the next breakpoint; leave called nodes that have none."""
+        """Run to the next breakpoint; step out of called nodes without breakpoints."""
         while len(self._sessions) > 1:
             moved = self._session.resume()
             if moved.breakpoints:

@@ -146,7 +146,7 @@ class DirectSide:
         return self._spent_ns
 
     def call(self) -> Done | Broke:
-        """Run a node without effects in one call. The first `advance` returns the same again."""
+        """Run a node without effects in one call. A first `advance` returns the same outcome."""
         began = time.perf_counter_ns()
         try:
             answer = self._program.call_pathed(self._inputs, self._key, self._now, self._limits)

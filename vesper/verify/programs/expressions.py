@@ -209,7 +209,7 @@ class Expressions(BinderForms):
 
     def new_constant(self, type_: Type) -> str:
         name = f"k{len(self.constants)}"
-        self.constants[name] = (type_, self.types.yaml(type_))
+        self.constants[name] = (type_, self.types.draw_yaml(type_))
         return name
 
     def any_type(self) -> Type:

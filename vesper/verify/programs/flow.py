@@ -244,7 +244,7 @@ class Flow:
         return _DrawnStep(fields, scope if single is None else scope.assuming(single.when_false))
 
     def raising(self, scope: Scope) -> dict[str, Tree]:
-        """Draw a step that raises under a condition that says nothing about null."""
+        """Draw a step that raises under a condition that narrows no optional value."""
         when: Tree = self._plain_condition(scope)
         return {"operation": "raise", "when": when, "error": self.error(scope)}
 

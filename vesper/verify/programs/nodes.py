@@ -209,7 +209,8 @@ class _Program:
             self._remember(type_)
             name = self._name()
             self._scope = self._scope.declare("input", name, type_)
-            default = self._types.yaml(type_) if self._type == "scheduled_job" else None  # it runs without a caller
+            # A scheduled job runs without a caller, so its inputs need defaults.
+            default = self._types.draw_yaml(type_) if self._type == "scheduled_job" else None
             return DrawnInput(name, type_, (), default, written)
         type_ = self._new_type()
         known = _CONSTRAINTS.get(type_, ())
@@ -218,9 +219,9 @@ class _Program:
             free = [each for each in _ALSO_MEMBERS if each not in self._scope.taken]
             name = self._random.choice(free) if free else name
         constraints = self._random.sample(known, self._choose(0, 0, 0, 1, 1, 2)) if known else []
-        default = self._types.yaml(type_) if self._random.random() < 0.2 else None
+        default = self._types.draw_yaml(type_) if self._random.random() < 0.2 else None
         if self._type == "scheduled_job" and default is None:  # it runs without a caller
-            default = self._types.yaml(type_)
+            default = self._types.draw_yaml(type_)
         self._scope = self._scope.declare("input", name, type_)
         return DrawnInput(name, type_, tuple(constraints), default)
 

@@ -197,19 +197,19 @@ class TypeSource:
 
     # -- literals in YAML -------------------------------------------------------------------------
 
-    def yaml(self, type_: Type) -> str:
+    def draw_yaml(self, type_: Type) -> str:
         """Draw a value of any type as a YAML literal in flow style."""
         match type_:
             case OptionalOf(inner):
-                return "null" if self.random.random() < 0.3 else self.yaml(inner)
+                return "null" if self.random.random() < 0.3 else self.draw_yaml(inner)
             case ArrayOf(element):
-                return f"[{', '.join(self.yaml(element) for _ in range(self._count()))}]"
+                return f"[{', '.join(self.draw_yaml(element) for _ in range(self._count()))}]"
             case SetOf(element):
                 return f"[{', '.join(self._draw_distinct(element))}]"
             case MapOf(key, value):
-                return "{" + ", ".join(f"{each}: {self.yaml(value)}" for each in self._draw_distinct(key)) + "}"
+                return "{" + ", ".join(f"{each}: {self.draw_yaml(value)}" for each in self._draw_distinct(key)) + "}"
             case Record(fields):
-                return "{" + ", ".join(f"{name}: {self.yaml(field)}" for name, field in fields) + "}"
+                return "{" + ", ".join(f"{name}: {self.draw_yaml(field)}" for name, field in fields) + "}"
             case Enum(members):
                 return quote_yaml(self.random.choice(members))
             case _ if type_ == STRING:

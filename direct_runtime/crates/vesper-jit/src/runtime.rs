@@ -110,7 +110,7 @@ impl Context<'_> {
 pub(crate) mod answer {
     pub(crate) const DONE: i64 = 0;
     pub(crate) const JUMPS: i64 = 1;
-    /// The function had no effect: the interpreter executes the instruction.
+    /// Status of a called function that had no effect: the interpreter repeats the instruction.
     pub(crate) const BEFORE: i64 = 2;
     /// The instruction was executed, but its result has no form in machine registers: the interpreter continues after
     /// it.

@@ -121,7 +121,7 @@ def _align_run(run: list[tuple[Slot, int]], lines: list[Line], cursors: dict[int
 
 
 def _align_comments(lines: list[Line], texts: list[str]) -> None:
-    """Add trailing comments to the texts of their lines."""
+    """Append trailing comments to their lines, aligned in one column per block."""
     group: list[int] = []
     for number, line in enumerate(lines):
         above = lines[group[-1]].comment if group else None

@@ -195,7 +195,7 @@ impl Users<'_> {
         each.fold(Parts::Outside, Parts::join)
     }
 
-    /// Returns the parts read of an array's items through this local.
+    /// Returns the parts of each array item that are read through this local.
     fn items(&self, over: ExpressionIndex, local: usize) -> Parts {
         match self.node.expression(over).map(|over| &over.ty) {
             Some(Type::Array(_)) => Parts::Items(Box::new(self.mentions(local))),

@@ -394,7 +394,7 @@ const TENS: [u64; 20] = [
     10_000_000_000_000_000, 100_000_000_000_000_000, 1_000_000_000_000_000_000, 10_000_000_000_000_000_000,
 ];
 
-/// Writes plain notation with this scale, equal to `plain`.
+/// Writes a decimal in plain notation at this scale; the text equals that of `plain`.
 #[inline]
 fn write_decimal(coefficient: i64, scale: u16, out: &mut Vec<u8>) {
     let Some(unit) = TENS.get(usize::from(scale)) else {

@@ -9,7 +9,7 @@ use crate::bytecode::Code;
 use crate::tier::native::Native;
 use crate::tier::words::{Block, Ended, Express, Scales, Shape, Words};
 
-/// Misses added by a run that gives up. It costs about what a success saves, so one in three may give up.
+/// Misses that a run adds when it gives up. At this weight one run in three may give up before the tier rests.
 const MISS_PENALTY: u32 = 2;
 const MAX_MISSES: u32 = 64;
 /// Calls that frameless runs rest after too many misses.

@@ -165,7 +165,9 @@ pub fn parse_duration(text: &str) -> Parsed<i64> {
     duration(if is_negative { -length } else { length })
 }
 
-/// Sums numbers with these units, each at most once and in this order. Returns `None` where there is no number.
+/// Parses numbers with these units, each at most once and in this order, and returns their sum.
+///
+/// Returns `None` where the text has no number.
 fn parts(rest: &mut Rest<'_>, units: &[(&[u8], i64)]) -> Parsed<Option<i128>> {
     let mut left = units.iter();
     let mut sum = None;

@@ -257,8 +257,9 @@ impl Lower<'_, '_> {
         limit.map(|max| (count, max))
     }
 
-    /// Starts counting from this fuel: sets the difference to the remaining items, and the items at which either is
-    /// exhausted.
+    /// Starts a loop that counts fuel and items together.
+    ///
+    /// Stores how much fuel exceeds the remaining items, and the item count at which fuel or items run out.
     fn count_in_step(&mut self, in_step: InStep, fuel: Value) {
         let left = self.read_part(in_step.range, Kind::Range, 2);
         let more = self.builder.ins().isub(fuel, left);

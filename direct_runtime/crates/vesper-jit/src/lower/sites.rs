@@ -15,7 +15,7 @@ impl Lower<'_, '_> {
         i64::try_from(number).unwrap_or(i64::MAX)
     }
 
-    /// Returns the fields to gather if the current instruction loads a loop.
+    /// Returns the record fields to gather as rows where the current instruction starts a loop.
     fn rows(&self, kind: Kind) -> Option<Rows> {
         let rows = self.plan.rows.get(&self.at);
         rows.filter(|_| kind == Kind::Items).cloned()
