@@ -5,6 +5,7 @@ These are function entries and returns from C functions. A test thus does not de
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -42,11 +43,13 @@ def _is_struck(work: Callable[[], object], moment: int) -> bool:
             if left == -1:
                 raise Struck
 
+    gc.disable()  # callbacks of the collector belong to other libraries, and run at any moment
     sys.setprofile(look)
     try:
         work()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return left < 0
 
 

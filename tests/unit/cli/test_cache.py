@@ -26,6 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("VESPER_CACHE_KEY", str(tmp_path / "key"))
     monkeypatch.delenv("VESPER_CONFIG", raising=False)
     monkeypatch.setattr(module, "_opened", {})
+    monkeypatch.setattr("vesper.api.default_hosts._results", {})  # those of other tests in this process
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

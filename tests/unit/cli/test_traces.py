@@ -308,7 +308,7 @@ def test_a_trace_as_a_case_and_as_a_conformance_case(place: Place) -> None:
     assert invoke("traces", "to-test", place.in_doubt(node_text())).exit_code == 1
     never = invoke("run", "payment_decision_v1", "--nodes", NODES, *ARGUMENTS, "--trace").stdout.split()[-1]
     refused = invoke("traces", "to-test", never)
-    assert "the inputs do not fit the node, so that it never began (amount: missing)" in refused.stderr
+    assert "the node rejected its inputs, so there is nothing to record (amount: missing)" in refused.stderr
     assert place.charged == ["ann", "ann"]
 
 

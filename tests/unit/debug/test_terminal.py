@@ -190,7 +190,7 @@ def test_one_engine_inputs_and_answers_of_the_command_line() -> None:
         ),
         (["--answer", 'record="one"'], 2, 'as JSON, not `"one"`: wrong_type'),
         (["--fail", "call_stripe_api=late"], 2, "it can fail with timeout, unavailable, http_NNN, bad_response"),
-        (["--break-on", "divergence"], 1, "--comparative runs both"),
+        (["--break-on", "divergence"], 1, "start with --comparative to run both"),
         (["--comparative", "--engine", "python"], 2, "omit --engine"),
         (["--trace", "x"], 2, "omit the others"),
         (["--live", "--fail", "call_stripe_api=timeout"], 2, "omit --answer and --fail"),

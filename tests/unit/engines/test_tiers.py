@@ -364,7 +364,7 @@ def test_forms_that_come_to_other_ends_are_a_fault() -> None:
     done = execution.advance(())
     assert isinstance(done, Done)
     assert isinstance(done.outcome, EngineFault)
-    assert "the plain form comes to" in done.outcome.message
+    assert "the plain form ends with" in done.outcome.message
 
 
 def test_what_was_not_observed_is_compared_by_its_way() -> None:

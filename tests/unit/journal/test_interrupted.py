@@ -36,7 +36,7 @@ def journal(tmp_path: Path) -> Any:
 
 
 def file_of(store: Store) -> SqliteFile:
-    file = store._place  # type: ignore[attr-defined]
+    file = store._database  # type: ignore[attr-defined]
     assert isinstance(file, SqliteFile)
     return file
 

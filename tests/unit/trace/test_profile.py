@@ -107,7 +107,7 @@ def test_a_node_with_effects_is_timed_on_the_answers_of_a_case(tmp_path: Path, m
     for arguments, message in (
         (["--case", "nobody"], "has no case `nobody`"),
         (["--case", "x", "-i", "a=1"], "give only one of --input or --json, --case, and --trace"),
-        (["--trace", "ffff"], "there is no trace `ffff`"),
+        (["--trace", "ffff"], "no trace `ffff`"),
     ):
         refused = invoke("profile", node, *arguments)
         assert refused.exit_code != 0

@@ -601,7 +601,7 @@ def test_all_threads_share_the_flight_counters() -> None:
     for thread in threads:
         thread.join()
     assert counters.tolist() == [0, 20_000, 20_000, 0]
-    with pytest.raises(ValueError, match="two numbers"):
+    with pytest.raises(ValueError, match="two 64-bit numbers"):
         Flight(counters, 3)
     with pytest.raises(BufferError):
         counters.release()
