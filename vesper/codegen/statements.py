@@ -24,11 +24,11 @@ from vesper.codegen.layout.python_expression import (
     negate,
     write_string,
 )
+from vesper.codegen.layout.sql_lines import sql_lines
 from vesper.codegen.loops import is_every_item, write_target
 from vesper.codegen.naming import Naming
 from vesper.codegen.policy_comments import describe_policies
 from vesper.codegen.same import is_same_path
-from vesper.codegen.sql_lines import sql_lines
 from vesper.codegen.types import TypeWriter, is_annotation_needed
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.statements import all_statements, leaves, value_type

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vesper.codegen.sql_lines import MAX_LINE_CHARACTERS, sql_lines
+from vesper.codegen.layout.sql_lines import MAX_LINE_CHARACTERS, sql_lines
 
 
 @pytest.mark.parametrize(
