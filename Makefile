@@ -39,8 +39,8 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build run test test-rust test-python test-nodes decimal-cases corpus test-pythons check check-python check-types check-generated check-rust \
-        bench bench-quick bench-growth bench-instructions bench-hooks bench-effects bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-dap proof-mutated-documents proof-fuzz proof-memory \
+.PHONY: help setup build run test test-rust test-python test-nodes decimal-cases corpus test-pythons check check-python check-types check-generated check-rust check-dependencies \
+        bench bench-quick bench-growth bench-instructions bench-hooks bench-effects bench-errors bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-dap proof-mutated-documents proof-fuzz proof-memory \
         proof-threads proof-batch proof-aarch64 wheels generate update fmt lock clean
 
 help: ## list the targets
@@ -124,10 +124,10 @@ test-pythons: ## the reference path on every Python here, and under odd settings
 
 check: build ## lint, format, types, layers, generated files; what CI asks for besides tests
 	@rm -f $(FAILED)
-	@$(SIDE_BY_SIDE) $(addprefix part-,check-rust check-types check-python check-generated) || [ -s $(FAILED) ]
+	@$(SIDE_BY_SIDE) $(addprefix part-,check-rust check-types check-python check-generated check-dependencies) || [ -s $(FAILED) ]
 	@echo; \
 	if [ -s $(FAILED) ]; then echo "make check: FAILED: $$(tr '\n' ' ' <$(FAILED))"; exit 1; fi; \
-	echo "make check: passed (ruff, mypy, layers, generated files, rustfmt, clippy)"
+	echo "make check: passed (ruff, mypy, layers, generated files, rustfmt, clippy, dependencies)"
 
 check-python: build
 	$(BIN)/ruff check
@@ -137,6 +137,15 @@ check-python: build
 check-types: build
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest vesper._direct --ignore-disjoint-bases
+
+check-dependencies: $(DEPS_STAMP) ## licences, bans and sources of crates by deny.toml; writes dist/sbom.cdx.json
+	@$(call need_cargo)
+	$(BIN)/python -m tests.proofs.packaging.dependencies
+
+.PHONY: audit-advisories
+audit-advisories: $(VENV_STAMP) ## known vulnerabilities of the locked Python packages; needs the network of a workflow
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/python -m pip_audit --require-hashes --requirement requirements.lock
 
 check-generated: $(DEPS_STAMP)
 	$(BIN)/python schemas/generate.py --check
@@ -178,6 +187,9 @@ bench-hooks: build ## what tracing costs when it is off and on, in instructions 
 bench-effects: build ## measure journalled steps beside the least that they could cost; FOLDER=/path is on the disk to measure
 	$(BIN)/python tests/bench/effects.py $(FOLDER)
 
+bench-errors: build ## measure calls and rows that end without outputs beside those that return, against their bars; UPDATE=1 writes them
+	$(BIN)/python -m tests.bench.errors $(if $(UPDATE),--json docs/benchmarks/errors.json)
+
 bench-routing: build ## measure what routing costs over the bare engines; minutes
 	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
 	$(BENCH)/bin/python tests/bench/routing.py
@@ -185,7 +197,7 @@ bench-routing: build ## measure what routing costs over the bare engines; minute
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
-SAMPLES := fuzz documents programs replay memory threads batch deopt code-memory faults kills migration-kills controller
+SAMPLES := fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults kills migration-kills controller
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	@rm -f $(FAILED)
@@ -200,8 +212,12 @@ sample-documents:
 	$(BIN)/python tests/proofs/robustness/mutate.py --documents 2000 --seed 2
 sample-programs:
 	$(BIN)/python tests/proofs/differential/campaign.py --executions 6200 --programs 60 --seed 2
+sample-preconditions:
+	$(BIN)/python tests/proofs/preconditions/campaign.py --nodes 60
 sample-replay:
 	$(BIN)/python -m tests.proofs.replay.replay --executions 150 --payments 4
+sample-taint:
+	$(BIN)/python -m tests.proofs.taint.taint --nodes 20 --seed 3
 sample-memory:
 	$(BIN)/python tests/proofs/robustness/memory.py --calls 200000
 sample-threads:
@@ -238,6 +254,11 @@ proof-kills: build ## a thousand processes killed in the middle of effects, on S
 
 proof-migration-kills: build ## five hundred processes killed while they write migration state, on SQLite, Redis and Postgres; resumable, minutes
 	$(BIN)/python tests/proofs/migration/kill_store.py
+	$(BIN)/python tests/proofs/migration/kill_calls.py
+
+.PHONY: proof-stalls
+proof-stalls: build ## a planted sleep of 30 seconds in a kernel stalls no other thread; builds a copy of the engine, minutes
+	$(BIN)/python tests/proofs/stalls/run.py
 
 proof-controller: build ## the migration controller under simulated traffic: ten thousand seeds of a million requests; ten minutes
 	$(BIN)/python -m tests.proofs.migration.controller
@@ -253,8 +274,16 @@ proof-code-points: build ## every code point through every operation of one stri
 proof-policies: build ## limits, breakers and retries under load, in process and over Redis; half a minute
 	$(BIN)/python -m tests.proofs.policies.load
 
+.PHONY: proof-grants
+proof-grants: build ## every function of PostgreSQL and SQLite in SQL under a grant of one table: nothing outside it is touched; minutes
+	$(BIN)/python tests/proofs/grants/campaign.py
+
 proof-differential: build ## a million inputs of nodes, 20,000 random programs, on both engines; resumable, half an hour
 	$(BIN)/python tests/proofs/differential/campaign.py
+
+.PHONY: proof-preconditions
+proof-preconditions: build ## 5,000 preconditions of random shape around planted solutions: drawn inputs meet them; resumable, minutes
+	$(BIN)/python tests/proofs/preconditions/campaign.py
 
 proof-mutated-documents: build ## 100,000 damaged documents through the front end; resumable, minutes
 	$(BIN)/python tests/proofs/robustness/mutate.py
@@ -263,9 +292,17 @@ proof-fuzz: build ## ten minutes of libFuzzer on IR bytes and on values
 	@$(call need_cargo)
 	$(BIN)/python tests/proofs/robustness/fuzz.py
 
+.PHONY: proof-taint
+proof-taint: build ## 200 random nodes, two runs each that differ only in sensitive data: all that is shown is equal; minutes
+	$(BIN)/python -m tests.proofs.taint.taint
+
 .PHONY: proof-replay
 proof-replay: build ## ten thousand recorded executions of all nodes with effects replay just as they were; minutes
 	$(BIN)/python -m tests.proofs.replay.replay
+
+.PHONY: proof-growth
+proof-growth: build ## nodes that grow in 47 ways end at the same limit on every engine, in bounded memory; minutes
+	$(BIN)/python -m tests.proofs.growth.run
 
 proof-memory: build ## ten million calls of the Rust engine in memory that does not grow; minutes
 	$(BIN)/python tests/proofs/robustness/memory.py

@@ -88,6 +88,8 @@ class Operation:
     form: str | None
     """Kind of `for` in the IR, for an operation that is evaluated for each item."""
     status: str
+    work: tuple[str, ...]
+    """Parameters whose size counts as work, and `result` (docs/spec/limits.md)."""
     examples: tuple[Example, ...]
 
     @property
@@ -194,11 +196,12 @@ def load_declarations() -> Declarations:
     errors = _load_errors()
     operations = _load_operations({error.name for error in errors})
     check_overloads(operations)
+    types = _load_types()
     return Declarations(
         operations=operations,
         errors=errors,
-        types=_load_types(),
-        diagnostics=_load_diagnostics(),
+        types=types,
+        diagnostics=_load_diagnostics(types),
         operator_levels=_load_operator_levels(),
     )
 
@@ -264,7 +267,7 @@ def _can_both_match(left: Operation, right: Operation, arity: int) -> bool:
     )
 
 
-def _load_diagnostics() -> tuple[DiagnosticCode, ...]:
+def _load_diagnostics(types: tuple[TypeDeclaration, ...]) -> tuple[DiagnosticCode, ...]:
     path = SCHEMAS / "diagnostics.toml"
     table = tomllib.loads(path.read_text(encoding="utf-8"))["diagnostic"]
     found = []
@@ -278,11 +281,22 @@ def _load_diagnostics() -> tuple[DiagnosticCode, ...]:
             raise DeclarationError(f"{path.name}: {code}: `{fields['name']}` is not lower-case words with hyphens")
         if {"bad", "good", "no_example"} & set(fields) not in ({"bad", "good"}, {"no_example"}):
             raise DeclarationError(f"{path.name}: {code} needs `bad` and `good`, or `no_example` with the reason")
+        fields["explain"] = fields["explain"].replace("{types}", _type_names(types))
         found.append(DiagnosticCode(code, **fields))
     names = [diagnostic.name for diagnostic in found]
     if len(set(names)) != len(names):
         raise DeclarationError(f"{path.name}: two diagnostics share a name")
     return tuple(found)
+
+
+def _type_names(types: tuple[TypeDeclaration, ...]) -> str:
+    """Return all types as a node writes them: `boolean, …, set<T> and json`."""
+    forms = {"enum": "enum[…]", "record": "record types of the node (by their names)"}
+    names = [
+        forms.get(each.name, each.name) + (f"<{', '.join(each.parameters)}>" if each.parameters else "")
+        for each in types
+    ]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _load_operator_levels() -> tuple[OperatorLevel, ...]:
@@ -306,13 +320,27 @@ def _load_operations(error_names: set[str]) -> tuple[Operation, ...]:
     return tuple(found)
 
 
+_SIZED = ("string", "bytes", "array", "set", "map")
+"""Heads of types whose values have a size."""
+
+
+def _work(where: str, fields: dict[str, Any]) -> tuple[str, ...]:
+    """Return what counts as work: by default every parameter with a size, and the result."""
+    sized = [name for name, text in fields["params"].items() if type_text.parse(text).head in _SIZED]
+    if type_text.parse(fields["returns"]).head in _SIZED:
+        sized.append("result")
+    if unknown := set(fields.get("work", ())) - set(sized):
+        raise DeclarationError(f"{where}: `work` names {sorted(unknown)}, which has no size")
+    return tuple(each for each in sized if each in fields.get("work", sized))
+
+
 def _operation(path: Path, name: str, entry: dict[str, Any], error_names: set[str]) -> Operation:
     fields = _only(
         path,
         name,
         entry,
         required={"doc", "params", "returns", "raises", "effects", "since", "examples"},
-        optional={"operator", "type_params", "function", "call", "defaults", "literals", "form", "status"},
+        optional={"operator", "type_params", "function", "call", "defaults", "literals", "form", "status", "work"},
     )
     where = f"{path.name}: {name}"
     if unknown := set(fields["raises"]) - error_names:
@@ -342,6 +370,7 @@ def _operation(path: Path, name: str, entry: dict[str, Any], error_names: set[st
         literals=tuple(fields.get("literals", ())),
         form=fields.get("form"),
         status=status,
+        work=_work(where, fields),
         examples=tuple(_example(where, example) for example in fields["examples"]),
     )
     _check_types(where, operation)

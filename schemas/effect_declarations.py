@@ -49,6 +49,8 @@ class Capability:
 
     name: str
     doc: str
+    steps: tuple[str, ...] = ()
+    """Steps that may need it although no effect declares it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ def load_effects(error_codes: set[str]) -> tuple[Effect, ...]:
 
 
 def load_capabilities() -> tuple[Capability, ...]:
-    return tuple(Capability(name, entry["doc"]) for name, entry in _table("capabilities.toml", "capability").items())
+    found = _table("capabilities.toml", "capability").items()
+    return tuple(Capability(name, entry["doc"], tuple(entry.get("steps", ()))) for name, entry in found)
 
 
 def load_metrics() -> tuple[Metric, ...]:

@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,6 +25,8 @@ collect_ignore_glob = ["*.vsp"]
 os.environ.setdefault("VESPER_JIT", "always")
 # What a test keeps on disk must not decide what the next one sees; tests of the cache say where theirs is.
 os.environ["VESPER_CACHE"] = "off"
+# A container that runs the tests as root may have a checkout of another user.
+os.environ["VESPER_TRUST"] = str(Path(__file__).parents[1])
 
 # A shell that starts the tests in its background has them ignore Ctrl-C, and with them all that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -37,6 +37,8 @@ _PLACES = {
 }
 """Where each public name is; `__init__.pyi` lists the same for type checkers."""
 
+__all__ = [*_PLACES, "testing"]  # noqa: PLE0604  # names of a table, loaded when they are first used
+
 
 def __getattr__(name: str) -> object:
     import sys  # `importlib` loads `warnings`

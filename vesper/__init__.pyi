@@ -30,3 +30,34 @@ from vesper.migration.router.routes import Routes as Routes
 from vesper.values.vesper_error import VesperError as VesperError
 
 __version__: str
+
+__all__ = [
+    "BadInput",
+    "BatchError",
+    "ConfigError",
+    "ContractBroken",
+    "DeclaredError",
+    "EffectFailed",
+    "ErrorInfo",
+    "Execution",
+    "Field",
+    "Host",
+    "InDoubt",
+    "InputProblem",
+    "JournalError",
+    "Limits",
+    "Node",
+    "NodeError",
+    "Outcome",
+    "Raised",
+    "Routes",
+    "Stopped",
+    "UnknownNode",
+    "VesperError",
+    "adopt",
+    "cache_stats",
+    "effect",
+    "joined",
+    "load",
+    "testing",
+]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias, TypedDict, final
+from typing import Any, Final, Literal, NoReturn, Protocol, Self, TypeAlias, TypedDict, final
 
 from vesper.engines.outcome import Outcome as _Outcome
 from vesper.engines.outcome import Returned as _Returned
@@ -91,6 +91,7 @@ __all__ = [
     "DEFAULT_FUEL",
     "IR_VERSION",
     "Batches",
+    "Ending",
     "Entry",
     "Execution",
     "Flight",
@@ -99,6 +100,7 @@ __all__ = [
     "Program",
     "Route",
     "Way",
+    "confine",
     "decimal_access",
     "dict_access",
     "journal_intent",
@@ -146,12 +148,13 @@ class Entry:
         returned: type[_Returned],
         other: Callable[[_RawOutcome], _Outcome],
         refuse: Callable[[_RawOutcome], NoReturn],
+        explain_json: Callable[[bytes, bytes], bytes] | None = None,
         /,
     ) -> Entry:
         """Prepare a program for calls.
 
         `returned` has one slot, `value`, and is made without its `__init__`; `other` makes the other outcomes, and
-        `refuse` raises them.
+        `refuse` raises them. `explain_json` adds texts to the JSON of an outcome without outputs.
         """
 
     def outcome(self, inputs: dict[str, Any], /, now: datetime | None = None) -> _Outcome:
@@ -171,11 +174,39 @@ class Entry:
         """Run JSON text and return the outcome as canonical JSON."""
 
 @final
+class Ending:
+    """The end of a call without outputs, which is explained on demand."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the outcome."""
+
+    @property
+    def code(self) -> str:
+        """The code of the error."""
+
+    @property
+    def is_refusal(self) -> bool:
+        """True if the inputs were refused."""
+
+    def explain(self) -> Any:
+        """Return the result of `explain` for the outcome."""
+
+@final
 class Way:
     """The fast entry of a node that has no effects and does not use its start time. Safe to call from any thread."""
 
-    def __new__(cls, program: Program, ended: Callable[[_RawOutcome, Mapping[str, Any]], dict[str, Any]], /) -> Way:
-        """Prepare a program; `ended` returns the result, or raises, for an outcome other than `returned`."""
+    def __new__(
+        cls,
+        program: Program,
+        ended: Callable[[_RawOutcome, Mapping[str, Any]], dict[str, Any]],
+        raises: object = None,
+        /,
+    ) -> Self:
+        """Prepare a program; `ended` returns the result, or raises, for an outcome other than `returned`.
+
+        With `raises`, which has an exception for each kind, the extension raises itself, with an `Ending`.
+        """
 
     @property
     def call(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -240,6 +271,7 @@ class Program:
         now: datetime | None = None,
         fuel: int | None = None,
         seconds: float | None = None,
+        memory: int | None = None,
     ) -> _RawOutcome:
         """Return the outcome of an execution. The default of `fuel` is `DEFAULT_FUEL`, that of `seconds` no limit."""
 
@@ -254,6 +286,7 @@ class Program:
         is_traced: bool = True,
         fuel: int | None = None,
         seconds: float | None = None,
+        memory: int | None = None,
     ) -> Execution:
         """Create an execution, which runs when it is advanced."""
 
@@ -268,6 +301,7 @@ class Program:
         now: datetime | None = None,
         fuel: int | None = None,
         seconds: float | None = None,
+        memory: int | None = None,
     ) -> tuple[_RawOutcome, bytes, int]:
         """Return the outcome as `call` does, with the path and the fingerprint under this key of 16 bytes."""
 
@@ -279,6 +313,7 @@ class Program:
         now: datetime | None = None,
         fuel: int | None = None,
         seconds: float | None = None,
+        memory: int | None = None,
     ) -> Execution:
         """Create an execution that records its path and its fingerprint under this key."""
 
@@ -301,6 +336,7 @@ class Batches:
         now: datetime | None,
         fuel: int | None,
         seconds: float | None,
+        memory: int | None,
     ) -> Batches:
         """Import an Arrow table.
 
@@ -363,13 +399,14 @@ _Seen: TypeAlias = tuple[
     int,
     int,
     int,
+    int,
     list[_Handed],
 ]
 """The findings of a route.
 
 Agreements (path, fingerprints, comparisons); nanoseconds of Python and of the direct engine; calls served by number of
 the mode and engine (Python, direct); lost comparisons; calls for which admission was decided; estimated number of
-followed calls, and their nanoseconds; executions that Python has to inspect.
+followed calls, and their nanoseconds; abandoned threads; executions that Python has to inspect.
 """
 
 @final
@@ -382,6 +419,7 @@ class Route:
         reference: Callable[..., Any],
         slow: Callable[[int, dict[str, Any]], dict[str, Any]],
         hand_over: Callable[[Mapping[str, Any], Mapping[str, Any] | None, int | None, bool, str | None], None],
+        hurry: Callable[[], None],
         flights: tuple[Flight, Flight],
         /,
         *,
@@ -394,6 +432,7 @@ class Route:
 
         `slow` serves a planned call (`direct_engine.Plan`) from its start. `hand_over` receives an execution that
         Python has to inspect, with the engine fault if there was one. Both get the start time as one more argument.
+        `hurry` requests a drain; it must not refer to the route.
         `flights` are the counters of the threads of callers, and of the follower thread. With `is_bare`, exceptions of
         `reference` are passed on to the caller. With `keeps`, executions of the node may be kept.
         """
@@ -415,7 +454,7 @@ class Route:
         """Set the probability with which a call is followed."""
 
     def drain(self) -> _Seen:
-        """Take the findings since the last drain."""
+        """Take the findings since the last drain. Abandons a follower thread that hangs."""
 
     def wait(self, seconds: float, /) -> bool:
         """Wait until queued executions are followed; return False on a timeout."""
@@ -480,4 +519,10 @@ def journal_text(value: object, other: Callable[[Any], str], /) -> str | None:
     """Return the text of a journal value, or None if `vesper.journal.typed_json` has to write it.
 
     `other` writes parts of uncommon kinds.
+    """
+
+def confine(readable: Sequence[str], /) -> list[str]:
+    """Confine this process for good: read below these folders, no network, few system calls.
+
+    Returns what the kernel lacks. Raises `OSError` where there is no seccomp.
     """

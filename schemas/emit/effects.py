@@ -132,11 +132,18 @@ def _capabilities_page(capabilities: tuple[Capability, ...], effects: tuple[Effe
     lines = ["# Capabilities", "", "| capability | | needed by |", "|---|---|---|"]
     for each in capabilities:
         steps = [op for e in effects if e.capability.rsplit(".", 1)[0] == each.name for op in e.operations]
+        steps += each.steps
         lines.append(f"| `{each.name}` | {each.doc} | {', '.join(f'`{op}`' for op in dict.fromkeys(steps)) or '–'} |")
     return PAGE.format(source="schemas/capabilities.toml") + "\n".join(lines) + "\n"
 
 
+_METRICS_NOTE = (
+    "Reserved names and units. No exporter exists in this version, and nothing emits them; `vesper status --format "
+    "json` has confidence, divergences and traffic of each node."
+)
+
+
 def _metrics_page(metrics: tuple[Metric, ...]) -> str:
-    lines = ["# Metrics", "", "| name | kind | unit | labels | |", "|---|---|---|---|---|"]
+    lines = ["# Metrics", "", _METRICS_NOTE, "", "| name | kind | unit | labels | |", "|---|---|---|---|---|"]
     lines += [f"| `{m.name}` | {m.kind} | {m.unit} | {', '.join(m.labels)} | {m.doc} |" for m in metrics]
     return PAGE.format(source="schemas/metrics.toml") + "\n".join(lines) + "\n"

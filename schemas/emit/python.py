@@ -57,6 +57,7 @@ def _row(operation: Operation) -> str:
         "literals": _tuple([_quote(name) for name in operation.literals]),
         **({} if operation.form is None else {"form": _quote(operation.form), "call": _quote(operation.call or "")}),
         "status": _quote(operation.status),
+        **({"work": _tuple([_quote(name) for name in operation.work])} if operation.work else {}),
     }
     body = "".join(_field(name, text) for name, text in fields.items())
     name = _quote(operation.full_name)

@@ -332,6 +332,8 @@ def _signature(operation: Operation) -> list[str]:
         *_array_field("named", named),
         *_array_field("typed", typed),
         *_array_field("patterns", [str(place) for place, (name, _) in enumerate(operation.params) if name in patterns]),
+        *_array_field("work", [str(at) for at, (name, _) in enumerate(operation.params) if name in operation.work]),
+        f"                builds: {str('result' in operation.work).lower()},",
         "            },",
     ]
 

@@ -19,6 +19,7 @@ import pytest
 from tests.support.prepared import completed
 from vesper.compiler import Compiled
 from vesper.engines.registry import ENGINES
+from vesper.host.masking import SENSITIVE, Masks
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir.decode import IrError, decode
 from vesper.language.ir.encode import encode, semantic_hash
@@ -367,6 +368,8 @@ def test_an_open_divergence_is_shown_with_its_exemplars(service: Service) -> Non
     (listed,) = service.read("divergences", "list", "--all")
     assert (listed["node"], listed["status"], listed["count"]) == ("rebate_v1", "open", 2)
     shown = service.read("divergences", "show", listed["fingerprint"])
+    for each in shown["exemplars"]:  # not in 0.2
+        assert each.pop("differs")["where"]
     parts = ("fingerprint", "node", "where", "kind", "path", "first", "last", "exemplars")
     assert {part: shown[part] for part in parts} == {part: expected[part] for part in parts}
     assert len(shown["exemplars"]) == 2
@@ -406,3 +409,14 @@ def route(service: Service, node: str, mode: str, inputs: dict[str, object]) -> 
         check=False,
     )
     assert done.returncode == 0, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+
+
+def test_sensitive_ir_without_taint_flags_is_masked_whole() -> None:
+    data = (FIXTURES / "ir" / "requests_v1.json").read_bytes()
+    node = decode(data)
+    assert node.taint is None
+    assert node.grants.sensitive
+    masks = Masks(Compiled(SourceFile("requests_v1.vsp", ""), node, (), data, semantic_hash(node)))
+    given = {each.name: "clear" for each in node.inputs}
+    assert set(masks.inputs(given).values()) == {SENSITIVE}
+    assert set(masks.outputs({each.name: "clear" for each in node.outputs}).values()) == {SENSITIVE}

@@ -15,6 +15,8 @@ from vesper.engines.compare import Agree, compare
 from vesper.engines.engine import Completion, Done, Request
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
+from vesper.values.model import from_json
+from vesper.values.types import declared_type
 from vesper.verify.differential.regressions import save_regression
 from vesper.verify.differential.verifier import Difference
 from vesper.verify.inputs.responses import NOON, GeneratedResponses, Responder, run_with
@@ -38,6 +40,10 @@ def read_value(form: dict[str, Any]) -> object:
         return None
     if kind == "array":
         return [read_value(item) for item in value]
+    if kind == "set":
+        return frozenset(read_value(item) for item in value)
+    if kind in ("timestamp", "date", "duration", "bytes"):
+        return from_json(declared_type(kind), value)
     if kind == "dict":
         return {key: read_value(item) for key, item in value.items()}
     if kind == "python":

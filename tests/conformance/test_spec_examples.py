@@ -23,7 +23,8 @@ from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir import nodes as ir
 from vesper.language.syntax.expression_parser import parse_expression
-from vesper.language.syntax.yaml_tree import Mapping, Scalar, read_yaml
+from vesper.language.syntax.yaml.reader import read_yaml
+from vesper.language.syntax.yaml_tree import Mapping, Scalar
 from vesper.values.model import Value, same
 from vesper.values.types import NULL, Type
 

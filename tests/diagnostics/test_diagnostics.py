@@ -23,7 +23,7 @@ from vesper.language.diagnostics.source import SourceFile
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*.vsp"))
-_ANNOUNCED = re.compile(r"# (?P<severity>error|warning)(?: at (?P<line>[0-9]+))?: (?P<rest>VSP.*)$")
+_ANNOUNCED = re.compile(r"# (?P<severity>error|warning|note)(?: at (?P<line>[0-9]+))?: (?P<rest>VSP.*)$")
 _ONE = re.compile(r'(?P<code>VSP[0-9]{4}) (?P<text>"(?:[^"\\]|\\.)*")')
 
 
@@ -46,7 +46,7 @@ def reported(bag: DiagnosticBag) -> list[tuple[int, str, str, str]]:
             each.code.number,
             bag.source.slice(each.primary.span),
         )
-        for each in bag.sorted()
+        for each in bag.sorted(notes=True)
     )
 
 
@@ -56,17 +56,19 @@ def test_file(path: Path, golden: Golden) -> None:
     compiled, bag = compile_source(SourceFile(path.name, text))
     assert reported(bag) == announced(text)
     assert (compiled is None) == bag.has_errors
-    shown = "\n\n".join(render_full(bag.source, each) for each in bag.sorted())
+    shown = "\n\n".join(render_full(bag.source, each) for each in bag.sorted(notes=True))
     golden.check(path.with_suffix(".snap"), shown + "\n")
-    assert path.stem[:7] in {each.code.number for each in bag.sorted()}, "the file is named after its diagnostic"
+    numbers = {each.code.number for each in bag.sorted(notes=True)}
+    assert path.stem[:7] in numbers, "the file is named after its diagnostic"
 
 
 def test_every_code_has_a_file() -> None:
     with_file = {path.stem[:7] for path in FILES}
     # A file that cannot be read cannot be a text file of the repository, and one that is too large should not be; see
-    # the tests below and those of the limits. Two are about names of files: tests/unit/repository has them. Those about
-    # called nodes need several files: tests/unit/compiler/test_callees.py has them.
-    names = (Code.UNREADABLE_FILE, Code.TOO_LARGE, Code.FILE_NAME, Code.DUPLICATE_NODE)
+    # the tests below and those of the limits. One that is no node is not shown: tests/integration/security. Two are
+    # about names of files: tests/unit/repository has them. Those about called nodes need several files:
+    # tests/unit/compiler/test_callees.py has them.
+    names = (Code.UNREADABLE_FILE, Code.NOT_A_NODE, Code.TOO_LARGE, Code.FILE_NAME, Code.DUPLICATE_NODE)
     calls = (Code.UNKNOWN_NODE, Code.DEPENDENCY_CYCLE, Code.VERSION_CONFLICT, Code.BAD_LOCK, Code.WRONG_CALLEE)
     without_file = {code.number for code in (*names, *calls)}
     assert {code.number for code in Code} == with_file | without_file
@@ -85,7 +87,7 @@ def test_unreadable_files(tmp_path: Path, data: bytes, reason: str) -> None:
     path.write_bytes(data)
     compiled, bag = compile_file(path)
     assert compiled is None
-    (diagnostic,) = bag.sorted()
+    (diagnostic,) = bag.sorted(notes=True)
     assert diagnostic.code is Code.UNREADABLE_FILE
     assert reason in diagnostic.headline
     assert render_concise(bag.source, diagnostic).endswith(diagnostic.headline)
@@ -94,7 +96,7 @@ def test_unreadable_files(tmp_path: Path, data: bytes, reason: str) -> None:
 def test_a_missing_file_is_a_diagnostic(tmp_path: Path) -> None:
     compiled, bag = compile_file(tmp_path / "none.vsp")
     assert compiled is None
-    assert bag.sorted()[0].code is Code.UNREADABLE_FILE
+    assert bag.sorted(notes=True)[0].code is Code.UNREADABLE_FILE
 
 
 @pytest.mark.parametrize("opening", ["[", "{", "- ", "a: [", "? "])
@@ -107,4 +109,4 @@ def test_hostile_nesting_ends_in_a_diagnostic(opening: str) -> None:
 def test_a_headline_is_one_line_whatever_the_author_wrote() -> None:
     text = 'node_id: "a\\nb\\u202e"\n'
     _, bag = compile_source(SourceFile("odd.vsp", text))
-    assert all("\n" not in each.headline and "\u202e" not in each.headline for each in bag.sorted())
+    assert all("\n" not in each.headline and "\u202e" not in each.headline for each in bag.sorted(notes=True))

@@ -229,7 +229,7 @@ def test_line_ends_stay_as_they_are(tmp_path: Path) -> None:
     assert repaired(dos.replace("n == 1", "'x' == s"), tmp_path) == dos.replace("n == 1", "\"'x' == s\"")
 
 
-def test_the_mode_of_the_file_and_a_link_to_it_stay(tmp_path: Path) -> None:
+def test_the_mode_of_the_file_stays_and_a_link_is_not_written_through(tmp_path: Path) -> None:
     folder = tmp_path / "real"
     folder.mkdir()
     path = folder / "test.vsp"
@@ -238,7 +238,10 @@ def test_the_mode_of_the_file_and_a_link_to_it_stay(tmp_path: Path) -> None:
     link = tmp_path / "link.vsp"
     link.symlink_to(path)
     _, bag = compile_source(SourceFile(link.as_posix(), node("a = 0")))
-    repair_file(link, bag.source, bag.sorted())
+    with pytest.raises(OSError, match="links are not written through"):
+        repair_file(link, bag.source, bag.sorted())
+    assert path.read_text() == node("a = 0")
+    repair_file(path, bag.source, bag.sorted())
     assert path.read_text() == node("a == 0")
     assert path.stat().st_mode & 0o777 == 0o640
     assert link.is_symlink()

@@ -60,7 +60,7 @@ def checked_json(*arguments: str) -> tuple[int, Any]:
 
 def test_json_of_a_clean_node(folder: Path) -> None:
     found = checked_json(write(folder, "amount > 0"), "--format", "json")
-    assert found == (0, {"files": 1, "errors": 0, "warnings": 0, "diagnostics": []})
+    assert found == (0, {"files": 1, "errors": 0, "warnings": 0, "notes": 0, "diagnostics": []})
 
 
 def test_json_of_an_unknown_name(folder: Path) -> None:
@@ -71,6 +71,7 @@ def test_json_of_an_unknown_name(folder: Path) -> None:
             "files": 1,
             "errors": 1,
             "warnings": 0,
+            "notes": 0,
             "diagnostics": [
                 {
                     "code": "VSP1102",
@@ -218,7 +219,7 @@ def sarif(*arguments: str) -> tuple[int, Any]:
     assert [rule["id"] for rule in rules] == [each.number for each in Code]
     for result in run["results"]:
         assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
-        assert result["level"] in ("error", "warning")
+        assert result["level"] in ("error", "warning", "note")
     return code, run
 
 
@@ -264,6 +265,6 @@ def test_every_diagnostic_has_both_forms(path: Path) -> None:
     code, run = sarif(str(path))
     same, found = checked_json(str(path), "--format", "json")
     assert code == same
-    assert len(run["results"]) == len(found["diagnostics"]) == found["errors"] + found["warnings"] > 0
+    assert len(run["results"]) == len(found["diagnostics"]) == found["errors"] + found["warnings"] + found["notes"] > 0
     for each in found["diagnostics"]:
         assert (each["line"], each["column"]) <= (each["end_line"], each["end_column"])

@@ -1,6 +1,6 @@
 # AUTO-GENERATED - DO NOT EDIT
 # api_key_issue_v1, from nodes/access/api_key_issue_v1.vsp
-# semantic hash 82a7a8a89f8f04702aa1dafdcfccf2370d17e3d3812b35b6d32271c6151fdefb
+# semantic hash 2643143c9808961fffb3d577ad793cee57c28c0cc6dc7c3728a87216481a70c6
 """Issue an API key - shown once, kept as a hash, registered with the gateway."""
 
 from datetime import datetime
@@ -176,7 +176,7 @@ def api_key_issue_v1(
                 or http_class(code_of(failure)) == "http_4xx"
             ):
                 raise
-            # step forget, line 82
+            # step forget, line 83
             yield Request(
                 "forget",
                 "database_write",
@@ -191,7 +191,7 @@ def api_key_issue_v1(
                 }
             ) from failure
 
-        # step forget_list, line 89
+        # step forget_list, line 90
         try:
             yield Request(
                 "forget_list", "cache_delete", "read", {"cache": "key_lists"}, {"key": owner}
@@ -230,8 +230,8 @@ SOURCE: Final = Source(
     "nodes/access/api_key_issue_v1.vsp",
     lines={
         55: 8, 59: 8, 63: 34, 69: 35, 72: 37, 88: 46, 100: 46, 103: 48, 106: 49, 109: 50, 114: 51,
-        117: 52, 122: 56, 125: 60, 128: 62, 154: 69, 161: 73, 162: 74, 163: 75, 180: 82, 187: 87,
-        196: 89, 204: 27, 208: 28,
+        117: 52, 122: 56, 125: 60, 128: 62, 154: 69, 161: 73, 162: 74, 163: 75, 180: 83, 187: 88,
+        196: 90, 204: 27, 208: 28,
     },
     clauses={
         "constraint": [

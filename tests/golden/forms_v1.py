@@ -8,10 +8,12 @@ from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import enumerate as array_enumerate
+from vesper.kernels.array import equal as array_equal
 from vesper.kernels.array import first as array_first
 from vesper.kernels.array import largest, smallest
 from vesper.kernels.array import last as array_last
 from vesper.kernels.array import reverse as array_reverse
+from vesper.kernels.array import to_set as array_to_set
 from vesper.kernels.array import zip as array_zip
 from vesper.kernels.decimal import avg as decimal_avg
 from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
@@ -24,6 +26,7 @@ from vesper.kernels.map import entries as map_entries
 from vesper.kernels.map import entries_of, map_of
 from vesper.kernels.map import from_entries as map_from_entries
 from vesper.kernels.map import keys as map_keys
+from vesper.kernels.map import not_equal as map_not_equal
 from vesper.kernels.raised import ContractBroken
 from vesper.kernels.runtime.entry import (
     MAX_ENTRIES,
@@ -55,6 +58,7 @@ from vesper.kernels.runtime.forms import (
     taken_while,
 )
 from vesper.kernels.runtime.source import Source
+from vesper.kernels.set import equal as set_equal
 from vesper.kernels.text import join as text_join
 
 D_MINUS_1: Final = Decimal(-1)
@@ -332,10 +336,10 @@ def forms_v1(
 
     # step same, line 99
     same = (
-        by_price == lines
-        and again != stock
+        array_equal(by_price, lines)
+        and map_not_equal(again, stock)
         and array_first(lines) == array_last(lines)
-        and codes == frozenset(map_keys(stock))
+        and set_equal(codes, array_to_set(map_keys(stock)))
     )
 
     # step wanted, line 100
@@ -640,14 +644,14 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "tests/integration/differential/nodes/forms_v1.vsp",
     lines={
-        136: 7, 140: 7, 144: 6, 148: 6, 152: 6, 156: 6, 160: 17, 164: 62, 165: 18, 172: 6, 176: 6,
-        183: 7, 187: 7, 194: 6, 198: 6, 205: 7, 209: 7, 213: 6, 217: 6, 239: 81, 264: 86, 267: 87,
-        270: 88, 274: 74, 282: 90, 288: 91, 292: 70, 294: 66, 296: 62, 299: 70, 301: 66, 303: 62,
-        309: 93, 312: 94, 313: 94, 317: 95, 322: 96, 326: 97, 327: 97, 331: 98, 349: 101, 367: 7,
-        371: 7, 375: 6, 379: 6, 383: 6, 387: 6, 391: 17, 395: 62, 396: 18, 400: 7, 404: 7, 408: 6,
-        412: 6, 416: 6, 420: 6, 424: 17, 427: 62, 428: 18, 446: 7, 452: 7, 456: 6, 462: 6, 469: 6,
-        476: 6, 482: 17, 486: 62, 489: 18, 504: 7, 508: 7, 512: 6, 516: 6, 522: 6, 528: 6, 532: 17,
-        536: 62, 537: 18,
+        140: 7, 144: 7, 148: 6, 152: 6, 156: 6, 160: 6, 164: 17, 168: 62, 169: 18, 176: 6, 180: 6,
+        187: 7, 191: 7, 198: 6, 202: 6, 209: 7, 213: 7, 217: 6, 221: 6, 243: 81, 268: 86, 271: 87,
+        274: 88, 278: 74, 286: 90, 292: 91, 296: 70, 298: 66, 300: 62, 303: 70, 305: 66, 307: 62,
+        313: 93, 316: 94, 317: 94, 321: 95, 326: 96, 330: 97, 331: 97, 335: 98, 353: 101, 371: 7,
+        375: 7, 379: 6, 383: 6, 387: 6, 391: 6, 395: 17, 399: 62, 400: 18, 404: 7, 408: 7, 412: 6,
+        416: 6, 420: 6, 424: 6, 428: 17, 431: 62, 432: 18, 450: 7, 456: 7, 460: 6, 466: 6, 473: 6,
+        480: 6, 486: 17, 490: 62, 493: 18, 508: 7, 512: 7, 516: 6, 520: 6, 526: 6, 532: 6, 536: 17,
+        540: 62, 541: 18,
     },
     clauses={
         "constraint": [

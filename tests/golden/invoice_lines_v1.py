@@ -7,8 +7,10 @@ from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
 from vesper.kernels.array import enumerate as array_enumerate
+from vesper.kernels.array import equal as array_equal
 from vesper.kernels.array import first as array_first
 from vesper.kernels.array import reverse as array_reverse
+from vesper.kernels.array import to_set as array_to_set
 from vesper.kernels.array import zip as array_zip
 from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.decimal import round as decimal_round
@@ -17,6 +19,7 @@ from vesper.kernels.enum import text as enum_text
 from vesper.kernels.integer import checked
 from vesper.kernels.integer import text as integer_text
 from vesper.kernels.map import contains as map_contains
+from vesper.kernels.map import equal as map_equal
 from vesper.kernels.map import keys as map_keys
 from vesper.kernels.map import map_of
 from vesper.kernels.raised import ContractBroken, DeclaredError
@@ -41,6 +44,7 @@ from vesper.kernels.runtime.flow import keep
 from vesper.kernels.runtime.forms import distinct_by
 from vesper.kernels.runtime.source import Source
 from vesper.kernels.set import difference as set_difference
+from vesper.kernels.set import equal as set_equal
 from vesper.kernels.text import concat as text_concat
 from vesper.kernels.text import join as text_join
 from vesper.kernels.text import trim as text_trim
@@ -152,8 +156,11 @@ def invoice_lines_v1(
 
     # precondition, line 48: to_set([line.sku FOR line IN ordered]) == to_set([line.sku FOR line IN
     #   distinct_by(line.sku FOR line IN ordered)])
-    if frozenset([line["sku"] for line in ordered]) != frozenset(
-        [line_["sku"] for line_ in distinct_by(lambda line__: line__["sku"], ordered)]
+    if not set_equal(
+        array_to_set([line["sku"] for line in ordered]),
+        array_to_set(
+            [line_["sku"] for line_ in distinct_by(lambda line__: line__["sku"], ordered)]
+        ),
     ):
         raise ContractBroken("precondition", 1, {"ordered": ordered})
 
@@ -281,14 +288,14 @@ def invoice_lines_v1(
     )
 
     # output is_exact, line 140
-    is_exact = ordered == delivered
+    is_exact = array_equal(ordered, delivered)
 
     # output is_repeat, line 141
-    is_repeat = previous is not None and previous == quantities
+    is_repeat = previous is not None and map_equal(previous, quantities)
 
     # output unasked, line 142
     unasked: frozenset[str] = set_difference(
-        frozenset(map_keys(arrived)), frozenset(map_keys(quantities))
+        array_to_set(map_keys(arrived)), array_to_set(map_keys(quantities))
     )
 
     # output ends_alike, line 143
@@ -415,10 +422,10 @@ def call(inputs: dict[str, Any]) -> Success:
 SOURCE: Final = Source(
     "nodes/orders/invoice_lines_v1.vsp",
     lines={
-        107: 6, 111: 6, 115: 12, 119: 12, 131: 6, 135: 6, 139: 12, 143: 12, 147: 25, 151: 47,
-        158: 48, 162: 49, 167: 50, 170: 60, 174: 64, 176: 64, 183: 68, 189: 72, 192: 72, 201: 82,
-        223: 94, 224: 96, 227: 96, 234: 102, 250: 116, 253: 117, 256: 118, 260: 123, 264: 127,
-        267: 131, 298: 52, 299: 52, 303: 53, 307: 54, 311: 55, 316: 55,
+        111: 6, 115: 6, 119: 12, 123: 12, 135: 6, 139: 6, 143: 12, 147: 12, 151: 25, 155: 47,
+        165: 48, 169: 49, 174: 50, 177: 60, 181: 64, 183: 64, 190: 68, 196: 72, 199: 72, 208: 82,
+        230: 94, 231: 96, 234: 96, 241: 102, 257: 116, 260: 117, 263: 118, 267: 123, 271: 127,
+        274: 131, 305: 52, 306: 52, 310: 53, 314: 54, 318: 55, 323: 55,
     },
     clauses={
         "constraint": [

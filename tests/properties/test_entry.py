@@ -20,10 +20,12 @@ import pytest
 from tests.support.lying_objects import lying
 from tests.support.nodes import compiled, small_node, worked_nodes, written_for_tests
 from vesper.compiler import Compiled
-from vesper.engines.engine import run_observed
+from vesper.engines.engine import DEFAULT_LIMITS, run_observed
 from vesper.engines.outcome import Returned
 from vesper.engines.python_engine import PythonEngine, PythonProgram
 from vesper.kernels import raised
+from vesper.kernels.runtime.meter import Meter
+from vesper.kernels.work import LargeCall
 from vesper.values.inputs import accept_inputs
 from vesper.values.model import plain, same
 from vesper.verify.inputs.generator import InputGenerator
@@ -105,7 +107,10 @@ def by_meaning(program: PythonProgram, inputs: dict[Any, Any]) -> Any:
     values, problems = accept_inputs(declared, inputs)
     if problems:
         return "bad input", problems
-    ending = end_of(partial(program.callable(), **values, now=NOW))
+    try:
+        ending = end_of(partial(program.callable(), **values, now=NOW))
+    except LargeCall:  # the plain form has no meter
+        ending = end_of(partial(program.metered_callable(), Meter(DEFAULT_LIMITS.fuel), **values, now=NOW))
     return ("returned", plain(ending[1])) if ending[0] == "returned" else ending  # type: ignore[arg-type]
 
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from tests.support.marks import without_marks
+from tests.support.marks import counts_memory, without_marks
 from tests.support.nodes import compiled_text
 from vesper.codegen.module import generate_module
 from vesper.compiler import Compiled, compile_source
@@ -105,8 +105,11 @@ def test_layout_does_not_change_the_meaning_and_is_done_once() -> None:
 def test_generated_python_is_of_known_forms_and_marks_only_observe() -> None:
     for each in programs()[:RUN]:
         plain = generate_module(each.node).text  # rejects forms that no writer should produce
+        metered = generate_module(each.node, metered=True).text
         traced = generate_module(each.node, traced=True).text
-        assert without_marks(traced) == without_marks(plain)
+        assert without_marks(traced) == without_marks(metered)
+        if not counts_memory(metered):
+            assert without_marks(metered) == without_marks(plain)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -51,7 +51,7 @@ flow:
     name: {effect_class}_charge
     effect: {effect_class}
     request: {{customer: customer, amount: amount}}
-    returns: Receipt
+    returns: {receipt}
 {policy}    on_error:
       effect_failed:
         return_error: {{error_code: declined, message: "no"}}
@@ -65,11 +65,12 @@ security:
 def node_text(
     node_id: str = "charge_v1", effect_class: str = "unsafe", policy: str = "", sensitive: bool = False, audit: str = ""
 ) -> str:
-    """Return a node that reads, charges and returns."""
-    security = "  sensitive_data: [customer]\n" if sensitive else ""
+    """Return a node that reads, charges and returns. Event and receipt repeat the customer."""
+    security = "  sensitive_data: [event_id, customer]\n" if sensitive else ""
+    receipt = "{type: Receipt, sensitive: [id]}" if sensitive else "Receipt"
     security += f"  audit_level: {audit}\n" if audit else ""
     policy = f"    {policy}\n" if policy else ""
-    return _NODE.format(node_id=node_id, effect_class=effect_class, policy=policy, security=security)
+    return _NODE.format(node_id=node_id, effect_class=effect_class, policy=policy, security=security, receipt=receipt)
 
 
 @lru_cache(maxsize=32)

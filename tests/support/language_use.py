@@ -24,8 +24,9 @@ from vesper.language.syntax import ast, shapes
 from vesper.language.syntax.expression_parser import AGGREGATES
 from vesper.language.syntax.fields import Fields
 from vesper.language.syntax.shape import Shape
+from vesper.language.syntax.yaml.reader import read_yaml
 from vesper.language.syntax.yaml_to_ast import build_ast
-from vesper.language.syntax.yaml_tree import Mapping, Sequence, Tree, read_yaml
+from vesper.language.syntax.yaml_tree import Mapping, Sequence, Tree
 from vesper.values import types
 from vesper.values.generated.operations import OPERATIONS
 from vesper.values.generated.operators import OPERATOR_LEVELS

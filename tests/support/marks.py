@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 
 _OWN = ("mark", "meter")
 """Parameters that the traced and metered forms add."""
+
+_MEMORY_FORMS = (
+    "all_of", "before_each", "charge_groups", "counted_fold", "each_entry", "each_value", "kept_items", "kept_values",
+    "key_of_each", "LoopMemory",
+)  # fmt: skip
 
 _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
@@ -110,6 +116,11 @@ class _Plain(ast.NodeTransformer):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
         return None if node.module in ("vesper.kernels.runtime.trace", "vesper.kernels.runtime.meter") else node
+
+
+def counts_memory(text: str) -> bool:
+    """Return whether a form counts the memory of loops, which it writes in another way than the plain form."""
+    return any(re.search(rf"\b{name}\(\s*meter\b", text) for name in _MEMORY_FORMS)
 
 
 def without_marks(text: str) -> str:

@@ -16,8 +16,9 @@ from vesper.language.ir import nodes as ir
 from vesper.language.ir.encode import encode, semantic_hash
 from vesper.language.syntax import ast
 from vesper.language.syntax.expression_parser import parse_expression
+from vesper.language.syntax.yaml.reader import read_yaml
 from vesper.language.syntax.yaml_tree import Mapping as Mapping_
-from vesper.language.syntax.yaml_tree import Scalar, read_yaml
+from vesper.language.syntax.yaml_tree import Scalar
 from vesper.values.generated.operations import OPERATIONS
 from vesper.values.model import Value
 from vesper.values.types import Type, declared_type, match_declared, substitute

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from vesper.api.load import compiled_node
-from vesper.migration.router.adoption import FunctionCall, answers_of, check_adoptable, check_function, function_name
+from vesper.migration.router.adoption import FunctionCall, check_adoptable, check_function, function_name
+from vesper.verify.differential.against import answers_of
+from vesper.verify.differential.python_forms import to_python
 
 if TYPE_CHECKING:
     from vesper.migration.router.routes import Routes
@@ -23,7 +25,7 @@ class Adopted(Generic[P, R]):
     def __init__(self, function: Callable[P, R], compiled: Any, routes: Routes) -> None:
         functools.update_wrapper(self, function)
         self._function = function
-        self._answers = answers_of(compiled)
+        self._answers = answers_of(compiled.node)
         self._names = tuple(each.name for each in compiled.node.inputs)
         self._program = routes.adopted(compiled, function_name(function))
         self.node: str = compiled.node.node_id
@@ -35,7 +37,7 @@ class Adopted(Generic[P, R]):
         call = FunctionCall(lambda **_: self._function(*arguments, **inputs), self._answers)
         answer = self._program.call(call, given)
         if answer is not None:
-            return dict(answer.value)  # type: ignore[return-value]
+            return to_python(dict(answer.value))  # type: ignore[return-value]
         if call.error is not None:
             raise call.error
         return call.result  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from vesper.engines.engine import FastEntry, Limits, Program, Unwrap
+from vesper.engines.engine import FastEntry, Limits, Program, Raises, Unwrap
 from vesper.engines.outcome import Outcome, Returned
 
 if TYPE_CHECKING:
@@ -39,12 +39,13 @@ def entries_of(compiled: Compiled, program: Program, limits: Limits | None, take
     """Return the fastest entries that the program has for these limits."""
     unwrap = _unwrap_of(compiled)
     fast = program if limits is None and isinstance(program, FastEntry) else None
-    call = None if fast is None else fast.fast_entry(unwrap, takes_now)
+    raises = _raises_of(compiled)
+    call = None if fast is None else fast.fast_entry(unwrap, takes_now, raises)
     return Entries(
         call=call or _slow_entry(program, limits, unwrap, takes_now),
-        call_many=None if fast is None or takes_now else fast.fast_entry_for_many(unwrap),
+        call_many=None if fast is None or takes_now else fast.fast_entry_for_many(unwrap, raises),
         engine_call=program.call,
-        json=None if fast is None else fast.json_entry(),
+        json=None if fast is None else fast.json_entry(_explain_json_of(compiled)),
     )
 
 
@@ -60,6 +61,27 @@ def _slow_entry(
         return unwrap(run(inputs, now, limits), inputs)
 
     return call_at if takes_now else call
+
+
+def _raises_of(compiled: Compiled) -> Raises:
+    from vesper.api import remote_exceptions as told
+
+    def explain(raw: Any, inputs: Mapping[str, Any]) -> object:
+        from vesper.api.explain import explain
+        from vesper.engines.direct_engine import outcome_of_raw
+
+        return explain(compiled, outcome_of_raw(raw), inputs)
+
+    return Raises(told.BadInput, told.ContractBroken, told.DeclaredError, told.Raised, told.Stopped, explain)
+
+
+def _explain_json_of(compiled: Compiled) -> Callable[[bytes, bytes], bytes]:
+    def explained(answer: bytes, text: bytes) -> bytes:
+        from vesper.api.json_calls import explain_json
+
+        return explain_json(compiled, answer, text)
+
+    return explained
 
 
 def _unwrap_of(compiled: Compiled) -> Unwrap:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, final
 
-from vesper.api.error_info import ErrorInfo, InputProblem
+from vesper.api.error_info import ErrorInfo, Explained, InputProblem
 from vesper.api.input_conversion import Plain
 from vesper.api.json_source import JsonSource
 from vesper.api.outcome import AnyOutcome
 from vesper.api.problems import describe_problems
 from vesper.compiler import Compiled
 from vesper.engines import outcome as ended
-from vesper.language.ir.nodes import Node, Place
-from vesper.values.model import show
+from vesper.host.masking import SENSITIVE, shown_outcome
+from vesper.language.ir.nodes import Clause, Node, Place
+from vesper.values.model import printable, show
 
-_SENSITIVE = "<sensitive>"
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _LIMITS = {
     "timeout_seconds": "the node says it under `performance`; what had been done by then stands in the journal",
     "memory_limit_mb": "the node says it under `performance`: inputs and answers were larger",
@@ -44,58 +44,159 @@ def error_info(
     compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, object], source: JsonSource | None = None
 ) -> ErrorInfo:
     """Return the reason for missing outputs. `inputs` are those that the engine received, `source` their JSON text."""
+    if isinstance(outcome, ended.Failed) and outcome.at is None:
+        inputs = snapshot(inputs)  # only these messages show inputs
+    return ErrorInfo(KnownEnding(compiled, outcome, inputs, source))
+
+
+@final
+class KnownEnding:
+    """An ending whose outcome is known."""
+
+    __slots__ = ("_compiled", "_inputs", "_outcome", "_source")
+
+    def __init__(
+        self, compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, object], source: JsonSource | None = None
+    ) -> None:
+        self._compiled = compiled
+        self._outcome = outcome
+        self._inputs = inputs
+        self._source = source
+
+    @property
+    def kind(self) -> str:
+        return self._outcome.kind
+
+    @property
+    def code(self) -> str:
+        match self._outcome:
+            case ended.DeclaredError(values):
+                return str(values["error_code"])
+            case ended.ContractBroken(name) | ended.Failed(name) | ended.Denied(name) | ended.LimitHit(name):
+                return str(name)
+            case outcome:
+                return outcome.kind
+
+    @property
+    def is_refusal(self) -> bool:
+        return isinstance(self._outcome, ended.Failed) and self._outcome.at is None
+
+    def explain(self) -> Explained:
+        return explain(self._compiled, self._outcome, self._inputs, self._source)
+
+
+@final
+class FailedEnding:
+    """The failure of a call that is run again when its place is read: the node is a function of its inputs."""
+
+    __slots__ = ("_compiled", "_rerun", "code")
+    kind = "failed"
+    is_refusal = False
+
+    def __init__(self, compiled: Compiled, code: str, rerun: Callable[[], ended.Outcome]) -> None:
+        self._compiled = compiled
+        self.code = code
+        self._rerun = rerun
+
+    def explain(self) -> Explained:
+        return explain(self._compiled, self._rerun(), {})
+
+
+def snapshot(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy lists and dicts, which a caller may change before a message is read."""
+    return {name: _copied(each) if type(each) in (list, dict) else each for name, each in inputs.items()}
+
+
+def _copied(given: Any, levels: int = 64) -> Any:
+    if levels and type(given) is list:
+        return [_copied(each, levels - 1) for each in given]
+    if levels and type(given) is dict:
+        return {key: _copied(each, levels - 1) for key, each in given.items()}
+    return given
+
+
+def explain(
+    compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, object], source: JsonSource | None = None
+) -> Explained:
+    """Return the explanation of an outcome without outputs; arguments as for `error_info`."""
     node = compiled.node
     match outcome:
         case ended.DeclaredError(values):
             code, text = str(values["error_code"]), values.get("message")
             message = f"{code}: {text}" if isinstance(text, str) and text else code
-            return ErrorInfo(outcome.kind, code, message, dict(values), None, (), outcome)
+            return Explained(outcome.kind, code, message, dict(values), None, (), outcome)
         case ended.ContractBroken(phase, index, values):
             clause = dict(node.phases())[phase][index]
             where = _where(compiled, clause.holds.place)
-            shown = {name: _SENSITIVE if _is_about(name, node) else show(value) for name, value in values.items()}
+            # Messages go into logs, so sensitive values are masked; the fields are for the caller.
+            masked = shown_outcome(compiled, outcome)
+            clear = masked.values if isinstance(masked, ended.ContractBroken) else {}
+            shown: Mapping[str, str] = {
+                name: SENSITIVE if value is SENSITIVE else show(value) for name, value in clear.items()
+            }
+            if SENSITIVE not in shown.values():
+                shown = with_element(node, clause, values, shown)
             mentioned = ", ".join(f"{name} is {value}" for name, value in shown.items())
             because = f": {mentioned}" if mentioned else ""
             message = f"{where}: {phase} `{clause.text}` does not hold{because}"
-            return ErrorInfo(outcome.kind, phase, message, dict(values), where, (), outcome)
+            return Explained(outcome.kind, phase, message, dict(values), where, (), outcome)
         case ended.Failed(code, None, found):
             problems = tuple(_hidden(each, node) for each in describe_problems(node, found, inputs, source))
             lines = [f"the inputs do not fit {node.node_id}:", *(f"  {each}" for each in problems)]
-            return ErrorInfo(outcome.kind, str(code), "\n".join(lines), {}, None, problems, outcome)
+            return Explained(outcome.kind, str(code), "\n".join(lines), {}, None, problems, outcome)
         case ended.Failed(code, int(at), _):
             place = node.expressions()[at].place
             where = _where(compiled, place)
-            message = f"{where}: {code} in `{_text_at(compiled, place)}`"
-            return ErrorInfo(outcome.kind, str(code), message, {}, where, (), outcome)
+            failed = shown_outcome(compiled, outcome)
+            shown_code = failed.code if isinstance(failed, ended.Failed) else SENSITIVE
+            # The reason may repeat arguments of the request, which may be sensitive.
+            because = f": {printable(outcome.why)}" if outcome.why and not node.grants.sensitive else ""
+            message = f"{where}: {shown_code} in `{_text_at(compiled, place)}`{because}"
+            return Explained(outcome.kind, str(code), message, {}, where, (), outcome)
         case ended.Denied(capability, why):
             message = f"denied: {node.node_id} may not use `{capability}`" + (f": {why}" if why else "")
             if "nothing in the configuration" in why:
                 message += (
                     f'; in vesper.toml, write\n  [[grants]]\n  nodes = ["{node.node_id}"]\n  allow = ["{capability}"]'
                 )
-            return ErrorInfo(outcome.kind, capability, message, {}, None, (), outcome)
+            return Explained(outcome.kind, capability, message, {}, None, (), outcome)
         case ended.LimitHit(limit):
             advice = _LIMITS.get(limit, "vesper.load(…, limits=vesper.Limits(…)) can give more")
             message = f"limit hit: {limit}; {advice}"
-            return ErrorInfo(outcome.kind, limit, message, {}, None, (), outcome)
-        case ended.EngineFault(message):
+            return Explained(outcome.kind, limit, message, {}, None, (), outcome)
+        case ended.EngineFault():
+            fault = shown_outcome(compiled, outcome)
+            message = fault.message if isinstance(fault, ended.EngineFault) else SENSITIVE
             text = f"engine fault: {message}; this is a bug in Vesper, not in your node"
-            return ErrorInfo(outcome.kind, outcome.kind, text, {}, None, (), outcome)
+            return Explained(outcome.kind, outcome.kind, text, {}, None, (), outcome)
         case ended.Returned() | ended.Failed():
             raise ValueError(f"{outcome} is no error")
 
 
-def _is_about(name: str, node: Node) -> bool:
-    """Return whether a sensitive input is mentioned. Messages go into logs, so its value is withheld."""
-    return bool(node.grants.sensitive) and not set(_WORD.findall(name)).isdisjoint(node.grants.sensitive)
+def with_element(node: Node, clause: Clause, values: Mapping[str, Any], shown: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the shown values with the element at which a quantifier fails in place of its collection."""
+    if not any(isinstance(each, list | frozenset | dict) for each in values.values()):
+        return shown
+    from vesper.api.broken_element import broken_element
+
+    found = broken_element(node, clause, values)
+    if found is None:
+        return shown
+    return {found.path: show(found.value), **{name: text for name, text in shown.items() if name != found.root}}
 
 
 def _hidden(problem: InputProblem, node: Node) -> InputProblem:
-    """Return the problem without the given value, where the input is sensitive."""
-    if problem.got is None or not _is_about(problem.path, node):
+    """Return the problem without given values, where the input is sensitive. Keys and unknown fields are given too."""
+    name = _NAME.match(problem.path)
+    if name is None or name[0] not in node.grants.sensitive or (problem.path == name[0] and problem.got is None):
         return problem
+    path = problem.path.partition("[")[0]
     said = f"expected {problem.expected}, got something else ({problem.kind.replace('_', ' ')})"
-    return replace(problem, got=_SENSITIVE, message=said)
+    if problem.kind == "unknown":
+        path, said = path.rpartition(".")[0] or path, "has a field that is not declared"
+    elif problem.kind == "missing":
+        said = f"missing; expected {problem.expected}"
+    return replace(problem, path=path, got=None if problem.got is None else SENSITIVE, message=said)
 
 
 def _where(compiled: Compiled, place: Place) -> str:

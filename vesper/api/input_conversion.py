@@ -16,10 +16,11 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 from vesper.api.json_source import JsonSource, Mistake
 from vesper.values.base_types import is_a
-from vesper.values.json_forms import forms_of_json, has_names, input_of_json
+from vesper.values.json_forms import has_names, input_of_json
 from vesper.values.json_mistake import JsonMistake
 from vesper.values.model import MAX_ENTRIES
 from vesper.values.problem import Problem, ProblemKind
+from vesper.values.strict_json import forms_of_json
 from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 
 Declared: TypeAlias = Mapping[str, Type]
@@ -111,11 +112,11 @@ def _convert(type_: Type, given: object, path: str, plain: Plain) -> object:
             return None if given is None else _convert(inner, given, path, plain)
         case Enum():
             return _member_text(given, plain)
-        case ArrayOf(element) if _holds_objects(element):
+        case ArrayOf(element) if holds_objects(element):
             return _items(element, given, path, plain)
         case SetOf(Enum()):
             return _members(given, path, plain)
-        case MapOf(key, value) if _holds_objects(key) or _holds_objects(value):
+        case MapOf(key, value) if holds_objects(key) or holds_objects(value):
             return _entries(type_, given, path, plain)
         case Record():
             return _record(type_, given, path, plain)
@@ -123,15 +124,15 @@ def _convert(type_: Type, given: object, path: str, plain: Plain) -> object:
             return given
 
 
-def _holds_objects(type_: Type) -> bool:
+def holds_objects(type_: Type) -> bool:
     """Return whether a value of this type may be an object that only the API converts."""
     match type_:
         case Record() | Enum():
             return True
         case OptionalOf(inner) | ArrayOf(inner) | SetOf(inner):
-            return _holds_objects(inner)
+            return holds_objects(inner)
         case MapOf(key, value):
-            return _holds_objects(key) or _holds_objects(value)
+            return holds_objects(key) or holds_objects(value)
         case _:
             return False
 
@@ -224,9 +225,9 @@ def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain:
         try:
             forms = forms_of_json(decoded)
         except JsonMistake as found:
-            source.mistake = Mistake(found.offset, found.what)
+            source.mistake = Mistake(found.offset, found.what, found.kind)
     if source.mistake is not None:
-        return Plain({}, source=source, refused=Problem("", ProblemKind.MALFORMED))
+        return Plain({}, source=source, refused=Problem("", source.mistake.kind))
     if not isinstance(forms, dict):
         return Plain({}, source=source, refused=Problem("", ProblemKind.WRONG_TYPE))
     plain = Plain({}, changed=True, source=source)

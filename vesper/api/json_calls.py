@@ -1,17 +1,21 @@
 """`node.run_json`: JSON text to the outcome as canonical JSON (docs/spec/values.md).
 
-The direct engine reads and writes such texts itself, and `run_json` is then its own function. Other nodes are called
-with objects, and the outcome is written here.
+The direct engine reads and writes such texts itself, and `run_json` is then its own function, which calls
+`explain_json` for an outcome without outputs. Other nodes are called with objects, and the outcome is written here.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from vesper.api.input_conversion import inputs_of_json
+from vesper.api.error_info import InputProblem
+from vesper.api.explain import explain
+from vesper.api.input_conversion import Plain, inputs_of_json
+from vesper.compiler import Compiled
 from vesper.engines.outcome import (
     ContractBroken,
     DeclaredError,
@@ -24,14 +28,20 @@ from vesper.engines.outcome import (
 )
 from vesper.language.ir import nodes as ir
 from vesper.values.generated.errors import ErrorCode
-from vesper.values.json_forms import has_names
+from vesper.values.inputs import accept_inputs
+from vesper.values.json_forms import has_names, input_of_json
 from vesper.values.json_value import canonical_text, json_of, json_string
 from vesper.values.model import in_order, scalar_text
+from vesper.values.model import plain as plain_value
+from vesper.values.problem import Problem, ProblemKind
+from vesper.values.strict_json import forms_of_json
 from vesper.values.types import FLOAT, JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 if TYPE_CHECKING:
     from vesper.api.node import Node
 
+_MAX_DESCRIBED = 100
+"""Problems that are described; further ones have kind and path. A text may have a million of them."""
 NEVER_BEGAN = b'{"at":null,"code":"bad_input"'
 """The start of the answer to refused inputs, and of no other answer."""
 
@@ -65,7 +75,8 @@ def _object_entry(node: Node) -> Callable[..., bytes]:
         start = node._shared_start(now)
         plain = inputs_of_json(node._types, text)
         if plain.refused is not None:
-            return _failed_json(Failed(ErrorCode.BAD_INPUT, None, (plain.refused,))).encode()
+            refusal = Failed(ErrorCode.BAD_INPUT, None, (plain.refused,))
+            return outcome_json(node._compiled, refusal, plain).encode()
         if node._entries is None:
             host = node.host
             outcome = host.run(node._prepare(host), plain.inputs, start or node._start(None), node._limits).outcome
@@ -73,42 +84,109 @@ def _object_entry(node: Node) -> Callable[..., bytes]:
             outcome = node._entries.engine_call(plain.inputs, start, node._limits)
         if isinstance(outcome, Failed):
             outcome = Failed(outcome.code, outcome.at, tuple(map(plain.told, outcome.problems)))
-        return outcome_json(node._compiled.node, outcome).encode()
+        return outcome_json(node._compiled, outcome, plain).encode()
 
     return run_json
+
+
+def explain_json(compiled: Compiled, answer: bytes, text: bytes) -> bytes:
+    """Add texts to what an engine wrote of an outcome without outputs, for the inputs of a JSON text."""
+    node = compiled.node
+    outcome = outcome_of_json(node, answer)
+    plain = Plain({})
+    if isinstance(outcome, Failed) and outcome.at is None:
+        plain = inputs_of_json({each.name: each.type for each in node.inputs}, text)
+    return outcome_json(compiled, outcome, plain).encode()
 
 
 # -- outcomes -------------------------------------------------------------------------------------
 
 
-def outcome_json(node: ir.Node, outcome: Outcome) -> str:
-    """Return the outcome of a node as canonical JSON."""
+def outcome_json(compiled: Compiled, outcome: Outcome, plain: Plain) -> str:
+    """Return the outcome of a node as canonical JSON. `plain` are the inputs, which messages about them show."""
+    node = compiled.node
+    if isinstance(outcome, Returned):
+        types = {each.name: each.type for each in node.outputs}
+        return _object([("kind", json_string(outcome.kind)), ("value", _fields(types, outcome.value))])
+    undescribed: tuple[Problem, ...] = ()
+    described: Outcome = outcome
+    if isinstance(outcome, Failed):
+        undescribed = outcome.problems[_MAX_DESCRIBED:]
+        described = replace(outcome, problems=outcome.problems[:_MAX_DESCRIBED])
+    explained = explain(compiled, described, plain.inputs, plain.source)
+    message = f"{explained.message}\n  and {len(undescribed):,} more" if undescribed else explained.message
+    members = [("kind", explained.kind), ("code", explained.code), ("message", message)]
+    entries = [(name, json_string(text)) for name, text in members]
+    if isinstance(outcome, Failed | ContractBroken):
+        entries.append(("where", _text_or_null(explained.where)))
     match outcome:
-        case Returned(value):
-            types = {each.name: each.type for each in node.outputs}
-            return f'{{"kind":"returned","value":{_fields(types, value)}}}'
         case DeclaredError(value):
             types = {each.name: each.type for each in node.errors}
-            return f'{{"kind":"declared_error","value":{_fields(types, value)}}}'
-        case Failed():
-            return _failed_json(outcome)
+            entries.append(("value", _fields(types, value)))
+        case Failed(_, at):
+            problems = ",".join([*map(_problem, explained.problems), *map(_bare_problem, undescribed)])
+            entries += [("at", "null" if at is None else str(at)), ("problems", f"[{problems}]")]
         case ContractBroken(phase, index, values):
-            clause = dict(node.phases())[phase][index]
-            types = {each.name.lstrip("_"): each.type for each in ir.mentioned_refs(clause)}
-            shown = _fields(types, values)
-            return f'{{"index":{index},"kind":"contract_broken","phase":{json_string(phase)},"values":{shown}}}'
+            shown = _fields(_mentioned_types(node, phase, index), values)
+            entries += [("index", str(index)), ("phase", json_string(phase)), ("values", shown)]
         case Denied(capability):
-            return f'{{"capability":{json_string(capability)},"kind":"denied"}}'
+            entries.append(("capability", json_string(capability)))
         case LimitHit(limit):
-            return f'{{"kind":"limit_hit","limit":{json_string(limit)}}}'
-        case EngineFault(message):
-            return f'{{"kind":"engine_fault","message":{json_string(message)}}}'
+            entries.append(("limit", json_string(limit)))
+        case EngineFault():
+            pass
+    return _object(entries)
 
 
-def _failed_json(outcome: Failed) -> str:
-    problems = [f'{{"kind":"{each.kind.value}","path":{json_string(each.path)}}}' for each in outcome.problems]
-    at = "null" if outcome.at is None else outcome.at
-    return f'{{"at":{at},"code":{json_string(str(outcome.code))},"kind":"failed","problems":[{",".join(problems)}]}}'
+def _problem(problem: InputProblem) -> str:
+    line, column = ("null" if each is None else str(each) for each in (problem.line, problem.column))
+    texts = {"expected": problem.expected, "kind": problem.kind, "message": problem.message, "path": problem.path}
+    entries = [(name, json_string(text)) for name, text in texts.items()]
+    return _object([*entries, ("got", _text_or_null(problem.got)), ("line", line), ("column", column)])
+
+
+def _bare_problem(problem: Problem) -> str:
+    return f'{{"kind":"{problem.kind.value}","path":{json_string(problem.path)}}}'
+
+
+def _text_or_null(text: str | None) -> str:
+    return "null" if text is None else json_string(text)
+
+
+def _mentioned_types(node: ir.Node, phase: str, index: int) -> dict[str, Type]:
+    clause = dict(node.phases())[phase][index]
+    return {each.name.lstrip("_"): each.type for each in ir.mentioned_refs(clause)}
+
+
+def outcome_of_json(node: ir.Node, answer: bytes) -> Outcome:
+    """Return the outcome that an engine wrote as JSON; it has no outputs."""
+    found: dict[str, Any] = forms_of_json(answer.decode())
+    match found["kind"]:
+        case "declared_error":
+            return DeclaredError(_values({each.name: each.type for each in node.errors}, found["value"]))
+        case "contract_broken":
+            phase, index = found["phase"], found["index"]
+            return ContractBroken(phase, index, _values(_mentioned_types(node, phase, index), found["values"]))
+        case "failed":
+            code = found["code"]
+            problems = tuple(Problem(each["path"], ProblemKind(each["kind"])) for each in found["problems"])
+            return Failed(ErrorCode(code) if code in _CODES else code, found["at"], problems)
+        case "denied":
+            return Denied(found["capability"])
+        case "limit_hit":
+            return LimitHit(found["limit"])
+        case _:
+            return EngineFault(found["message"])
+
+
+_CODES = frozenset(code.value for code in ErrorCode)
+
+
+def _values(types: Mapping[str, Type], forms: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of their JSON forms, as callers get them, in the order of the types."""
+    given = {name: input_of_json(type_, forms[name]) for name, type_ in types.items() if forms[name] is not None}
+    values, _ = accept_inputs([(name, types[name], None) for name in given], given)
+    return {name: plain_value(values[name]) if name in values else None for name in types}
 
 
 def _fields(types: Mapping[str, Type], values: Mapping[str, Any]) -> str:

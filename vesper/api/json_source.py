@@ -6,14 +6,16 @@ The text is tokenized again only after a refusal; it is known to be JSON.
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from vesper.values.json_mistake import TextPlace
-from vesper.values.json_value import JSON_TOKEN
 from vesper.values.model import printable
+from vesper.values.problem import ProblemKind
+from vesper.values.strict_json import JSON_TOKEN
 
 _MAX_LENGTH = 60
 
@@ -23,6 +25,7 @@ class Mistake(NamedTuple):
 
     offset: int
     what: str
+    kind: ProblemKind = ProblemKind.MALFORMED
 
 
 class Step(NamedTuple):
@@ -83,7 +86,7 @@ class JsonSource:
     def place(self, offset: int) -> TextPlace:
         """Return line and column. One text may have a million problems, so the lines are counted once."""
         if self._line_ends is None:
-            self._line_ends = [place for place, each in enumerate(self._text) if each == "\n"]
+            self._line_ends = [each.start() for each in re.finditer("\n", self._text)]
         line = bisect_left(self._line_ends, offset)
         return TextPlace(line + 1, offset - (self._line_ends[line - 1] + 1 if line else 0) + 1)
 
@@ -117,7 +120,7 @@ def _spots(text: str) -> Spot:
         elif token in (":", ","):
             continue
         elif around.token == "{" and name is None:
-            name = (json.loads(token), match.start())
+            name = (json.loads(token) if "\\" in token else token[1:-1], match.start())
         else:
             spot = Spot(match.start(), token, None if name is None else name[1])
             around.inner[str(len(around.inner)) if name is None else name[0]] = spot

@@ -9,9 +9,9 @@ from vesper.api.call_entry import entries_of
 from vesper.api.description import describe
 from vesper.api.errors import NodeError, UnknownNode
 from vesper.api.node import Node
-from vesper.compiler.load_cache import compile_cached
+from vesper.compiler.load_cache import compile_cached, distrust_node
 from vesper.config.locate import may_have_table
-from vesper.engines.engine import EngineUnavailable, Limits
+from vesper.engines.engine import LIMIT_NAMES, EngineUnavailable, Limits, limits_of_node
 from vesper.engines.registry import NAMES, TIERED, engine_named
 
 if TYPE_CHECKING:
@@ -34,13 +34,14 @@ def load(
     host: Host | None = None,
     routes: Routes | None = None,
     results: bool | None = None,
+    isolation: str = "none",
 ) -> Node:
     """Load a node: by its id, by its name without a version (then the newest), or by the path of its file.
 
     Names are searched under `nodes`: by default in the folder of the environment variable VESPER_NODES, or else in
     `nodes`. The file is read each time; a loaded node does not change. `limits` apply to each call; by default it has
-    the default fuel and unlimited time. `host` performs the effects of the node; by default it is the Host of the
-    nearest `vesper.toml`.
+    the default fuel and memory, and unlimited time. A node may declare less (`performance`). `host` performs the
+    effects of the node; by default it is the Host of the nearest `vesper.toml`.
 
     On the engine `auto`, the mode of the node selects the engine of each call: Python leads and the direct engine
     follows, until the evidence promotes it (docs/how-to/roll-out-a-node.md). `routes` hold what such nodes share, such
@@ -49,6 +50,9 @@ def load(
     `results=True` caches the results of a node that is a function of its inputs, with the settings of
     `[cache.results]`; False caches nothing; by default the nodes that the configuration names are cached
     (docs/how-to/use-caches.md). The engine `auto` caches nothing: it compares two engines.
+
+    `isolation="sandbox"` is for an untrusted node: the direct engine's interpreter runs it in a confined worker
+    process (docs/how-to/run-untrusted-nodes.md), and an execution has ten seconds by default.
     """
     if engine not in NAMES and engine != AUTO:
         raise ValueError(f"no engine `{engine}`; the engines are {', '.join(NAMES)}, and `{AUTO}` for both")
@@ -57,11 +61,23 @@ def load(
             "results=True needs one engine: `auto` compares what two come to, and a kept result is neither"
         )
     if not isinstance(limits, Limits | None):
-        raise TypeError(f"limits are vesper.Limits(fuel=…, seconds=…), not {type(limits).__name__}")
+        raise TypeError(f"limits are vesper.Limits(fuel=…, seconds=…, memory=…), not {type(limits).__name__}")
+    if isolation not in ("none", "sandbox"):
+        raise ValueError(f"no isolation `{isolation}`; there are none and sandbox")
+    if isolation == "sandbox" and (engine not in ("python", "interp") or results):
+        raise ValueError(
+            'isolation="sandbox" runs on the direct engine\'s interpreter and caches nothing: omit engine and results'
+        )
     compiled, path, messages = compiled_node(node, nodes)
+    limits = limits_of_node(limits, compiled.kept.fact("limits", lambda: _declared_limits(compiled)))
     try:
         program: Program
-        if engine == AUTO:
+        if isolation == "sandbox":
+            from vesper.migration.workers.sandboxed import SandboxEngine
+
+            engine = SandboxEngine.name
+            program = SandboxEngine().load(compiled)
+        elif engine == AUTO:
             from vesper.api.default_hosts import default_routes
 
             program = (routes or default_routes(path, host)).program(compiled)
@@ -103,6 +119,12 @@ def _node(
     return Node(compiled, program, engine, limits, warnings, host, entries)
 
 
+def _declared_limits(compiled: Compiled) -> dict[str, int]:
+    """Return the limits that the node declares: plain data, so that a warm process need not read the node."""
+    policy = compiled.node.grants.policy
+    return {name: value for name in LIMIT_NAMES if isinstance(value := policy.get(name), int)}
+
+
 def _engine(name: str, path: str, host: Host | None) -> Engine:
     """Return the engine of this name, with the settings of the configuration."""
     if name != TIERED or (host is None and not may_have_table(path, "engine")):
@@ -121,6 +143,8 @@ def compiled_node(
     compiled, messages = compile_cached(path, _render)
     if compiled is None:
         raise NodeError("\n\n".join(messages))
+    if (reason := distrust_node(compiled)) is not None:
+        raise NodeError(reason)
     return compiled, path, messages
 
 

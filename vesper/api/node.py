@@ -19,6 +19,7 @@ from vesper.api.call_entry import Entries, entries_of
 from vesper.api.description import describe
 from vesper.api.errors import Stopped
 from vesper.api.outcome import AnyOutcome
+from vesper.api.remote_exceptions import BadInput, Told
 from vesper.engines import outcome as ended
 from vesper.engines.engine import DEFAULT_LIMITS, Done, Limits, ModalProgram, Program, PureExecution
 from vesper.kernels import raised
@@ -60,6 +61,14 @@ class _NodeSignature:
         if node is None:
             raise AttributeError("__signature__")
         return _signature(node, node._takes_now)
+
+
+def _name_call(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Let Python's own message about wrong arguments name `node.call` instead of an internal function or class."""
+    owner = getattr(call, "__self__", None)
+    named = getattr(call, "__func__", call) if owner is None or hasattr(call, "__func__") else type(owner)
+    named.__qualname__ = "node" if named is type(owner) else "node.call"
+    return call
 
 
 class _GivenHost:
@@ -144,7 +153,7 @@ class Node:
             outputs=MappingProxyType({each[0]: Field(*each) for each in about.outputs}),
             errors=MappingProxyType({each[0]: Field(*each) for each in about.errors}),
             warnings=warnings,
-            call=self._hosted_call if entries is None else entries.call,
+            call=_name_call(self._hosted_call if entries is None else entries.call),
             _entries=entries,
             _compiled=compiled,
             _program=program,
@@ -182,6 +191,10 @@ class Node:
         if given is _NOTHING and self._is_simple:
             try:
                 return AnyOutcome(self.call(inputs))
+            except Told as error:
+                if type(error) is BadInput and self._may_convert(inputs):
+                    return self._outcome_of_exception(inputs, None, error)
+                return AnyOutcome(None, error.info)
             except Exception as error:  # noqa: BLE001  # every exception becomes an outcome
                 return self._outcome_of_exception(inputs, None, error)
         return self._run(given, inputs)
@@ -384,18 +397,43 @@ class Node:
         Where the exception does not have the whole outcome, the engine runs the node again: it is a function of its
         inputs and its start.
         """
-        if isinstance(error, raised.DeclaredError):
+        if isinstance(error, Told):
+            if type(error) is not BadInput or not self._may_convert(inputs):
+                return AnyOutcome(None, error.info)
+        elif isinstance(error, raised.DeclaredError):
             return outcome_of(self._compiled, ended.DeclaredError(_to_caller(error.values)), inputs)
-        if isinstance(error, raised.ContractBroken):
+        elif isinstance(error, raised.ContractBroken):
             broken = ended.ContractBroken(error.phase, error.index, _to_caller(error.values))
             return outcome_of(self._compiled, broken, inputs)
-        if isinstance(error, Stopped):
+        elif isinstance(error, Stopped):
             return outcome_of(self._compiled, error.outcome, inputs)
-        found = self._to_plain(inputs)
+        elif isinstance(error, raised.BadInput) and not self._may_convert(inputs):
+            return outcome_of(self._compiled, ended.Failed(ErrorCode.BAD_INPUT, None, error.problems), inputs)
         assert self._entries is not None  # only calls of a node without effects raise into this method
         rerun = self._program.rerun if isinstance(self._program, ModalProgram) else self._entries.engine_call
+        if type(error) is raised.Raised:
+            from vesper.api.error_info import ErrorInfo
+            from vesper.api.explain import FailedEnding, snapshot
+
+            given = snapshot(inputs)
+            again = partial(rerun, given, now, self._limits)
+            return AnyOutcome(None, ErrorInfo(FailedEnding(self._compiled, error.code, again)))
+        found = self._to_plain(inputs)
         outcome = rerun(found.inputs if found.changed else inputs, now, self._limits)
         return outcome_of(self._compiled, outcome, found.inputs, found)
+
+    def _may_convert(self, inputs: Mapping[str, Any]) -> bool:
+        """Return whether an input may hold an object that only the API converts."""
+        for name in self._object_inputs:  # noqa: SIM110  # `any` takes longer than the call
+            if type(inputs.get(name)) is not str:
+                return True
+        return False
+
+    @cached_property
+    def _object_inputs(self) -> tuple[str, ...]:
+        from vesper.api.input_conversion import holds_objects
+
+        return tuple(name for name, type_ in self._types.items() if holds_objects(type_))
 
     def _to_plain(self, given: object) -> Plain:
         """Return the inputs as plain objects."""

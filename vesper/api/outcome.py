@@ -71,6 +71,14 @@ class Outcome(Generic[OutputsT]):
         assert self._value is not None
         return self._value
 
+    def __eq__(self, other: object) -> bool:
+        """Two outcomes are equal with equal outputs, or equal errors. Name and time of the execution do not count."""
+        if not isinstance(other, Outcome):
+            return NotImplemented
+        return self._value == other._value and self._error == other._error
+
+    __hash__ = None  # type: ignore[assignment]  # outputs may be lists and dicts
+
     def __bool__(self) -> bool:
         return self._error is None
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import builtins
 import keyword
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from vesper.language.ir.nodes import Node
+from vesper.storage.file_access import open_regular
 from vesper.values.node_id import split_node_id
 from vesper.values.types import (
     BOOLEAN,
@@ -296,4 +298,5 @@ def differences(folder: Path, wanted: Mapping[PurePosixPath, str]) -> list[tuple
 
 def is_ours(path: Path) -> bool:
     """Return whether Vesper wrote this stub, and may replace or remove it."""
-    return path.read_bytes().startswith(HEADER.encode())
+    with os.fdopen(open_regular(path), "rb") as file:
+        return file.read(len(HEADER.encode())) == HEADER.encode()

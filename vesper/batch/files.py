@@ -7,6 +7,7 @@ number is rounded and a bad cell affects its row alone.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from vesper.batch.errors import BatchError
 from vesper.batch.json_members import cut_out
 from vesper.batch.table import Form
+from vesper.storage.file_access import open_regular, temporary_beside
 from vesper.values.model import scalar_text
 
 if TYPE_CHECKING:
@@ -79,8 +81,7 @@ def open_source(path: Path) -> Source:
     arrow()
     kind = format_of(path)
     try:
-        with path.open("rb"):  # the system's own message about the file
-            pass
+        os.close(open_regular(path))  # the system's own message about the file
         position = Position(path.stat().st_size)
         opens = {"parquet": _parquet, "arrow": _arrow, "csv": _csv, "jsonl": _jsonl}[kind]
         rows, schema, batches = opens(path, position)
@@ -250,7 +251,7 @@ def with_kept(kept: pa.Table, answer: pa.Table) -> pa.Table:
 def write_part(path: Path, table: pa.Table, kind: str) -> None:
     """Write a part of an answer as a file, atomically."""
     lib = arrow()
-    temporary = path.with_name(f".{path.name}.new")
+    temporary = temporary_beside(path)
     try:
         if kind == "parquet":
             from pyarrow import parquet
@@ -278,7 +279,7 @@ def write_part(path: Path, table: pa.Table, kind: str) -> None:
 def join_parts(parts: list[Path], out: Path, kind: str) -> None:
     """Write the parts of an answer as one file, atomically."""
     lib = arrow()
-    temporary = out.with_name(f".{out.name}.new")
+    temporary = temporary_beside(out)
     try:
         if kind in ("csv", "jsonl"):
             with temporary.open("wb") as file:

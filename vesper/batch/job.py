@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from vesper.batch.errors import BatchError
 from vesper.batch.files import Source, format_of, join_parts, open_source, write_part
+from vesper.storage.file_access import make_private_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +85,7 @@ class Job:
     @contextmanager
     def _claim(self) -> Iterator[None]:
         """Hold the folder of this job: a restart empties it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.folder)
         handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             try:

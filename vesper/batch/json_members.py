@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from vesper.values.json_value import has_surrogate
+from vesper.values.strict_json import has_surrogate
 
 _SPACE = " \t\r\n"
 _decode = json.JSONDecoder(parse_float=str, parse_int=str).raw_decode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ def as_stream(table: object) -> object:
     return table
 
 
-def answer_like(table: object, batches: Batches) -> Any:
+def answer_like(table: object, batches: Batches, keep: Collection[str]) -> Any:
     """Return the answer as a table of the same kind; for a stream a stream that runs rows on demand."""
     try:
-        return _to_table(table, batches)
+        return _to_table(table, batches, keep)
     except Exception:
         raised = batches.raised()
         if raised is not None:
@@ -33,7 +34,7 @@ def answer_like(table: object, batches: Batches) -> Any:
         raise
 
 
-def _to_table(table: object, batches: Batches) -> Any:
+def _to_table(table: object, batches: Batches, keep: Collection[str]) -> Any:
     library, name = _library(table), type(table).__name__
     if library == "pyarrow":
         arrow = sys.modules["pyarrow"]
@@ -47,26 +48,17 @@ def _to_table(table: object, batches: Batches) -> Any:
     if library == "polars" and name == "DataFrame":
         return sys.modules["polars"].DataFrame(batches)
     if library == "pandas" and name == "DataFrame":
-        answer = _to_pandas(batches)
-        answer.index = table.index  # type: ignore[attr-defined]  # as above
-        return answer
+        from vesper.batch.frames import frame_of
+
+        return frame_of(table, batches, keep)
     if library == "duckdb" and name == "DuckDBPyRelation":
         import pyarrow as pa
 
-        answer = pa.RecordBatchReader.from_stream(batches).read_all()
+        answer = pa.RecordBatchReader.from_stream(batches).read_all()  # noqa: F841  # the query below finds it
         # Relations of two connections cannot be combined, and a relation does not expose its connection. A query that
         # starts from it runs there, and finds `answer` in this frame.
         return table.query("vesper_given", "SELECT * FROM answer")  # type: ignore[attr-defined]  # it is a relation
     return batches
-
-
-def _to_pandas(batches: Batches) -> Any:
-    pandas = sys.modules["pandas"]
-    if hasattr(pandas.DataFrame, "from_arrow"):
-        return pandas.DataFrame.from_arrow(batches)
-    import pyarrow as pa  # pandas needs it for the Arrow interface
-
-    return pa.RecordBatchReader.from_stream(batches).read_all().to_pandas()
 
 
 def _library(table: object) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -67,10 +67,11 @@ def run_table(
 
     `look_at` receives the batches before any of them runs, to subscribe to rows.
     """
-    batches = begin(program, declared, as_stream(table), wanted, explain, now, limits)
+    keep = _names(wanted.keep)
+    batches = begin(program, declared, as_stream(table), replace(wanted, keep=keep), explain, now, limits)
     if look_at is not None:
         look_at(batches)
-    return answer_like(table, batches)
+    return answer_like(table, batches, keep)
 
 
 def begin(

@@ -13,7 +13,7 @@ from functools import lru_cache
 from vesper.cache.entries import digest
 
 _PARTS = ("api", "cache", "codegen", "compiler", "engines", "kernels", "language", "repository", "values")
-_OTHERS = ("yaml", "libcst")
+_OTHERS = ("libcst",)
 
 
 def fingerprint() -> bytes:

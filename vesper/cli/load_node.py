@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING
 import click
 
 from vesper.cli.exits import WRONG_INPUT
+from vesper.cli.output.terminal import style as style_text
 from vesper.language.diagnostics.diagnostic import Diagnostic, Severity
 from vesper.language.diagnostics.render.concise import render_concise
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
 from vesper.repository.locate import NodeNotFound, locate, node_files
+from vesper.storage.trust import distrust
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
     from vesper.engines.engine import Engine, Program
     from vesper.language.check.cases import Case
+
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
 def find_node(wanted: str, root: Path) -> Path:
@@ -42,14 +46,32 @@ def find_nodes(paths: tuple[str, ...], root: Path) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def compile_or_exit(path: Path) -> Compiled:
+def compile_or_exit(path: Path, is_run: bool = True) -> Compiled:
+    """Compile a node. Diagnostics end the command, and so does a file of another user where `is_run`."""
     from vesper.compiler import compile_file
+    from vesper.compiler.load_cache import distrust_node
 
     compiled, bag = compile_file(path)
     print_diagnostics(bag.source, bag.sorted(), "full")
     if compiled is None:
         sys.exit(WRONG_INPUT)
+    if is_run and (reason := distrust_node(compiled)) is not None:
+        raise click.ClickException(reason)
     return compiled
+
+
+def cache_file(root: Path, no_cache: bool) -> Path | None:
+    """Return the file of checked nodes; None without one, or where another user can have written it."""
+    from vesper.compiler.node_cache import cache_path
+
+    found = None if no_cache else cache_path(root)
+    reason = None if found is None else distrust(found)
+    if found is not None and found.parent.resolve() != found.parent:
+        reason = f"{found.parent} is behind a symbolic link, and links are not written through"
+    if reason is None:
+        return found
+    click.echo(f"note: nodes are checked without a cache: {reason}", err=True)
+    return None
 
 
 def load_or_exit(engine: Engine, compiled: Compiled) -> Program:
@@ -61,8 +83,19 @@ def load_or_exit(engine: Engine, compiled: Compiled) -> Program:
         raise click.UsageError(f"engine {engine.name}: {problem}") from None
 
 
-def load_programs(compiled: Compiled, names: Iterable[str]) -> dict[str, Program]:
-    """Load the node on each engine; an unavailable engine ends the command."""
+def load_programs(compiled: Compiled, names: Iterable[str], is_sandboxed: bool = False) -> dict[str, Program]:
+    """Load the node on each engine; an unavailable engine ends the command.
+
+    `is_sandboxed` loads it in a confined worker, and reports what the kernel lacks.
+    """
+    if is_sandboxed:
+        from vesper.migration.workers.sandboxed import SandboxEngine
+
+        sandbox = SandboxEngine()
+        programs = {name: load_or_exit(sandbox, compiled) for name in names}
+        for each in sandbox.lacks:
+            click.echo(f"warning: the sandbox is weaker here, because the kernel lacks {each}", err=True)
+        return programs
     from vesper.engines.registry import ENGINES
 
     return {name: load_or_exit(ENGINES[name], compiled) for name in names}
@@ -92,5 +125,5 @@ def print_diagnostics(source: SourceFile, diagnostics: Iterable[Diagnostic], sty
             continue
         text = render_full(source, diagnostic)
         headline, _, rest = text.partition("\n")
-        colour = "red" if diagnostic.severity is Severity.ERROR else "yellow"
-        click.echo(click.style(headline, fg=colour, bold=True) + "\n" + rest + "\n", err=True)
+        colour = _COLOURS[diagnostic.severity]
+        click.echo(style_text(headline, colour, "bold") + "\n" + rest + "\n", err=True)

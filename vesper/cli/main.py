@@ -7,11 +7,13 @@ import importlib
 import os
 import sys
 import traceback
+from typing import Any
 
 import click
 
 from vesper import __version__
 from vesper.cli.exits import OUR_BUG, WRONG_INPUT
+from vesper.cli.output.terminal import escaped_output
 
 COMMANDS = {
     "audit": "Show, verify and export the audit log.",
@@ -21,6 +23,7 @@ COMMANDS = {
     "compile": "Generate Python or IR from a node.",
     "debug": "Step through a node on both engines, forwards and backwards.",
     "divergences": "Show, shrink and close differences of the engines on traffic.",
+    "doctor": "Check a configuration against its nodes and databases.",
     "explain": "Explain a diagnostic, with an example.",
     "fmt": "Format the text of nodes.",
     "journal": "Show runs with effects; resolve runs with an unknown outcome.",
@@ -34,14 +37,21 @@ COMMANDS = {
     "stubs": "Generate type stubs of nodes for type checkers.",
     "test": "Run cases of nodes; check contracts on generated inputs.",
     "traces": "Show what executions did, step by step; turn traces into tests.",
+    "trust": "Trust files of other users; list and remove trusted paths.",
     "verify": "Check that the engines agree on nodes.",
 }
+_BUG = "This is a bug in Vesper, not in your node. Please report it with the lines above."
 RENAMED = {"trace": "traces to-test"}
 """Commands of earlier releases and their present spelling."""
 
 
 class LazyCommands(click.Group):
     """Lists commands from a table, and imports a command when it runs."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run the command line; its output, and that of its errors, leaves through one stream that escapes."""
+        with escaped_output():
+            return super().main(*arguments, **options)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -60,7 +70,8 @@ class LazyCommands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+# The stream decides about colours, so click must not.
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "color": True})
 @click.version_option(__version__, prog_name="vesper")
 def vesper() -> None:
     """Run business logic, written once, on two engines that are verified to agree.
@@ -78,8 +89,9 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001  # any other exception is a bug in Vesper, and is reported as one
         if isinstance(error, OSError) and error.filename is None:
             _end_without_output(error)
-        traceback.print_exc()
-        print("\nThis is a bug in Vesper, not in your node. Please report it with the lines above.", file=sys.stderr)
+        with escaped_output():
+            traceback.print_exc()
+            print(f"\n{_BUG}", file=sys.stderr)
         sys.exit(OUR_BUG)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable
@@ -11,7 +12,9 @@ from typing import Any, TypeVar
 
 import click
 
+from vesper.cli.number_ranges import FiniteRange
 from vesper.repository.locate import FOLDER, FOLDER_VARIABLE
+from vesper.storage.file_access import open_regular
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -31,6 +34,54 @@ def apply_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command
         return command
 
     return decorate
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+MAX_INPUT_BYTES = 256 << 20
+"""Size limit of a file of inputs, answers or commands."""
+
+
+class ReadFile(click.File):
+    """A regular text file of bounded size, opened for reading; `-` is standard input."""
+
+    def __init__(self) -> None:
+        super().__init__(encoding="utf-8")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str | os.PathLike) and os.fspath(value) != "-":
+            _check_file(self, value, MAX_INPUT_BYTES, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class ReadPath(click.Path):
+    """The path of an existing regular file. A device or a FIFO is refused before anything reads it."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        _check_file(self, value, None, param, ctx)
+        return found
+
+
+def _check_file(
+    kind: click.File | click.Path,
+    path: str | os.PathLike[str],
+    max_bytes: int | None,
+    param: click.Parameter | None,
+    ctx: click.Context | None,
+) -> None:
+    try:
+        handle = open_regular(path)
+        size = os.fstat(handle).st_size
+        os.close(handle)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        kind.fail(f"'{os.fsdecode(path)}': {reason}", param, ctx)
+    if max_bytes is not None and size > max_bytes:
+        kind.fail(f"'{os.fsdecode(path)}': it is larger than {max_bytes:,} bytes", param, ctx)
 
 
 # -- values ---------------------------------------------------------------------------------------
@@ -103,7 +154,7 @@ def config_option(purpose: str = "") -> Callable[[Command], Command]:
     """`--config`, with what the command reads the file for."""
     return click.option(
         "--config",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=ReadPath(),
         help=f"Settings file{purpose and ' ' + purpose}; by default the nearest vesper.toml upwards.",
     )
 
@@ -121,9 +172,7 @@ store_options = apply_options(
 
 input_options = apply_options(
     click.option("--input", "-i", "pairs", multiple=True, metavar="NAME=VALUE", help="One input; repeat for more."),
-    click.option(
-        "--json", "json_file", type=click.File(encoding="utf-8"), help="All inputs as a JSON object; - reads stdin."
-    ),
+    click.option("--json", "json_file", type=ReadFile(), help="All inputs as a JSON object; - reads stdin."),
 )
 
 
@@ -170,6 +219,15 @@ def why_option(is_required: bool) -> Callable[[Command], Command]:
         "--why", required=is_required, metavar="TEXT", callback=read_words, help=f"Reason, kept in the history{needed}."
     )
 
+
+# -- tests ----------------------------------------------------------------------------------------
+
+min_coverage_option = click.option(
+    "--min-coverage",
+    type=FiniteRange(0, 100),
+    metavar="PERCENT",
+    help="Fail nodes that cover fewer of their branches.",
+)
 
 # -- output ---------------------------------------------------------------------------------------
 

@@ -2,43 +2,66 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
 
+from vesper.storage.file_access import create_private
+
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace the text of an existing file. Keeps its mode, symbolic links and line ends."""
-    target = path.resolve()
-    mode = target.stat().st_mode
-    if not os.access(target, os.W_OK):
-        raise PermissionError(13, "it is read-only")
-    temporary = _write_beside(target, text, mode & 0o7777)
-    try:
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    """Replace the text of an existing file. Keeps its mode and line ends; refuses a symbolic link."""
+    _replace(path, text.encode("utf-8"))
 
 
-def create_text(path: Path, text: str) -> None:
-    """Write a new file. Raises `FileExistsError` and changes nothing where the file exists."""
+def create_text(path: Path, text: str, is_private: bool = False) -> None:
+    """Write a new file. Raises `FileExistsError` and changes nothing where the file or a link exists.
+
+    A file with inputs of nodes is private: only its owner can read it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as file:
+    _create(path, text.encode("utf-8"), is_private)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, new or not, in an existing folder; refuses a symbolic link."""
+    if path.exists() or path.is_symlink():
+        _replace(path, content)
+    else:
+        _create(path, content, is_private=False)
+
+
+def _create(path: Path, content: bytes, is_private: bool) -> None:
+    with os.fdopen(create_private(path), "wb") if is_private else path.open("xb") as file:
         try:
-            file.write(text.encode("utf-8"))
+            file.write(content)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
 
 
-def _write_beside(target: Path, text: str, mode: int) -> Path:
-    """Write the text to a temporary file in the folder of the target."""
+def _replace(path: Path, content: bytes) -> None:
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a symbolic link, and links are not written through; name its target")
+    mode = path.stat().st_mode
+    if not os.access(path, os.W_OK):
+        raise PermissionError(13, "it is read-only")
+    temporary = _write_beside(path, content, mode & 0o7777)
+    try:
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _write_beside(target: Path, content: bytes, mode: int) -> Path:
+    """Write the content to a temporary file in the folder of the target."""
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8"))
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         temporary.chmod(mode)

@@ -80,6 +80,7 @@ _COMPARE: dict[str, cst.BaseCompOp] = {
     ">=": cst.GreaterThanEqual(),
     "in": cst.In(),
 }
+_MAX_SHORT = 64
 
 
 class ExpressionWriter(LoopWriter):
@@ -277,6 +278,8 @@ class ExpressionWriter(LoopWriter):
             spelling = EQUALITIES[call.op]
         if call.op in BY_EQUALITY and not is_plain:
             spelling = None
+        if OPERATIONS[call.op].work and not all(map(_is_short, call.args)):
+            spelling = None  # the kernel counts the work of large values
         if call.op in ("optional.equal", "optional.not_equal") and _is_null(call.args[-1]):
             spelling = IsNone(is_negated=call.op == "optional.not_equal")
         match spelling:
@@ -481,6 +484,17 @@ def _select_operands(call: ir.Call) -> tuple[ir.Expression, ...]:
     ]
     is_changed = [new is not old for new, old in zip(bare, call.args, strict=True)]
     return call.args if all(is_changed) or not call.op.startswith("decimal.") else tuple(bare)
+
+
+def _is_short(expression: ir.Expression) -> bool:
+    """True for a value that is never large: a written collection, or a value without a size."""
+    match expression:
+        case ir.Literal(value=list() | frozenset() | dict() as value):
+            return len(value) <= _MAX_SHORT
+        case ir.Array(items=items):
+            return len(items) <= _MAX_SHORT
+        case _:
+            return not isinstance(expression.type, ArrayOf | SetOf | MapOf)
 
 
 def _is_null(expression: ir.Expression) -> bool:

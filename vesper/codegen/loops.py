@@ -25,10 +25,12 @@ from vesper.codegen.layout.python_expression import (
     add_parentheses,
     write_string,
 )
-from vesper.codegen.metering import Metering
+from vesper.codegen.metering import Metering, write_price
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.language.ir import nodes as ir
+from vesper.language.ir.new_values import ItemPrice, price_fold, price_item, price_key, takes_memory
 from vesper.values.model import Key, Value, in_order
+from vesper.values.prices import ENTRY_BYTES
 from vesper.values.types import (
     BOOLEAN,
     BYTES,
@@ -82,7 +84,7 @@ class LoopWriter:
         if expression.kind in _HELPERS:
             return self._write_helper_call(expression)
         if expression.kind == "count" and _is_each_item(expression):
-            items = self.metering.meter_all(self.write(expression.over).node)
+            items = self.metering.meter_all(self._write_over(expression.over).node)
             return PythonExpression(cst.Call(cst.Name("len"), [cst.Arg(items)]), ATOM)
         if expression.kind in _OF_ALL and is_every_item(expression):
             return self._write_aggregate_of_all(expression)
@@ -90,7 +92,9 @@ class LoopWriter:
         if entries is not None:
             return self._write_map_literal(expression, entries)
         if expression.kind == "array" and _is_each_item(expression):
-            return self._write_array(expression.over)
+            return self._write_array(expression.over, price_item(expression))
+        if self.metering.is_metered and self._counts_memory(expression):
+            return self._write_counted(expression)
         loop = self.write_comprehension(expression)
         if expression.kind in _OF_VALUES:
             expression, loop = self._bind_names(expression, loop)
@@ -98,7 +102,7 @@ class LoopWriter:
         value = (self.write if expression.kind == "sum" else self.write_stored)(expression.value).node
         match expression.kind:
             case "array":
-                return PythonExpression(cst.ListComp(value, loop), ATOM)
+                return PythonExpression(self._count_array(expression, cst.ListComp(value, loop)), ATOM)
             case "count":
                 return PythonExpression(cst.Call(cst.Name("len"), [cst.Arg(cst.ListComp(value, loop))]), ATOM)
             case "set":
@@ -115,6 +119,82 @@ class LoopWriter:
                 call = self._write_map(expression, value, loop)
         self.sites[call] = expression.index
         return PythonExpression(call, ATOM)
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    def _counts_memory(self, expression: ir.For) -> bool:
+        """True for a comprehension whose rounds take memory, or keep values whose price is not one number."""
+        inside = (expression.where, expression.key, expression.value)
+        price = price_item(expression)
+        if any(map(takes_memory, inside)):
+            return True
+        if expression.kind == "array" and expression.where is None:
+            return not isinstance(price, int)
+        return price is not None
+
+    def _count_array(self, expression: ir.For, written: cst.ListComp) -> cst.BaseExpression:
+        """Charge an array whose rounds take no memory: its items have a fixed price."""
+        if not self.metering.is_metered:
+            return written
+        price = write_price(price_item(expression))
+        items = written.for_in.iter
+        assert isinstance(items, cst.Call), "the items of a loop are metered"
+        fitting = self.metering.charge("fitting_items", price, items.args[0].value)
+        over = written.for_in.with_changes(iter=fitting)
+        return self.metering.charge(
+            "kept_values", write_price(price_item(expression)), written.with_changes(for_in=over)
+        )
+
+    def _write_counted(self, expression: ir.For) -> PythonExpression:
+        """Write a comprehension that counts the memory of its rounds: `list(each_value(meter, price, (…)))`."""
+        where = expression.where
+        skips = where is not None and takes_memory(where)
+        loop = self.write_comprehension(replace(expression, where=None) if skips else expression)
+        condition = None if where is None or not skips else add_parentheses(self.write_condition(where), OR)
+        written = (self.write if expression.kind == "sum" else self.write_stored)(expression.value)
+        is_map = expression.kind in ("map", "index_by")
+        value = written.node if condition is None or is_map else add_parentheses(written, OR)
+        if is_map:
+            key = self.write_stored(expression.key).node if expression.key is not None else value
+            if expression.key is None:
+                value = cst.Name(self.naming.name_local(expression.locals[0], expression.names[0]))
+            value = cst.Tuple([cst.Element(key), cst.Element(value)])
+        if condition is not None:
+            value = cst.IfExp(test=condition, body=value, orelse=cst.Name("SKIPPED"))
+        generator = cst.GeneratorExp(value, loop)
+        price = write_price(price_item(expression) or 0)
+        items: cst.Call
+        if is_map and expression.key is not None:
+            items = self.metering.charge("each_entry", write_price(price_key(expression)), price, generator)
+        elif is_map:
+            items = self.metering.charge("each_entry", price, write_price(0), generator)
+        else:
+            items = self.metering.charge("each_value", price, generator)
+        return PythonExpression(self._write_counted_result(expression, items), ATOM)
+
+    def _write_counted_result(self, expression: ir.For, items: cst.Call) -> cst.Call:
+        match expression.kind:
+            case "array" | "count" | "avg":
+                found = cst.Call(cst.Name("list"), [cst.Arg(items)])
+                if expression.kind == "array":
+                    return found
+                if expression.kind == "count":
+                    return cst.Call(cst.Name("len"), [cst.Arg(found)])
+                call = self._write_aggregate(expression, found)
+            case "set":
+                return cst.Call(cst.Name("frozenset"), [cst.Arg(items)])
+            case "forall" | "exists":
+                return cst.Call(cst.Name("all" if expression.kind == "forall" else "any"), [cst.Arg(items)])
+            case "sum" | "min" | "max":
+                call = self._write_aggregate(expression, items)
+            case _:
+                key_type = (expression.key or expression.value).type
+                if isinstance(key_type, Enum):
+                    call = cst.Call(cst.Name("map_of_members"), [cst.Arg(write_members(key_type)), cst.Arg(items)])
+                else:
+                    call = cst.Call(cst.Name("map_of"), [cst.Arg(items)])
+        self.sites[call] = expression.index
+        return call
 
     def _bind_names(self, expression: ir.For, loop: cst.CompFor) -> tuple[ir.For, cst.CompFor]:
         """The names that a value binds first, as clauses of the comprehension: `for x in [value]` binds and no more.
@@ -134,22 +214,38 @@ class LoopWriter:
             inner = cst.CompFor(target=name, iter=cst.List([cst.Element(written)]), inner_for_in=inner)
         return replace(expression, value=value), loop.with_changes(inner_for_in=inner)
 
-    def _write_array(self, collection: ir.Expression) -> PythonExpression:
+    def _write_array(self, collection: ir.Expression, price: ItemPrice | None) -> PythonExpression:
         """All the items of a collection, in order."""
         match collection.type:
             case MapOf():
-                items = self.metering.meter_all(self.write(collection).node)
+                items = self.metering.meter_all(self.write(collection).node, price)
                 return PythonExpression(cst.Call(cst.Name("list"), [cst.Arg(items)]), ATOM)
             case SetOf():
-                return PythonExpression(self.metering.meter_all(self.write_plain_items(collection, 1)), ATOM)
+                return PythonExpression(self.metering.meter_all(self.write_plain_items(collection, 1), price), ATOM)
+            case _ if _is_range(collection):
+                items = self.metering.meter_all(self._write_over(collection).node, price)
+                return PythonExpression(cst.Call(cst.Name("list"), [cst.Arg(items)]), ATOM)
             case _:
-                return PythonExpression(self.metering.meter_all(self.write_operand(collection, OR)), ATOM)
+                return PythonExpression(self.metering.meter_all(self.write_operand(collection, OR), price), ATOM)
+
+    def _write_over(self, collection: ir.Expression) -> PythonExpression:
+        """Write the collection of a loop; a range is not built."""
+        if not _is_range(collection):
+            return self.write(collection)
+        assert isinstance(collection, ir.Call)
+        arguments = [cst.Arg(self.write(argument).node) for argument in collection.args]
+        call = cst.Call(cst.Name("loop_numbers"), arguments)
+        self.sites[call] = collection.index
+        return PythonExpression(call, ATOM)
 
     def _write_aggregate_of_all(self, expression: ir.For) -> PythonExpression:
         """An aggregate of all the items of an array: Python needs no loop of its own."""
-        items = self.write(expression.over).node
+        items = self._write_over(expression.over).node
         call = self._write_aggregate(
-            expression, self.metering.meter_all(items) if expression.kind == "avg" else self.metering.meter_items(items)
+            expression,
+            self.metering.meter_all(items, price_item(expression))
+            if expression.kind == "avg"
+            else self.metering.meter_items(items),
         )
         self.sites[call] = expression.index
         return PythonExpression(call, ATOM)
@@ -191,9 +287,11 @@ class LoopWriter:
         ]
         if len(keys) == len(entries) and keys == in_order(expression.key.type, dict.fromkeys(keys)):
             literal = cst.Dict([cst.DictElement(key, value) for key, value in pairs])
-            return PythonExpression(self.metering.meter_all(literal), ATOM)
+            return PythonExpression(self.metering.meter_all(literal, ENTRY_BYTES), ATOM)
         written = cst.List([cst.Element(cst.Tuple([cst.Element(key), cst.Element(value)])) for key, value in pairs])
         items = self.metering.meter_items(written)
+        if self.metering.is_metered:
+            items = self.metering.charge("each_value", write_price(ENTRY_BYTES), items)
         key_type = expression.key.type
         if isinstance(key_type, Enum):
             call = cst.Call(cst.Name("map_of_members"), [cst.Arg(write_members(key_type)), cst.Arg(items)])
@@ -218,22 +316,49 @@ class LoopWriter:
         with_ = None if expression.with_ is None else self.write_stored(expression.with_).node
         # The state of a fold is stored until the next item; the others only compare values.
         value = (self.write_stored if expression.kind == "fold" else self.write)(expression.value).node
-        function = cst.Lambda(parameters, value)
+        function: cst.BaseExpression = cst.Lambda(parameters, value)
+        if self.metering.is_metered and expression.kind == "fold":
+            return self._write_counted_fold(expression, function, items, with_)
         if is_sorted:
             return PythonExpression(self._write_sorted(expression, items, function, with_), ATOM)
         helper = _HELPERS[expression.kind]
         if expression.kind == "fold" and len(names) > 2:
             helper = "fold_entries"
+        is_while = expression.kind in ("take_while", "drop_while")
+        if self.metering.is_metered and (takes_memory(expression.value) or price_item(expression) is not None):
+            price = write_price(0 if is_while else price_item(expression) or 0)
+            function = self.metering.charge("key_of_each", price, function)
         arguments = [function, items, *([] if with_ is None else [with_])]
         if isinstance(expression.value.type, Enum) and expression.kind not in ("distinct_by", "fold"):
             arguments.append(write_members(expression.value.type))
-        return PythonExpression(cst.Call(cst.Name(helper), [cst.Arg(argument) for argument in arguments]), ATOM)
+        call = cst.Call(cst.Name(helper), [cst.Arg(argument) for argument in arguments])
+        if self.metering.is_metered and is_while:
+            call = self.metering.charge("kept_items", call)
+        if self.metering.is_metered and expression.kind in ("group_by", "count_by"):
+            call = self.metering.charge("charge_groups", call)
+        return PythonExpression(call, ATOM)
+
+    def _write_counted_fold(
+        self, fold: ir.For, function: cst.BaseExpression, items: cst.BaseExpression, with_: cst.BaseExpression | None
+    ) -> PythonExpression:
+        assert with_ is not None
+        arguments = [write_price(price_fold(fold)), function, items, with_]
+        if len(fold.locals) > 2:
+            arguments.append(cst.Name("True"))
+        return PythonExpression(self.metering.charge("counted_fold", *arguments), ATOM)
 
     def _write_sorted(
-        self, expression: ir.For, items: cst.BaseExpression, function: cst.Lambda, with_: cst.BaseExpression | None
+        self,
+        expression: ir.For,
+        items: cst.BaseExpression,
+        function: cst.BaseExpression,
+        with_: cst.BaseExpression | None,
     ) -> cst.Call:
         """`sorted(items, key=lambda …)`, which keeps the order of equal items both ways, as the language does."""
-        arguments = [cst.Arg(items), _write_keyword("key", self.metering.meter_each(function))]
+        arguments = [
+            cst.Arg(items),
+            _write_keyword("key", self.metering.meter_each(function, price_item(expression) or 0)),
+        ]
         if isinstance(expression.with_, ir.Literal):
             if expression.with_.value == "descending":
                 arguments.append(_write_keyword("reverse", cst.Name("True")))
@@ -288,6 +413,8 @@ class LoopWriter:
     def write_plain_items(self, collection: ir.Expression, names: int) -> cst.BaseExpression:
         """Write a collection as a loop goes over it, without a meter."""
         is_argument = isinstance(collection.type, SetOf) or (isinstance(collection.type, MapOf) and names > 1)
+        if _is_range(collection):
+            return self._write_over(collection).node
         over = self.write_operand(collection, TERNARY if is_argument else OR)
         match collection.type:
             case SetOf(Enum() as enum):
@@ -308,6 +435,10 @@ def write_members(enum: Enum) -> cst.Tuple:
 def is_every_item(expression: ir.For) -> bool:
     """True where the values are the items of an array, all of them: then Python needs no loop of its own."""
     return isinstance(expression.over.type, ArrayOf) and _is_each_item(expression)
+
+
+def _is_range(collection: ir.Expression) -> bool:
+    return isinstance(collection, ir.Call) and collection.op == "array.range" and len(collection.args) == 3
 
 
 def _is_each_item(expression: ir.For) -> bool:

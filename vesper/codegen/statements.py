@@ -26,11 +26,13 @@ from vesper.codegen.layout.python_expression import (
 )
 from vesper.codegen.layout.sql_lines import sql_lines
 from vesper.codegen.loops import is_every_item, write_target
+from vesper.codegen.metering import write_price
 from vesper.codegen.naming import Naming
 from vesper.codegen.policy_comments import describe_policies
 from vesper.codegen.same import is_same_path
 from vesper.codegen.types import TypeWriter, is_annotation_needed
 from vesper.language.ir import nodes as ir
+from vesper.language.ir.new_values import loop_takes_memory, price_collected, price_states, takes_memory
 from vesper.language.ir.statements import all_statements, leaves, value_type
 from vesper.values.types import DECIMAL, ArrayOf, MapOf, OptionalOf, Primitive, SetOf, Type
 from vesper.values.unicode import is_printable
@@ -191,6 +193,8 @@ class BlockWriter:
         self._naming.begin_statement()
         heading = [_BLANK, write_comment(f"{phase}, line {clause.holds.place.line}: {clause.text}")]
         names = None if is_expression else self._choose_loop_names(clause.holds, "forall")
+        if isinstance(clause.holds, ir.For) and takes_memory(clause.holds.value):
+            names = None
         if names is not None:
             assert isinstance(clause.holds, ir.For)
             return self._write_item_clause(clause.holds, names, self._write_broken(phase, index, clause), heading)
@@ -265,11 +269,12 @@ class BlockWriter:
                 before.append(self.assign(local, value.value, heading))
                 heading = []
             value = value.body
-        if isinstance(value, ir.For) and value.kind == "fold" and _is_infallible_start(value):
+        is_counted = self._expressions.metering.is_metered
+        if isinstance(value, ir.For) and value.kind == "fold" and _is_infallible_start(value) and not is_counted:
             return [*before, *self._write_fold(step, value, heading)]
         if isinstance(value, ir.For) and value.type == DECIMAL and not is_every_item(value):
             names = self._choose_loop_names(value, "sum")
-            if names is not None:
+            if names is not None and not (is_counted and takes_memory(value.value)):
                 return [*before, *self._write_sum(step, value, names, heading)]
         target = self._naming.name("step", step.name)
         is_chain = isinstance(value, ir.If) and isinstance(value.otherwise, ir.If)
@@ -460,6 +465,7 @@ class BlockWriter:
             )
             lines.append(self._assign_node(collected, cst.List([]), heading, of))
             heading = []
+        memory = self._write_memory(loop, lines, heading)
         is_counted = loop.max < _NO_BOUND or loop.over is None or _has_requests(loop.body)
         counter = self._naming.create_name("iterations") if is_counted else None
         if counter is not None:
@@ -470,7 +476,7 @@ class BlockWriter:
             for number, name in zip(loop.locals, loop.names, strict=True)
         ]
         with self._count_iterations(counter):
-            body = self._write_iteration(loop, states, collected, counter)
+            body = self._write_iteration(loop, states, collected, counter, memory)
         statement: cst.For | cst.While
         if over is not None:
             target: cst.Name | cst.Tuple = cst.Name(names[0])
@@ -482,6 +488,8 @@ class BlockWriter:
             test = self._expressions.write_condition(loop.condition).node
             statement = cst.While(test=test, body=indent_block(body), leading_lines=heading)
         lines.append(statement)
+        if memory is not None and not price_states(loop):
+            lines.append(_write_statement_call("restore_memory", cst.Name(memory)))
         fields = [(each.name, PythonExpression(cst.Name(states[each.local]), ATOM)) for each in loop.state]
         if collected is not None:
             fields.append(("collected", PythonExpression(cst.Name(collected), ATOM)))
@@ -491,10 +499,22 @@ class BlockWriter:
             self._naming.release(number, name)
         return lines
 
+    def _write_memory(self, loop: ir.Loop, lines: Lines, heading: list[cst.EmptyLine]) -> str | None:
+        """Begin to count the memory of a loop that takes any; return the name of the count."""
+        takes = loop_takes_memory(loop) or loop.collect is not None or bool(price_states(loop))
+        if not self._expressions.metering.is_metered or not takes:
+            return None
+        name = self._naming.create_name("memory")
+        lines.append(self._assign_node(name, self._expressions.metering.charge("LoopMemory"), heading))
+        heading.clear()
+        return name
+
     def _write_iteration(
-        self, loop: ir.Loop, states: dict[int, str], collected: str | None, counter: str | None
+        self, loop: ir.Loop, states: dict[int, str], collected: str | None, counter: str | None, memory: str | None
     ) -> Lines:
         lines: Lines = []
+        if memory is not None and not price_states(loop):
+            lines.append(_write_statement_call("restore_memory", cst.Name(memory)))
         for condition, leaving in ((loop.where, cst.Continue()), (loop.condition, cst.Break())):
             if condition is None or (condition is loop.condition and loop.over is None):
                 continue
@@ -513,9 +533,22 @@ class BlockWriter:
         if collected is not None and loop.collect is not None:
             value = self._expressions.add_mark(loop.collect, self._expressions.write_stored(loop.collect)).node
             kept = cst.Call(cst.Name("keep"), [cst.Arg(cst.Name(collected)), cst.Arg(value)])
+            if memory is not None:
+                price = write_price(price_collected(loop))
+                arguments = [cst.Name(memory), price, cst.Name(collected), value]
+                kept = cst.Call(cst.Name("keep_item"), [cst.Arg(each) for each in arguments])
             self._expressions.sites[kept] = loop.collect.index
             lines.append(cst.SimpleStatementLine([cst.Expr(kept)]))
         lines += self._write_next_state(loop, states)
+        if memory is not None and (prices := price_states(loop)):
+            lines.append(
+                _write_statement_call(
+                    "recount_memory",
+                    cst.Name(memory),
+                    cst.Tuple([cst.Element(write_price(price)) for price in prices]),
+                    cst.Tuple([cst.Element(cst.Name(states[each.local])) for each in loop.state]),
+                )
+            )
         if loop.stop_when is not None:
             stop = self._expressions.write_condition(loop.stop_when).node
             lines.append(cst.If(stop, cst.IndentedBlock([cst.SimpleStatementLine([cst.Break()])])))
@@ -669,6 +702,10 @@ class BlockWriter:
                 target = f"_{target}"  # linters expect nothing to read a name that begins so
             return [self._assign_node(target, written.node)]
         return [] if leaves(handler.body) else [cst.SimpleStatementLine([cst.Raise()])]
+
+
+def _write_statement_call(function: str, *arguments: cst.BaseExpression) -> cst.SimpleStatementLine:
+    return cst.SimpleStatementLine([cst.Expr(cst.Call(cst.Name(function), [cst.Arg(each) for each in arguments]))])
 
 
 def _write_fixed_text(name: str, text: str) -> cst.BaseExpression:

@@ -17,7 +17,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
-from vesper.kernels.array import largest, smallest
+from vesper.kernels.array import largest, loop_numbers, smallest
 from vesper.kernels.decimal import exact_decimals, exact_entry, unsigned_zero
 from vesper.kernels.runtime.entry import (
     MAX_ENTRIES,
@@ -60,7 +60,10 @@ from vesper.kernels.runtime.forms import (
 from vesper.kernels.integer import checked, checked_sum
 from vesper.kernels.json import Json, json_literal
 from vesper.kernels.map import entries_of, map_of, map_of_members
-from vesper.kernels.runtime.meter import Meter, all_of, before_each, spend, spending
+from vesper.kernels.runtime.meter import (
+    SKIPPED, LoopMemory, Meter, all_of, before_each, charge_groups, counted_fold, each_entry, each_value, fitting_items,
+    keep_item, kept_items, kept_values, key_of_each, recount_memory, restore_memory, spend, spending,
+)
 from vesper.kernels.raised import ContractBroken, DeclaredError, Raised
 from vesper.kernels.set import members_in_order
 from vesper.kernels.runtime.source import Source

@@ -23,16 +23,21 @@ _FORMS: frozenset[type[ast.AST]] = frozenset((
 _CALLS = frozenset({
     "Decimal", "frozenset", "len", "list", "sum", "all", "any", "sorted", "checked", "checked_sum", "unsigned_zero",
     "max", "min", "next",
-    "smallest", "largest", "map_of", "map_of_members", "members_in_order", "entries_of", "sorted_by",
+    "smallest", "largest", "loop_numbers", "map_of", "map_of_members", "members_in_order", "entries_of", "sorted_by",
     "distinct_by", "least_by", "greatest_by", "grouped_by", "counted_by", "taken_while", "dropped_while", "fold",
-    "fold_entries", "mark", "meter", "all_of", "before_each", "spend", "spending", "ContractBroken", "TypedDict",
+    "fold_entries", "mark", "meter", "all_of", "before_each", "spend", "spending",
+    "charge_groups", "counted_fold", "each_entry", "each_value", "fitting_items", "keep_item", "kept_items",
+    "kept_values", "key_of_each", "LoopMemory", "recount_memory", "restore_memory", "ContractBroken", "TypedDict",
     "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "one_of", "http_class", "keep", "path",
     "check_postconditions", "check_invariants",
     "float", "date", "datetime", "timedelta", "json_literal",
     "Inputs", "Source", "get_entry", "is_ascii", "is_finite", "is_text", "new_objects", "read_boolean", "read_decimal",
     "read_inputs", "read_integer", "read_member", "read_text", "read_value", "type", "undecorated",
 })  # fmt: skip
-_KEPT = ("called", "keep", "mark", "spend", "check_postconditions", "check_invariants", "read_inputs")
+_KEPT = (
+    "called", "keep", "keep_item", "mark", "recount_memory", "restore_memory", "spend", "check_postconditions",
+    "check_invariants", "read_inputs",
+)  # fmt: skip
 _MODULES = frozenset({"datetime", "decimal", "typing"})
 _PARSING = threading.Lock()
 

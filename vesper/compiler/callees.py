@@ -6,17 +6,19 @@ called `nodes`, else in the folder of the caller.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vesper.language.check.callees import Interface, NotCallable
+from vesper.language.check.taint import TaintAnalysis
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir.failures import callee_codes
 from vesper.language.ir.nodes import CallNode, Node, Request
 from vesper.language.ir.statements import all_statements
-from vesper.repository.locate import SUFFIX, id_of, node_files
+from vesper.repository.locate import id_of, node_files
 from vesper.repository.lock import LOCK_NAME, Lock, LockProblem, read_lock
 from vesper.values.limits import MAX_CALL_DEPTH
 from vesper.values.node_id import split_node_id
@@ -43,6 +45,8 @@ class Collection:
         self._files: dict[str, Path] | None = None
         self._lock: Lock | LockProblem | None = None
         self._compiled: dict[str, tuple[Compiled, Interface] | None] = {}
+        self.cycles: dict[str, tuple[str, ...]] = {}
+        """The nodes of a cycle of calls, in the order of the calls, by each of them."""
 
     def files(self) -> dict[str, Path]:
         """Return the file of each id; a file name that is an id counts as the id."""
@@ -107,14 +111,15 @@ class Neighbours:
         if isinstance(node_id, NotCallable):
             return node_id
         if node_id in self._stack:
-            path = " → ".join((*self._stack[self._stack.index(node_id) :], node_id))
-            return NotCallable(Code.DEPENDENCY_CYCLE, {"node": node_id, "path": path})
+            cycle = self._stack[self._stack.index(node_id) :]
+            self._collection.cycles |= dict.fromkeys(cycle, cycle)
+            return _cycle(node_id, cycle)
         too_deep = {"limit": str(MAX_CALL_DEPTH), "what": "calls of nodes in one another"}
         if len(self._stack) >= MAX_CALL_DEPTH:
             return NotCallable(Code.TOO_DEEP, too_deep)
         found = self._collection.compiled(node_id, self._stack)
         if found is None:
-            return NotCallable(Code.WRONG_CALLEE, {"node": node_id}, f"`vesper check {node_id}{SUFFIX}` says why")
+            return self._wrong_callee(node_id)
         compiled, interface = found
         # A node compiled for a shorter stack has not counted the calls that led here.
         if len(self._stack) + _depth(compiled) > MAX_CALL_DEPTH:
@@ -124,6 +129,28 @@ class Neighbours:
             return NotCallable(Code.BAD_LOCK, {"problem": problem}, "run `vesper nodes lock` if the change is meant")
         self.called[node_id] = compiled
         return interface
+
+    def _wrong_callee(self, node_id: str) -> NotCallable:
+        """Return why a node with errors cannot be called: it calls its caller, or has errors of another kind."""
+        cycle = self._collection.cycles.get(node_id, ())
+        if self._stack[-1] in cycle:
+            return _cycle(self._stack[-1], cycle)
+        if cycle:
+            help_ = f"`{node_id}` calls itself: {_path(node_id, cycle)}"
+        else:
+            help_ = f"`vesper check {os.path.relpath(self._collection.files()[node_id])}` says why"
+        return NotCallable(Code.WRONG_CALLEE, {"node": node_id}, help_)
+
+
+def _cycle(first: str, cycle: tuple[str, ...]) -> NotCallable:
+    help_ = "remove one of these calls, or move what both need into a node of its own"
+    return NotCallable(Code.DEPENDENCY_CYCLE, {"node": first, "path": _path(first, cycle)}, help_)
+
+
+def _path(first: str, cycle: tuple[str, ...]) -> str:
+    """Return a cycle of calls as text that starts and ends with `first`."""
+    start = cycle.index(first)
+    return " → ".join((*cycle[start:], *cycle[:start], first))
 
 
 def _depth(compiled: Compiled) -> int:
@@ -141,6 +168,9 @@ def _depth(compiled: Compiled) -> int:
 def interface_of(compiled: Compiled) -> Interface:
     """Return the interface of a checked node."""
     node: Node = compiled.node
+    taint = node.taint
+    if taint is None:  # read from IR without flags, such as that of an old trace
+        taint = TaintAnalysis(node, {each.node.node_id: interface_of(each) for each in compiled.callees}).run()
     versions = _versions(compiled)
     success = tuple((each.name, each.type) for each in node.outputs)
     errors = tuple((each.name, each.type) for each in node.errors)
@@ -157,6 +187,8 @@ def interface_of(compiled: Compiled) -> Interface:
         frozenset(),
         node.grants.required,
         versions,
+        node.grants.sensitive,
+        taint,
         _requests(compiled),
     )
     return replace(interface, codes=frozenset(callee_codes(interface.callee())))

@@ -56,8 +56,10 @@ def _result_of(compiled: Compiled | None, bag: DiagnosticBag) -> Checked:
 
     node_id = declared_id(bag.source.text)
     if compiled is None:
-        return Checked(bag.source, tuple(bag.sorted()), None, None, node_id)
-    return Checked(bag.source, tuple(bag.sorted()), compiled.semantic_hash, compiled.ir, node_id, _about(compiled))
+        return Checked(bag.source, tuple(bag.sorted(notes=True)), None, None, node_id)
+    return Checked(
+        bag.source, tuple(bag.sorted(notes=True)), compiled.semantic_hash, compiled.ir, node_id, _about(compiled)
+    )
 
 
 def _about(compiled: Compiled) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from types import ModuleType
 from vesper.codegen.module import HEADER, generate_module
 from vesper.compiler.pipeline import Compiled, compile_file
 from vesper.repository.locate import NodeNotFound, locate
+from vesper.storage.file_access import read_regular
 
 _TABLE = "SOURCE: Final = Source("
 _HASH_LINE = "# text hash "
@@ -107,13 +108,16 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
+_MAX_BYTES = 256 << 20
+"""Size limit of a generated file: many times that of the largest node."""
+
 # -- files ----------------------------------------------------------------------------------------
 
 
 def read_text(path: Path) -> str | None:
     """Return the text of a file, line ends unchanged; None where there is none. Other encodings are not ours."""
     try:
-        return path.read_bytes().decode("utf-8", "replace")
+        return read_regular(path, _MAX_BYTES).decode("utf-8", "replace")
     except FileNotFoundError:
         return None
 

@@ -16,6 +16,7 @@ from vesper.cache.entries import Entries, digest, entries
 from vesper.cache.fingerprint import fingerprint
 from vesper.cache.node_facts import Facts
 from vesper.compiler.compiled import Compiled, Restored
+from vesper.storage.trust import distrust
 
 if TYPE_CHECKING:
     from vesper.language.diagnostics.diagnostic import DiagnosticBag
@@ -55,6 +56,11 @@ def compile_cached(path: str, rendered: Rendered) -> tuple[Compiled | None, tupl
     depends = _depends(path, data, called)
     form = {"depends": depends, "called": called, "said": list(said)}
     return _Entry(cache, name, form).with_facts(compiled), said
+
+
+def distrust_node(compiled: Compiled) -> str | None:
+    """Return why a node must not run: its file, or that of a node it calls, may be another user's. None if trusted."""
+    return next((reason for each in {each.path for each in _closure(compiled)} if (reason := distrust(each))), None)
 
 
 class _Entry:
@@ -161,7 +167,7 @@ def _depends(path: str, data: bytes, called: Iterable[str]) -> bytes | None:
     """
     if _CALLS not in data:
         return b""
-    root = _collection(path)
+    root = collection_folder(path)
     parts = [os.fsencode(root)]
     lock = _read_file(f"{root}/{_LOCK}")
     parts.append(b"-" if lock is None else b"+" + lock)
@@ -178,7 +184,8 @@ def _depends(path: str, data: bytes, called: Iterable[str]) -> bytes | None:
     return digest(*parts)
 
 
-def _collection(path: str) -> str:
+def collection_folder(path: str) -> str:
+    """Return the folder that is searched for the neighbours of a node."""
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
     above = folder
     while True:

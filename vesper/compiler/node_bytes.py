@@ -15,6 +15,7 @@ _MODULES = frozenset(
     (
         "vesper.language.ir.nodes",
         "vesper.language.ir.statements",
+        "vesper.language.ir.taint",
         "vesper.values.types",
         "vesper.language.check.cases",
         "vesper.language.check.case_effects",

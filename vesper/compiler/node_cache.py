@@ -32,6 +32,7 @@ from vesper.compiler.check_result import (
 from vesper.compiler.reading import Stamp, read_stamped, stamp_of
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.source import SourceFile, Span
+from vesper.storage.file_access import make_private_folder
 
 FORMAT = "vesper-checked-3"
 MAX_NODES = 50_000
@@ -59,14 +60,9 @@ def cache_path(nodes: Path) -> Path | None:
 
 
 def compiler_fingerprint() -> str:
-    """Return a hash that changes with the front end, Python and the YAML parser. Reads no file."""
-    from importlib.util import find_spec
-
+    """Return a hash that changes with the front end and Python. Reads no file."""
     package = Path(__file__).parents[1]
     folders = [package / name for name in _FRONT_END]
-    parser = find_spec("yaml")
-    if parser is not None and parser.origin is not None:
-        folders.append(Path(parser.origin).parent)
     seen: list[object] = [FORMAT, sys.version]
     for folder in folders:
         found = stamps(str(folder))
@@ -137,7 +133,8 @@ class NodeCache:
         """
         shown = checked.source.path
         self._entries.pop(shown, None)  # the newest come last
-        if not sha256 or any(diagnostic.code is Code.UNREADABLE_FILE for diagnostic in checked.diagnostics):
+        without_text = (Code.UNREADABLE_FILE, Code.NOT_A_NODE)
+        if not sha256 or any(diagnostic.code in without_text for diagnostic in checked.diagnostics):
             return
         diagnostics = [diagnostic_to_data(each) for each in checked.diagnostics]
         self._entries[shown] = _Entry(
@@ -203,7 +200,7 @@ class NodeCache:
 
     def _replace(self, parts: list[bytes]) -> None:
         folder = self._file.parent
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         ignore = folder.parent / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n", encoding="ascii")

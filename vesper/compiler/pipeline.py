@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vesper.compiler.callees import Collection, Neighbours, collection_of
 from vesper.compiler.compiled import Compiled
-from vesper.compiler.reading import NotText, read_bytes, shown_path, text_of
+from vesper.compiler.reading import NotANode, NotText, read_bytes, shown_path, text_of
 from vesper.language.check.ast_to_ir import check_document
 from vesper.language.check.callees import NoCallees
 from vesper.language.check.reachability.clauses import report_constants
@@ -15,8 +15,8 @@ from vesper.language.diagnostics.diagnostic import CheckingStopped, DiagnosticBa
 from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.language.ir.encode import encode_and_hash
 from vesper.language.syntax.advice import with_advice
+from vesper.language.syntax.yaml.reader import read_yaml
 from vesper.language.syntax.yaml_to_ast import build_ast
-from vesper.language.syntax.yaml_tree import read_yaml
 
 __all__ = ["Compiled", "compile_bytes", "compile_file", "compile_source", "unreadable"]
 
@@ -74,6 +74,11 @@ def compile_bytes(
     """Compile the bytes of a file; `shown` is its name in messages."""
     try:
         text = text_of(data)
+    except NotANode:
+        bag = DiagnosticBag(SourceFile(shown_path(shown), ""))
+        help_ = "a node begins with `node_id:`; `vesper new NAME` writes one to start from"
+        bag.error(Code.NOT_A_NODE, Span(0, 0), help=help_)
+        return None, bag
     except NotText as reason:
         return unreadable(shown, str(reason))
     return compile_source(SourceFile(shown, text), neighbours)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import time
 from pathlib import Path
+
+from vesper.compiler.load_cache import collection_folder
+from vesper.storage.file_access import open_regular
 
 MAX_BYTES = 1024 * 1024
 # A file written this shortly before it is read can change again without a change of its time.
@@ -16,8 +20,15 @@ Stamp = tuple[int, int, int]
 """Size, time of change in nanoseconds, inode."""
 
 
+_NODE_FIELD = re.compile(r"""(?:^|[\n{,])[ \t]*["']?(node_id|type|intent|inputs|outputs|flow)["']?[ \t]*:""")
+
+
 class NotText(Exception):
     """The bytes are no valid text of a node; the message has the reason."""
+
+
+class NotANode(NotText):
+    """The text is not about a node: no line of it may be shown."""
 
 
 def text_of(data: bytes) -> str:
@@ -27,9 +38,13 @@ def text_of(data: bytes) -> str:
     if data.startswith(b"\xef\xbb\xbf"):
         raise NotText("it starts with a byte order mark")
     try:
-        return data.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise NotText(f"byte {error.start} is not UTF-8") from None
+    fields = set(_NODE_FIELD.findall(text))
+    if text.strip() and "node_id" not in fields and len(fields) < 2:
+        raise NotANode("it is not a node: it has no field `node_id`")
+    return text
 
 
 def shown_path(path: str) -> str:
@@ -44,17 +59,31 @@ def _refuse_odd_name(path: Path) -> None:
         raise OSError(errno.EILSEQ, "its name is not UTF-8", shown)
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a file; of one that is too large, enough to detect that, because it may be endless."""
+def _refuse_link_out(path: Path) -> None:
+    """Refuse a link that leads out of the collection: its target was not meant to be read, let alone shown."""
+    if not path.is_symlink():
+        return
+    folder = Path(collection_folder(str(path)))
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise OSError(errno.ELOOP, f"it is a link to a file outside of `{folder.name}`", str(path))
+
+
+def open_node(path: Path) -> int:
+    """Return a descriptor of the file of a node. Raises `OSError` for a link out of its collection, and for no file."""
     _refuse_odd_name(path)
-    with path.open("rb") as file:
+    _refuse_link_out(path)
+    return open_regular(path)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file; of one that is too large, enough to detect that."""
+    with os.fdopen(open_node(path), "rb") as file:
         return file.read(MAX_BYTES + 1)
 
 
 def read_stamped(path: Path) -> tuple[bytes, Stamp | None]:
     """Return the content and its stamp; no stamp for a file that changed just now."""
-    _refuse_odd_name(path)
-    with path.open("rb") as file:
+    with os.fdopen(open_node(path), "rb") as file:
         before = _stamp(os.fstat(file.fileno()))
         data = file.read(MAX_BYTES + 1)
         after = _stamp(os.fstat(file.fileno()))

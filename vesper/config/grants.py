@@ -7,14 +7,19 @@ configuration denies.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NoReturn, final
 
 from vesper.effects.settings import ConfigError, Table
-from vesper.values.generated.capabilities import CAPABILITIES
+from vesper.language.diagnostics.capability_words import covers, denies, is_misspelling, is_word, nearest_word
+from vesper.values.model import printable
 from vesper.values.node_id import split_node_id
+
+_NODES = re.compile(r"[a-z0-9_*?\[\]!-]+", re.ASCII)
+_PATTERN = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,36 +42,57 @@ def grant_from_table(table: Table) -> Grant:
     """Read `nodes`, `allow` and `deny`."""
     grant = Grant(table.texts("nodes"), table.texts("allow", ()), table.texts("deny", ()), table.where)
     table.done()
+    for pattern in grant.nodes:
+        if not _NODES.fullmatch(pattern):
+            text = f"`{printable(pattern)}` can match no node; write an id, a name or a pattern such as `pay_*`"
+            raise ConfigError(f"{table.where}.nodes", text)
     for name, words in (("allow", grant.allow), ("deny", grant.deny)):
         for word in words:
-            if not _is_word(word, takes_prefix=name == "deny"):
+            if not is_word(word, takes_wildcards=True, takes_prefix=name == "deny"):
                 raise ConfigError(
                     f"{table.where}.{name}",
-                    f"`{word}` is no capability; write `resource.operation.target`, with `*` for all below",
+                    f"`{printable(word)}` is no capability; did you mean `{nearest_word(word)}`? "
+                    "(`resource.operation.target`, with `*` for all below)",
                 )
     return grant
 
 
-def _is_word(word: str, takes_prefix: bool) -> bool:
-    """Return whether a word is a capability or a pattern of them; a denied word may be a prefix."""
-    parts = word.split(".", 2)
-    if word == "*":
-        return True
-    if not all(parts) or (parts[-1] != "*" and len(parts) < 3 and not takes_prefix):
-        return False
-    head = ".".join(part for part in parts[:2] if part != "*")
-    return any(name == head or name.startswith(f"{head}.") for name in CAPABILITIES)
+def refuse_void(node_id: str, declared: Iterable[str], grants: Iterable[Grant]) -> None:
+    """Raise `ConfigError` for a word about this node that can match nothing that is declared.
+
+    An entry for this node alone must match with every word. In an entry for several nodes a word may be for another
+    one: it is an error where it is a misspelling of a capability of this node that no other word names.
+    """
+    declared = tuple(dict.fromkeys(declared))
+    about = [grant for grant in grants if grant.is_for(node_id)]
+    named = {word for grant in about for word in (*grant.allow, *grant.deny)}
+    open_to_typing = [each for each in declared if each not in named]
+    for grant in about:
+        is_alone = len(grant.nodes) == 1 and not _PATTERN.search(grant.nodes[0])
+        for name, words in (("allow", grant.allow), ("deny", grant.deny)):
+            for word in words:
+                if word.count(".") < 2 or word.endswith(".*") or any(matches_word(word, each) for each in declared):
+                    continue
+                if is_alone or any(is_misspelling(word, each) for each in open_to_typing):
+                    raise _void(grant, name, word, node_id, declared)
 
 
-def covers(granted: str, needed: str) -> bool:
-    """Return whether the word covers the capability: itself, or all below `*`."""
-    return granted in (needed, "*") or (granted.endswith(".*") and needed.startswith(granted[:-1]))
+def _void(grant: Grant, name: str, word: str, node_id: str, declared: tuple[str, ...]) -> ConfigError:
+    nearest = nearest_word(word, declared)
+    if nearest not in declared:
+        advice = (
+            f"{node_id} declares {', '.join(f'`{each}`' for each in sorted(declared)[:5])}" if declared else "remove it"
+        )
+    elif len(grant.nodes) == 1 and not _PATTERN.search(grant.nodes[0]):
+        advice = f"did you mean `{nearest}`?"
+    else:
+        advice = f"did you mean `{nearest}`? If it is for another node, give that node an entry of its own"
+    return ConfigError(f"{grant.where}.{name}", f"`{word}` matches nothing that {node_id} declares; {advice}")
 
 
-def denies(denied: str, needed: str) -> bool:
-    """Return whether the word denies the capability: a prefix denies all below it."""
-    stem = denied.removesuffix(".*")
-    return stem in ("*", needed) or needed.startswith(f"{stem}.")
+def matches_word(word: str, declared: str) -> bool:
+    """Return whether a word and a declared capability, which may end in `*`, have something in common."""
+    return covers(word, declared) or covers(declared, word) or declared.startswith(f"{word}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ file has to be read.
 from __future__ import annotations
 
 import os
+import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -63,10 +64,16 @@ def may_have_table(node_path: str | os.PathLike[str], table: str) -> bool:
     if found is None:
         return False
     try:
-        with open(found, "rb") as file:  # noqa: PTH123  # see the module's docstring
-            return table.encode() in file.read(MAX_BYTES)
+        handle = os.open(found, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         return True
+    try:
+        # Reading a FIFO or a device may never end: the reader refuses it.
+        return not stat.S_ISREG(os.fstat(handle).st_mode) or table.encode() in os.read(handle, MAX_BYTES)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
 
 
 def _nearest_file(node_path: str | os.PathLike[str] | None) -> str | None:

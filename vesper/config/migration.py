@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias, cast, get_args
 
 from vesper.effects.settings import Table
 from vesper.values.node_id import split_node_id
 
+Isolation: TypeAlias = Literal["none", "process", "sandbox"]
+"""Where the direct engine runs: in this process, in worker processes, in confined worker processes."""
 MODES = ("python_only", "shadow_direct", "canary_direct", "dual_verify", "direct_only")
 
 
@@ -53,7 +55,7 @@ class MigrationSettings:
     """The share of one processor for followers."""
     follow_memory: int = 64 << 20
     """Bytes of queued executions."""
-    isolation: Literal["none", "process"] = "none"
+    isolation: Isolation = "none"
     retention: float = 90 * 86_400.0
     """Seconds for which the evidence of an old definition stays after its last use."""
     deadline: float = 5.0
@@ -91,7 +93,7 @@ def read_migration(table: Table, folder: Path) -> MigrationSettings:
         table.seconds("hold", usual.hold),
         share(table, "follow_cpu", usual.follow_cpu, 0.001, 64.0),
         table.size("follow_memory", usual.follow_memory),
-        "process" if table.choice("isolation", ("none", "process"), usual.isolation) == "process" else "none",
+        cast(Isolation, table.choice("isolation", get_args(Isolation), usual.isolation)),
         table.seconds("retention", usual.retention),
         table.seconds("deadline", usual.deadline),
         webhook,

@@ -21,9 +21,12 @@ from vesper.config.result_cache import ResultSettings, read_caching
 from vesper.config.traces import TraceSettings, default_traces, read_traces
 from vesper.effects.settings import ConfigError, Table, close_to
 from vesper.engines.tiering import Tiering
+from vesper.storage.file_access import read_regular
+from vesper.storage.trust import distrust
 
 _PASSWORD = re.compile(r"(://[^/@\s]*:)[^/@\s]+@")
 _CENTURY = 36_500 * 86_400
+_UNKNOWN = "no such setting"
 _POLICY_PREFIX = "vesper:policy:"
 _TOP = "settings"
 """The name of the whole file in tables before its path is known; never shown."""
@@ -110,16 +113,14 @@ def default_config(folder: Path) -> Config:
 
 
 def read_config(path: Path) -> Config:
-    """Read the settings of a file. Raises `ConfigError` with the line."""
+    """Read the settings of a file. Raises `ConfigError` with the line, and for a file that others can have written."""
     try:
-        with path.open("rb") as file:
-            read = file.read(MAX_BYTES + 1)
-        if len(read) > MAX_BYTES:
-            raise ConfigError(str(path), f"is larger than {MAX_BYTES:,} bytes: this is no configuration")
-        text = read.decode("utf-8").replace("\r\n", "\n")
+        text = read_regular(path, MAX_BYTES).decode("utf-8").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConfigError(str(path), f"cannot be read: {reason}") from None
+    if (distrusted := distrust(path)) is not None:
+        raise ConfigError(NAME, distrusted)
     try:
         values = tomllib.loads(text)
     except RecursionError:
@@ -172,7 +173,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
     )
     for name in values:
         if name not in own and name not in NAMES:
-            raise ConfigError(f"{_TOP}.{name}", "no such setting" + close_to(name, (*sorted(own), *NAMES)))
+            raise ConfigError(f"{_TOP}.{name}", _UNKNOWN + close_to(name, (*sorted(own), *NAMES)))
     database = config.state_database
     if database is not None and database not in config.parts.databases:
         raise ConfigError(f"{_TOP}.state.database", f"there is no [databases.{database}]")
@@ -203,6 +204,8 @@ def _journal(table: Table, folder: Path) -> JournalSettings:
         )
     if not 1 <= found.lease <= 86_400:
         raise table.error("lease", "a lease is a second at least, and a day at most")
+    if not 16 << 10 <= found.max_body <= 64 << 20:
+        raise table.error("max_body", "a body has 16 KiB at least and 64 MiB at most")
     if found.retention is not None and not 1 <= found.retention <= _CENTURY:
         raise table.error("retention", "runs are kept for a second at least and for 36,500 days at most, or for ever")
     return found
@@ -250,6 +253,8 @@ def _with_line(error: ConfigError, path: Path, text: str) -> ConfigError:
     if line is None:
         return ConfigError(str(path), f"{dotted}: {message}" if dotted != _TOP else message)
     shown = _PASSWORD.sub(r"\1…@", lines[line])  # messages go into logs
+    if message.startswith(_UNKNOWN):  # this may be no configuration at all, such as a file of secrets behind a link
+        shown = re.sub(r"=.*", "= …", shown)
     number = str(line + 1)
     caret = " " * (len(shown) - len(shown.lstrip())) + "^" * max(1, len(shown.strip().split("=")[0].strip()))
     gutter = " " * len(number)

@@ -23,9 +23,10 @@ from vesper.host.plans import plans_of
 from vesper.language.check.cases import Case
 from vesper.trace.failure_codes import no_such_code
 from vesper.values.inputs import accept_inputs
-from vesper.values.json_forms import forms_of_json, input_of_json
+from vesper.values.json_forms import input_of_json
 from vesper.values.json_mistake import JsonMistake
 from vesper.values.model import ValueProblem, plain
+from vesper.values.strict_json import forms_of_json
 from vesper.values.types import Type
 from vesper.verify.inputs.responses import NOON, GeneratedResponses
 

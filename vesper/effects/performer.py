@@ -54,6 +54,8 @@ class Ask:
     references: Mapping[str, str] | None = None
     """The references that `secret` steps of this execution gave, and the names of their secrets. Another text that
     looks like a reference is a text: whoever sent it to us must not choose what secret stands in its place."""
+    is_sensitive: bool = False
+    """True where arguments, key or answer hold sensitive data: logs must not repeat them."""
 
     @property
     def receipt(self) -> str:

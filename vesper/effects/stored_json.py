@@ -19,10 +19,11 @@ from typing import Any
 from vesper.effects.performer import EffectFailed
 from vesper.values.inputs import Refusal, read_inputs
 from vesper.values.json_forms import has_names, input_of_json
-from vesper.values.json_value import Json, JsonContent, json_string
+from vesper.values.json_value import Json, json_string
 from vesper.values.model import Value, plain, scalar_text
 from vesper.values.numbers import decimal_text, float_text
 from vesper.values.problem import ProblemKind
+from vesper.values.strict_json import JsonContent
 from vesper.values.types import FLOAT, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 
@@ -157,7 +158,7 @@ def _no_constant(name: str) -> object:
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _NotJson("a key stands twice")
+        raise _NotJson("a key occurs twice")
     return found
 
 
@@ -171,7 +172,7 @@ def _fitted(type_: Type, form: Any) -> object:
         case MapOf(key, of), list() if not has_names(key) and all(_is_pair(item) for item in form):
             keys = [pair[0] for pair in form]
             if len(set(map(str, keys))) < len(keys):
-                return form  # a key stands twice
+                return form  # a key occurs twice
             return {pair[0]: _fitted(of, pair[1]) for pair in form}
         case MapOf(key, of), dict() if has_names(key):
             return {name: _fitted(of, item) for name, item in form.items()}

@@ -50,8 +50,8 @@ def compare(left: Done, right: Done) -> Comparison:
     if isinstance(left.outcome, EngineFault) or isinstance(right.outcome, EngineFault):
         return Disagree("an engine is at fault", None)  # also where both are faults: neither is an answer
     for outcome in (left.outcome, right.outcome):
-        # Fuel is counted alike; when another limit is hit depends on the machine.
-        if isinstance(outcome, LimitHit) and outcome.limit != "fuel":
+        # Fuel and memory are counted alike; when another limit is hit depends on the machine.
+        if isinstance(outcome, LimitHit) and not outcome.is_counted:
             return NotComparable(f"the limit on {outcome.limit} was hit")
     is_observed = left.is_observed and right.is_observed
     first = first_difference(left.marks, right.marks) if is_observed else None

@@ -18,6 +18,7 @@ from vesper.engines.engine import (
     FastEntry,
     Limits,
     Observer,
+    Raises,
     Request,
     Unwrap,
 )
@@ -113,6 +114,11 @@ def load_documents(ir: bytes, callees: Sequence[bytes], tiering: Tiering = INTER
     return DirectProgram(program)
 
 
+def confine(readable: Sequence[str]) -> list[str]:
+    """Confine this process for good (docs/spec/sandbox.md), and return what the kernel lacks. Raises `OSError`."""
+    return _direct.confine(readable)
+
+
 def all_callees(compiled: Compiled) -> list[Compiled]:
     """Return the nodes that a node calls, at any depth, each once."""
     found: dict[str, Compiled] = {}
@@ -175,7 +181,7 @@ class DirectProgram(FastEntry):
 
     def __init__(self, program: _direct.Program) -> None:
         self._program = program
-        entry = _direct.Entry(program, Returned, _outcome, _refuse)
+        entry = self._entry()
         self._outcome = entry.outcome
         self._pathed = entry.pathed
         self.entry = entry.outputs
@@ -199,7 +205,8 @@ class DirectProgram(FastEntry):
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         if limits is None:
             return self._outcome(inputs, now)  # type: ignore[arg-type]  # it refuses what is no dict
-        return _outcome(self._program.call(inputs, now, limits.fuel, limits.seconds))  # type: ignore[arg-type]  # as above
+        fuel, seconds, memory = limits.fuel, limits.seconds, limits.memory
+        return _outcome(self._program.call(inputs, now, fuel, seconds, memory))  # type: ignore[arg-type]  # as above
 
     def start(
         self,
@@ -209,9 +216,12 @@ class DirectProgram(FastEntry):
         observe: Observer | None = None,
         is_traced: bool = True,
     ) -> DirectExecution:
-        fuel, seconds = (limits or DEFAULT_LIMITS).fuel, (limits or DEFAULT_LIMITS).seconds
-        begun = self._program.start(inputs, now, is_traced, fuel, seconds)  # type: ignore[arg-type]  # as above
+        given = limits or DEFAULT_LIMITS
+        begun = self._program.start(inputs, now, is_traced, given.fuel, given.seconds, given.memory)  # type: ignore[arg-type]  # as above
         return DirectExecution(begun, observe)
+
+    def _entry(self, explain_json: Callable[[bytes, bytes], bytes] | None = None) -> _direct.Entry:
+        return _direct.Entry(self._program, Returned, _outcome, _refuse, explain_json)
 
     def tier(self) -> ProgramTier:
         """Return the machine code of the node and of its callees."""
@@ -242,7 +252,7 @@ class DirectProgram(FastEntry):
         limits: Limits | None,
     ) -> _direct.Batches:
         """Return the rows of an Arrow table as batches. Raises `ValueError` for a table that does not fit the node."""
-        fuel, seconds = (limits or DEFAULT_LIMITS).fuel, (limits or DEFAULT_LIMITS).seconds
+        given = limits or DEFAULT_LIMITS
         return _direct.Batches(
             self._program,
             table,
@@ -253,8 +263,9 @@ class DirectProgram(FastEntry):
             error_column=error_column,
             threads=threads,
             now=now,
-            fuel=fuel,
-            seconds=seconds,
+            fuel=given.fuel,
+            seconds=given.seconds,
+            memory=given.memory,
         )
 
     def points(self) -> tuple[Point, ...]:
@@ -271,34 +282,45 @@ class DirectProgram(FastEntry):
         """Run as `call`, with the path and the fingerprint under this key of 16 bytes."""
         if limits is None:
             return Pathed(*self._pathed(inputs, key, now))  # type: ignore[arg-type]  # as above
-        fuel, seconds = limits.fuel, limits.seconds
-        raw, path, fingerprint = self._program.call_pathed(inputs, key, now, fuel, seconds)  # type: ignore[arg-type]  # as above
+        raw, path, fingerprint = self._program.call_pathed(
+            inputs,  # type: ignore[arg-type]  # as above
+            key,
+            now,
+            limits.fuel,
+            limits.seconds,
+            limits.memory,
+        )
         return Pathed(_outcome(raw), path, fingerprint)
 
-    def fast_entry(self, unwrap: Unwrap, takes_now: bool) -> Callable[..., dict[str, Any]] | None:
+    def fast_entry(
+        self, unwrap: Unwrap, takes_now: bool, raises: Raises | None = None
+    ) -> Callable[..., dict[str, Any]] | None:
         """Return an entry of the extension, with no Python between; None for a node with effects or a start time."""
-        entry = None if takes_now else self._fast_entries(unwrap)
+        entry = None if takes_now else self._fast_entries(unwrap, raises)
         return None if entry is None else entry.call
 
-    def fast_entry_for_many(self, unwrap: Unwrap) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
+    def fast_entry_for_many(
+        self, unwrap: Unwrap, raises: Raises | None = None
+    ) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
         """Return the same entry for a list of inputs in one call."""
-        entry = self._fast_entries(unwrap)
+        entry = self._fast_entries(unwrap, raises)
         return None if entry is None else entry.map
 
-    def json_entry(self) -> Callable[..., bytes]:
-        """Return `run_json`."""
-        return self.run_json
+    def json_entry(self, explain: Callable[[bytes, bytes], bytes] | None = None) -> Callable[..., bytes]:
+        """Return `run_json`, or the same function with explained outcomes."""
+        return self.run_json if explain is None else self._entry(explain).json
 
-    def _fast_entries(self, unwrap: Unwrap) -> _direct.Way | None:
+    def _fast_entries(self, unwrap: Unwrap, raises: Raises | None) -> _direct.Way | None:
         if self._program.asks or self._program.uses_now:
             return None
-        return _direct.Way(self._program, lambda raw, inputs: unwrap(_outcome(raw), inputs))
+        return _direct.Way(self._program, lambda raw, inputs: unwrap(_outcome(raw), inputs), raises)
 
     def route(
         self,
         reference: Callable[..., Any],
         slow: Callable[[int, dict[str, Any]], dict[str, Any]],
         hand_over: Callable[[Mapping[str, Any], Mapping[str, Any] | None, int | None, bool, str | None], None],
+        hurry: Callable[[], None],
         flights: tuple[_direct.Flight, _direct.Flight],
         *,
         is_bare: bool,
@@ -312,6 +334,7 @@ class DirectProgram(FastEntry):
             reference,
             slow,
             hand_over,
+            hurry,
             flights,
             is_bare=is_bare,
             deadline=deadline,
@@ -327,8 +350,9 @@ class DirectProgram(FastEntry):
         limits: Limits | None = None,
     ) -> DirectExecution:
         """Begin as `start`, with a path and a fingerprint under this key of 16 bytes, and without marks."""
-        fuel, seconds = (limits or DEFAULT_LIMITS).fuel, (limits or DEFAULT_LIMITS).seconds
-        return DirectExecution(self._program.start_pathed(inputs, key, now, fuel, seconds))  # type: ignore[arg-type]  # as above
+        given = limits or DEFAULT_LIMITS
+        begun = self._program.start_pathed(inputs, key, now, given.fuel, given.seconds, given.memory)  # type: ignore[arg-type]  # as above
+        return DirectExecution(begun)
 
 
 class DirectExecution:

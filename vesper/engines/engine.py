@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from vesper.engines.outcome import Outcome
-from vesper.values.limits import DEFAULT_FUEL, MAX_FUEL
+from vesper.values.limits import DEFAULT_FUEL, DEFAULT_MEMORY, MAX_FUEL, MAX_MEMORY
 from vesper.values.model import Value
 
 if TYPE_CHECKING:
@@ -41,16 +41,38 @@ class Limits:
     """Units, counted alike on every engine."""
     seconds: float | None = None
     """Time that it may compute, without the time it waits. None is unlimited."""
+    memory: int = DEFAULT_MEMORY
+    """Bytes of its values, counted alike on every engine."""
 
     def __post_init__(self) -> None:
         if type(self.fuel) is not int or not 0 <= self.fuel <= MAX_FUEL:
             raise ValueError(f"fuel is a number of units from 0 to {MAX_FUEL}, not {self.fuel!r}")
+        if type(self.memory) is not int or not 0 <= self.memory <= MAX_MEMORY:
+            raise ValueError(f"memory is a number of bytes from 0 to {MAX_MEMORY}, not {self.memory!r}")
         if self.seconds is not None and not 0 <= self.seconds <= _MAX_SECONDS:
             raise ValueError(f"seconds are a number from 0 to {_MAX_SECONDS:,}, not {self.seconds!r}")
 
 
 _MAX_SECONDS = 1_000_000_000
 DEFAULT_LIMITS = Limits()
+MEBIBYTE = 1 << 20
+
+
+LIMIT_NAMES = ("total_timeout_us", "memory_limit_mb")
+"""Limits of one execution among the policies of a node."""
+
+
+def limits_of_node(limits: Limits | None, policy: Mapping[str, object]) -> Limits | None:
+    """Return the limits of a caller, lowered to those that the node declares; None where neither has any."""
+    seconds, memory = policy.get("total_timeout_us"), policy.get("memory_limit_mb")
+    if isinstance(seconds, int):
+        own = seconds / 1_000_000
+        given = limits or DEFAULT_LIMITS
+        limits = replace(given, seconds=own if given.seconds is None else min(own, given.seconds))
+    if isinstance(memory, int):
+        given = limits or DEFAULT_LIMITS
+        limits = replace(given, memory=min(memory * MEBIBYTE, given.memory))
+    return limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +117,8 @@ class Done:
     """False where marks were not requested: their absence then means nothing."""
     way: tuple[bytes, int] | None = None
     """The path and the fingerprint, where they were requested."""
+    failed: tuple[tuple[str, str], ...] = ()
+    """Path and code of each request that failed, where its driver noted them."""
 
 
 class Execution(Protocol):
@@ -127,6 +151,19 @@ Unwrap: TypeAlias = Callable[[Outcome, Mapping[str, Any]], dict[str, Any]]
 """Returns the outputs of an outcome; raises the exception of an outcome without outputs."""
 
 
+@dataclass(frozen=True, slots=True)
+class Raises:
+    """The exceptions of ends without outputs. The direct engine raises them itself; each takes an ending."""
+
+    bad_input: type[Exception]
+    contract_broken: type[Exception]
+    declared_error: type[Exception]
+    failed: type[Exception]
+    stopped: type[Exception]
+    explain: Callable[[Any, Mapping[str, Any]], object]
+    """Explains a raw outcome of the extension and the refused inputs."""
+
+
 class FastEntry(ABC):
     """A `Program` with entries that bypass `call`.
 
@@ -134,18 +171,26 @@ class FastEntry(ABC):
     """
 
     @abstractmethod
-    def fast_entry(self, unwrap: Unwrap, takes_now: bool) -> Callable[..., dict[str, Any]] | None:
+    def fast_entry(
+        self, unwrap: Unwrap, takes_now: bool, raises: Raises | None = None
+    ) -> Callable[..., dict[str, Any]] | None:
         """Return a function from a dict of inputs to a dict of outputs.
 
-        It raises what `unwrap` raises. With `takes_now` it has the keyword `now`, the start of the execution.
+        It raises what `unwrap` raises, or where it can `raises` without calling Python. With `takes_now` it has the
+        keyword `now`, the start of the execution.
         """
 
-    def fast_entry_for_many(self, unwrap: Unwrap) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
+    def fast_entry_for_many(
+        self, unwrap: Unwrap, raises: Raises | None = None
+    ) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
         """Return the same function for a list of inputs; an exception has a note of the place."""
         return None
 
-    def json_entry(self) -> Callable[..., bytes] | None:
-        """Return a function from JSON text, and `now` where the node takes it, to the outcome as canonical JSON."""
+    def json_entry(self, explain: Callable[[bytes, bytes], bytes] | None = None) -> Callable[..., bytes] | None:
+        """Return a function from JSON text, and `now` where the node takes it, to the outcome as canonical JSON.
+
+        `explain` adds texts to an outcome without outputs, from it and the JSON text.
+        """
         return None
 
 

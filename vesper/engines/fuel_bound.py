@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from vesper.codegen.ranges import integer_range
 from vesper.language.ir import nodes as ir
+from vesper.language.ir.new_values import max_price, price_collected, price_item, price_key
 from vesper.values.model import MAX_ENTRIES
 from vesper.values.types import BOOLEAN, Enum, MapOf, SetOf, Type, without_null
 
@@ -23,6 +24,7 @@ _ONE_MORE = frozenset(("array.append", "map.put", "set.put"))
 _BOTH = frozenset(("array.concat", "map.merge", "set.union"))
 _LENGTHS = frozenset(("array.length", "set.length", "map.length"))
 
+_GROUP_BYTES = 200
 _Name = tuple[str, str]
 """The kind of a reference, and its name."""
 
@@ -30,6 +32,11 @@ _Name = tuple[str, str]
 def fuel_bound(node: ir.Node, callees: Mapping[str, int]) -> int:
     """Return the bound; `callees` are the bounds of the called nodes, by id."""
     return _Bounds(node, callees).of_node()
+
+
+def memory_bound(node: ir.Node, callees: Mapping[str, int]) -> int:
+    """Return the bytes that the values of its loops take at most, if no call is large."""
+    return _MemoryBounds(node, callees).of_node()
 
 
 class _Bounds:
@@ -111,7 +118,15 @@ class _Bounds:
         inside = self._block(loop.body) + self._optional(loop.collect) + next_ + self._optional(loop.stop_when)
         # A condition is evaluated once more than there are rounds.
         conditions = (taken + 1) * (self._optional(loop.where) + self._optional(loop.condition))
-        return before + taken + conditions + rounds * inside
+        return before + taken * self._unit_of_loop(loop) + conditions + rounds * inside
+
+    def _unit_of_loop(self, loop: ir.Loop) -> int:
+        """Return the cost of a round beside what it evaluates."""
+        return 1
+
+    def _unit_of_for(self, loop: ir.For) -> int:
+        """Return the cost of an item beside what is evaluated for it."""
+        return 1
 
     # -- expressions ------------------------------------------------------------------------------
 
@@ -131,7 +146,11 @@ class _Bounds:
         cost = self._known_cost
         match expression:
             case ir.For(over=over, with_=with_, where=where, key=key, value=value):
-                return cost(over) + cost(with_) + self._size(over) * (1 + cost(where) + cost(key) + cost(value))
+                return (
+                    cost(over)
+                    + cost(with_)
+                    + self._size(over) * (self._unit_of_for(expression) + cost(where) + cost(key) + cost(value))
+                )
             case ir.If(condition=condition, then=then, otherwise=otherwise):
                 return cost(condition) + max(cost(then), cost(otherwise))
             case _:
@@ -175,6 +194,20 @@ class _Bounds:
         if call.op in _BOTH:
             return self._size(call.args[0]) + self._size(call.args[1])
         return MAX_ENTRIES
+
+
+class _MemoryBounds(_Bounds):
+    """The same in bytes: an item costs the price of what the loop keeps of it."""
+
+    def _unit_of_loop(self, loop: ir.Loop) -> int:
+        return 0 if loop.collect is None else max_price(price_collected(loop))
+
+    def _unit_of_for(self, loop: ir.For) -> int:
+        price = price_item(loop)
+        if price is None:
+            return 0
+        groups = _GROUP_BYTES if loop.kind in ("group_by", "count_by") else 0
+        return max_price(price) + groups + (0 if loop.key is None else max_price(price_key(loop)))
 
 
 def _most(type_: Type) -> int:

@@ -6,7 +6,7 @@ A declared error is a value; an engine fault is a bug.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 from vesper.values.generated.errors import ErrorCode
@@ -29,6 +29,8 @@ class Failed:
     code: ErrorCode | str
     at: int | None
     problems: tuple[Problem, ...] = ()
+    why: str = field(default="", compare=False, repr=False)
+    """The message of the request that failed, for messages; ignored by equality."""
     kind: ClassVar[str] = "failed"
 
 
@@ -64,12 +66,21 @@ class Denied:
         return hash((Denied, self.capability))
 
 
+COUNTED_LIMITS = frozenset(("fuel", "memory"))
+"""Limits that every engine counts alike. When another limit is hit depends on the machine."""
+
+
 @dataclass(frozen=True, slots=True)
 class LimitHit:
-    """A limit of the execution was hit: `fuel`, `time`, or one of the Host."""
+    """A limit of the execution was hit: `fuel`, `memory`, `time`, or one of the Host."""
 
     limit: str
     kind: ClassVar[str] = "limit_hit"
+
+    @property
+    def is_counted(self) -> bool:
+        """True where every engine hits the limit at the same place."""
+        return self.limit in COUNTED_LIMITS
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal, DecimalException
 from functools import cached_property, partial
@@ -21,6 +22,7 @@ from vesper.engines.engine import (
     Limits,
     NowMissing,
     Observer,
+    Raises,
     Request,
     Unwrap,
 )
@@ -29,6 +31,7 @@ from vesper.kernels import raised
 from vesper.kernels.runtime.flow import Request as AskedFor
 from vesper.kernels.runtime.flow import code_of
 from vesper.kernels.runtime.meter import LimitExceeded, Meter
+from vesper.kernels.work import FORM, LargeCall
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.inputs import NotInputs, accept_inputs
 from vesper.values.model import Value, ValueProblem, accept, plain
@@ -37,7 +40,7 @@ from vesper.values.types import Primitive
 if TYPE_CHECKING:
     from vesper.codegen.module import GeneratedModule
     from vesper.compiler import Compiled
-    from vesper.language.ir.nodes import Node
+    from vesper.language.ir.nodes import Expression, Node
     from vesper.values.types import Type
 
 
@@ -81,6 +84,7 @@ class _LoadedFunction:
         self._lines = self.text.splitlines()
         namespace: dict[str, Any] = {
             "__name__": f"vesper.generated.{node_id}",
+            FORM: form,
             "__loader__": _Text(self.text),
             "__builtins__": {**vars(builtins), "__import__": _importer(callees)},
         }
@@ -102,6 +106,15 @@ class _LoadedFunction:
                 found = self._site_in(code, traceback.tb_lasti)
             traceback = traceback.tb_next
         return found
+
+    def has_raised(self, error: Exception) -> bool:
+        """Return whether the exception comes from this form."""
+        traceback = error.__traceback__
+        while traceback is not None:
+            if traceback.tb_frame.f_code.co_filename == self.filename:
+                return True
+            traceback = traceback.tb_next
+        return False
 
     def _site_in(self, code: CodeType, instruction: int) -> int | None:
         for offset, position in enumerate(code.co_positions()):
@@ -163,11 +176,21 @@ class PythonProgram(FastEntry):
         self.has_json: bool
         self._copies: bool
         self.fuel_bound: int
-        self.node_id, self.takes_now, self.is_plain, self.has_json, self._copies, self.fuel_bound = compiled.kept.fact(
-            "python.facts", lambda: _facts(compiled.node, self._callees)
-        )
-        self.is_always_plain: bool = self.fuel_bound <= DEFAULT_LIMITS.fuel
-        """True where nothing has to be counted: no call can spend the default fuel."""
+        self.memory_bound: int
+        self.has_work: bool
+        """True where an operation may be a large call."""
+        (
+            self.node_id,
+            self.takes_now,
+            self.is_plain,
+            self.has_json,
+            self._copies,
+            self.fuel_bound,
+            self.memory_bound,
+            self.has_work,
+        ) = compiled.kept.fact("python.facts", lambda: _facts(compiled.node, self._callees))
+        self.is_always_plain: bool = not self.counts_loops(DEFAULT_LIMITS) and (self.is_plain or not self.has_work)
+        """True where nothing has to be counted until a call is large: loops cannot exceed the default limits."""
         self._forms: dict[str, _LoadedFunction] = {}
         if prepares:
             self._forms["plain"] = self._load("plain")
@@ -188,9 +211,20 @@ class PythonProgram(FastEntry):
         A node with effects returns its generator. A node that is no function has the keyword `now`. A node that could
         exceed the default fuel has the `call` of the metered form.
         """
-        return self._plain.entry if self.is_always_plain else self._metered_entry
+        if not self.is_always_plain:
+            return self._metered_entry
+        return self._retried_entry if self.has_work else self._plain.entry
 
-    def fast_entry(self, unwrap: Unwrap, takes_now: bool) -> Callable[..., dict[str, Any]] | None:
+    def _retried_entry(self, inputs: Mapping[str, object], **now: datetime) -> Any:
+        """Run the plain form; after a large call, the metered form from the start."""
+        try:
+            return self._plain.entry(inputs, **now)
+        except LargeCall:
+            return self._metered_entry(inputs, **now)
+
+    def fast_entry(
+        self, unwrap: Unwrap, takes_now: bool, raises: Raises | None = None
+    ) -> Callable[..., dict[str, Any]] | None:
         """Return the generated `call` itself, where no call could spend the default fuel."""
         return self.entry if self.is_always_plain else None
 
@@ -268,7 +302,7 @@ class PythonProgram(FastEntry):
         except NotInputs:
             raise
         except Exception as error:  # noqa: BLE001  # every exception becomes an outcome
-            return self.ended(self._plain, error)
+            return self.ended(self._plain if self._plain.has_raised(error) else self.form("metered"), error)
 
     def _call_within(self, limits: Limits, inputs: Mapping[str, object], now: datetime | None) -> Outcome:
         """Run within limits; counts only where they could be hit."""
@@ -277,11 +311,13 @@ class PythonProgram(FastEntry):
         accepted = self.accept(inputs)
         if isinstance(accepted, Failed):
             return accepted
-        is_counted = self.is_counted(limits)
-        loaded = self.form("metered" if is_counted else "plain")
-        arguments = self.arguments(loaded, accepted, now)
-        if is_counted:
-            arguments["meter"] = _Budget(limits).meter
+        if not self.counts_loops(limits):
+            plain = self.form("plain")
+            arguments = self.arguments(plain, accepted, now)
+            with suppress(LargeCall):
+                return self.outcome(plain, lambda: plain.function(**arguments))
+        loaded = self.form("metered")
+        arguments = self.arguments(loaded, accepted, now) | {"meter": _Budget(limits).meter}
         return self.outcome(loaded, lambda: loaded.function(**arguments))
 
     def result_type(self, path: str) -> Type:
@@ -311,7 +347,12 @@ class PythonProgram(FastEntry):
 
     def is_counted(self, limits: Limits) -> bool:
         """Return whether an execution could hit the limits."""
-        return self.fuel_bound > limits.fuel or (limits.seconds is not None and self.fuel_bound > 0)
+        return self.has_work or self.counts_loops(limits)
+
+    def counts_loops(self, limits: Limits) -> bool:
+        """Return whether loops could hit the limits, without large calls."""
+        is_counted = self.fuel_bound > limits.fuel or self.memory_bound > limits.memory
+        return is_counted or (limits.seconds is not None and self.fuel_bound > 0)
 
     def accept(self, inputs: Mapping[str, object]) -> Mapping[str, Value] | Failed:
         values, problems = accept_inputs(self._declared, inputs)
@@ -329,7 +370,7 @@ class PythonProgram(FastEntry):
         """Return the outcome of a run, also where it raises."""
         try:
             return Returned(self.outside(run()))
-        except _ObserverRaised:
+        except (_ObserverRaised, LargeCall):
             raise
         except Exception as error:  # noqa: BLE001  # every exception becomes an outcome
             return self.ended(loaded, error)
@@ -382,10 +423,10 @@ def _entries(value: Any) -> dict[str, Value]:
     return found
 
 
-def _facts(node: Node, callees: Mapping[str, PythonProgram]) -> tuple[str, bool, bool, bool, bool, int]:
+def _facts(node: Node, callees: Mapping[str, PythonProgram]) -> tuple[str, bool, bool, bool, bool, int, int, bool]:
     """Return the facts that a program needs before the first call."""
     from vesper.codegen.function import takes_now
-    from vesper.engines.fuel_bound import fuel_bound
+    from vesper.engines.fuel_bound import fuel_bound, memory_bound
     from vesper.values.types import JSON, is_changeable, mentions
 
     types = [each.type for each in node.inputs] + [each.type for each in node.constants]
@@ -398,7 +439,19 @@ def _facts(node: Node, callees: Mapping[str, PythonProgram]) -> tuple[str, bool,
     # Results share no objects with the module, the inputs or each other.
     copies = has_json or bool(callees) or any(map(is_changeable, shown))
     bound = fuel_bound(node, {each: at.fuel_bound for each, at in callees.items()})
-    return node.node_id, takes_now(node), node.is_pure(), has_json, copies, bound
+    memory = memory_bound(node, {each: at.memory_bound for each, at in callees.items()})
+    has_work = any(callee.has_work for callee in callees.values()) or any(map(_is_work, node.expressions()))
+    return node.node_id, takes_now(node), node.is_pure(), has_json, copies, bound, memory, has_work
+
+
+def _is_work(expression: Expression) -> bool:
+    """Return whether an expression may be a large call."""
+    from vesper.language.ir.nodes import Call
+    from vesper.values.generated.operations import OPERATIONS
+
+    return isinstance(expression, Call) and (
+        bool(OPERATIONS[expression.op].work) or expression.op in ("json.cast", "json.from_value", "json.parse")
+    )
 
 
 class _ObserverRaised(Exception):
@@ -411,7 +464,7 @@ class _Budget:
     def __init__(self, limits: Limits) -> None:
         self._seconds = limits.seconds
         self._since = time.monotonic()
-        self.meter = Meter(limits.fuel, None if limits.seconds is None else self._is_overdue)
+        self.meter = Meter(limits.fuel, None if limits.seconds is None else self._is_overdue, limits.memory)
 
     def _is_overdue(self) -> bool:
         assert self._seconds is not None

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
 from vesper.compiler import Compiled
-from vesper.config.grants import Handle, Mint
+from vesper.config.grants import Handle, Mint, refuse_void
 from vesper.config.locate import config_for
 from vesper.config.settings import Config, default_config
-from vesper.engines.engine import DEFAULT_LIMITS, Done, EngineUnavailable, Limits, Program
+from vesper.engines.engine import DEFAULT_LIMITS, Done, EngineUnavailable, Limits, Program, limits_of_node
 from vesper.engines.outcome import Failed, Outcome
 from vesper.engines.registry import ENGINES
 from vesper.host.attempts import Attempts
@@ -35,7 +35,7 @@ from vesper.host.auditing import Auditing
 from vesper.host.background import Repeating
 from vesper.host.gate import Gate
 from vesper.host.performers import Performers
-from vesper.host.permissions import denied_inside, needed
+from vesper.host.permissions import declared_by, denied_inside, needed
 from vesper.host.plans import Plans, plans_of
 from vesper.host.recovering import Deferred
 from vesper.host.routed import HostedProgram
@@ -176,6 +176,8 @@ class Host:
             plans = plans_of(compiled)
             self._performers.know_machines(plans.machines, compiled.node.node_id)
             node = compiled.node
+            for node_id, declared in declared_by(compiled):
+                refuse_void(node_id, declared, self.config.grants)
             handles, refused = self._mint.handles(
                 node.node_id, node.grants.required, node.grants.denied, needed(node, plans)
             )
@@ -346,7 +348,7 @@ class Host:
     ) -> Outcome:
         policy = prepared.compiled.node.grants.policy
         running = self._new_running(prepared, run)
-        auditing = Auditing(prepared.compiled.node, run)
+        auditing = Auditing(prepared.compiled, run)
         running.on_effect = auditing.effect if auditing.level == "detailed" else None
         mistake: Exception | None = None
         if on_begun is not None:
@@ -367,7 +369,10 @@ class Host:
                 if self._performers.is_mistake_of_caller(error):
                     mistake = error
                 else:
-                    told = redact("".join(traceback.format_exception(error)))
+                    lines = traceback.format_exception(error)
+                    if prepared.plans.is_sensitive:  # its message may repeat any value
+                        lines = [*traceback.format_tb(error.__traceback__), type(error).__name__]
+                    told = redact("".join(lines))
                     _log.error("%s: %s broke\n%s", run.execution, prepared.compiled.node.node_id, told)
                 outcome = fault(error, redact)
             if _never_began(outcome) and not running.has_committed:
@@ -651,11 +656,7 @@ def compiled_from(definition: Definition) -> Compiled:
 
 def limits_of_run(limits: Limits | None, policy: Mapping[str, object]) -> Limits:
     """The limits of a run; an execution may not compute for longer than it may take."""
-    found = DEFAULT_LIMITS if limits is None else limits
-    total = policy.get("total_timeout_us")
-    if isinstance(total, int) and (found.seconds is None or found.seconds > total / 1_000_000):
-        return Limits(found.fuel, total / 1_000_000)
-    return found
+    return limits_of_node(limits, policy) or DEFAULT_LIMITS
 
 
 def _never_began(outcome: Outcome) -> bool:

@@ -3,10 +3,11 @@ who want to know before."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from vesper.config.grants import Grant, Judgement, denied_by, judge
-from vesper.host.plans import Plans
+from vesper.host.masking import Whole
+from vesper.host.plans import Plans, plans_of
 from vesper.language.ir.nodes import Node
 
 
@@ -33,6 +34,14 @@ def denied_inside(node_id: str, plans: Plans, denial: Callable[[str, str], str |
             if why is not None:
                 found[capability] = f"{why} to {plan.node_id}"
     return found
+
+
+def declared_by(whole: Whole) -> Iterator[tuple[str, set[str]]]:
+    """Yield the id of a node, and of each that it calls, with the capabilities that it names or needs."""
+    plans = plans_of(whole)
+    yield whole.node.node_id, {*whole.node.grants.required, *whole.node.grants.denied, *needed(whole.node, plans)}
+    for each in whole.callees:
+        yield from declared_by(each)
 
 
 def judged(node: Node, plans: Plans, grants: Iterable[Grant]) -> dict[str, Judgement]:

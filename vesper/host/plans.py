@@ -7,10 +7,10 @@ A request is known by its path without iterations: `pay[1]/charge[2]` is the ste
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
+from vesper.host.masking import Masks, Whole, is_sensitive
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.statements import Block, Policy, handlers_of, own_blocks
 from vesper.policies.settings import effective
@@ -46,6 +46,8 @@ class Plan:
     """Seconds of one attempt."""
     fixed: Mapping[str, str]
     """What the node says of it, whatever it is called with."""
+    is_sensitive: bool = False
+    """True where its arguments, its key or its answer hold sensitive data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Plans:
     targets: frozenset[tuple[str, str]]
     """Each effect with what it is asked of: a provider, a database, a topic."""
     is_sensitive: bool
-    """True where the node, or one that it calls, has sensitive inputs."""
+    """True where the node, or one that it calls, has sensitive inputs or answers."""
 
     def of(self, path: str) -> Plan:
         found = self.requests.get(path)
@@ -74,14 +76,8 @@ class MachineConflict(VesperError, ValueError):
     """Two nodes say different things of one machine."""
 
 
-class Whole(Protocol):
-    """A node with those that it calls, such as a compiled one."""
-
-    @property
-    def node(self) -> ir.Node: ...
-
-    @property
-    def callees(self) -> Sequence[Whole]: ...
+class RefusedSql(VesperError, ValueError):
+    """A compiled node has SQL that the check refuses: an older version compiled it, or it was changed since."""
 
 
 def plans_of(compiled: Whole) -> Plans:
@@ -89,18 +85,15 @@ def plans_of(compiled: Whole) -> Plans:
     requests: dict[str, Plan] = {}
     machines: dict[str, str] = {}
     targets: set[tuple[str, str]] = set()
-    _add(compiled, "", False, requests, machines, targets)
+    _add(compiled, "", Masks(compiled), False, requests, machines, targets)
     writes = any(plan.effect_class != "read" for plan in requests.values())
-    return Plans(requests, writes, machines, frozenset(targets), _is_sensitive(compiled))
-
-
-def _is_sensitive(compiled: Whole) -> bool:
-    return bool(compiled.node.grants.sensitive) or any(map(_is_sensitive, compiled.callees))
+    return Plans(requests, writes, machines, frozenset(targets), is_sensitive(compiled))
 
 
 def _add(
     compiled: Whole,
     prefix: str,
+    masks: Masks,
     in_handler: bool,
     requests: dict[str, Plan],
     machines: dict[str, str],
@@ -130,9 +123,10 @@ def _add(
                 handled,
                 *_counted(effective(node.grants.policy, statement.policy)),
                 statement.fixed,
+                masks.request(prefix + statement.name).is_sensitive,
             )
         elif isinstance(statement, ir.CallNode):
-            _add(callees[statement.node], f"{prefix}{statement.name}/", handled, requests, machines, targets)
+            _add(callees[statement.node], f"{prefix}{statement.name}/", masks, handled, requests, machines, targets)
 
 
 def _statements(block: Block, in_handler: bool) -> Iterator[tuple[ir.Statement, bool]]:
@@ -164,7 +158,7 @@ _capabilities: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[str, ...]] = 
 
 
 def capabilities_of(effect: str, fixed: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """What a request needs: one capability, or of SQL one for every table."""
+    """What a request needs: one capability, or of SQL one for every table and every function that is not pure."""
     found = _capabilities.get((effect, fixed))
     if found is None:
         found = _capabilities[effect, fixed] = tuple(_named(effect, dict(fixed)))
@@ -176,8 +170,9 @@ def _named(effect: str, fixed: dict[str, str]) -> Iterator[str]:
     if "{table}" not in pattern:
         yield pattern.format(**fixed)
         return
-    from vesper.language.check.flow.sql import read_sql
+    from vesper.language.check.flow.sql import SqlProblem, read_sql
 
-    statement = read_sql(fixed["sql"])
-    yield from (f"database.write.{table}" for table in statement.write_tables)
-    yield from (f"database.read.{table}" for table in statement.read_tables)
+    try:
+        yield from read_sql(fixed["sql"]).capabilities
+    except SqlProblem as problem:
+        raise RefusedSql(f"the SQL of a `{effect}` {problem}; check the node again with this version") from None

@@ -114,7 +114,7 @@ class CachedProgram:
             text = encode(values)
         except JournalError:  # larger than anything that is worth keeping
             return None
-        return digest(self._meaning, str(given.fuel).encode(), text).hex()
+        return digest(self._meaning, f"{given.fuel} {given.memory}".encode(), text).hex()
 
     def _kept(self, outcome: Outcome) -> Kept:
         try:

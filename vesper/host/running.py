@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -110,6 +110,8 @@ class Running:
         self._has_changed = any(entry.kind is Kind.INTENT for entry in run.recorded)
         self._references: dict[str, str] = {}
         """What `secret` steps of this execution gave, and the names of the secrets."""
+        self._last_failure: tuple[str, str] | None = None
+        """Code and message of the request that failed last."""
         self._secret = partial(gate.secret, handles)
         self.on_effect: Callable[[Request, Entry], None] | None = None
         """Told of each request that changed something, once it is settled: for the audit."""
@@ -143,6 +145,9 @@ class Running:
             raise
         if isinstance(outcome, Failed) and outcome.code == ErrorCode.TIMEOUT and self._is_late():
             return LimitHit("timeout_seconds")
+        if isinstance(outcome, Failed) and self._last_failure is not None and self._last_failure[0] == outcome.code:
+            # The node may fail on its own after it handled a failed request, with another code.
+            return replace(outcome, why=self._last_failure[1])
         return outcome
 
     def _driven(self, execution: Execution, routed: Routed | None, inputs: Mapping[str, object]) -> Outcome:
@@ -296,6 +301,7 @@ class Running:
             is_repeat,
             self._secret,
             self._references,
+            plan.is_sensitive,
         )
 
     def _settle(
@@ -321,6 +327,7 @@ class Running:
                 "message": failure.message[:_MESSAGE],
                 "may_have_happened": failure.may_have_happened,
             }
+            self._last_failure = failure.code, failure.message[:_MESSAGE]
             try:
                 entry = self._append(Kind.FAILED, request, digest, {**body, **told})
             except JournalError:  # what was asked for is too large: its digest stands for it
@@ -363,6 +370,8 @@ class Running:
             self._take_room(value)
         if code is None:
             self._remember(request, value)
+        else:
+            self._last_failure = str(code), str(known.body.get("message", ""))
         return Completion(request.id, value, None if code is None else str(code))
 
     def _after_crash(

@@ -165,6 +165,14 @@ class Journal(Protocol):
         broken, and names the entry."""
         ...
 
+    def verify(self, execution: str) -> list[str]:
+        """Reads a run as `read` does, and returns where its row and its uses of blobs contradict its entries."""
+        ...
+
+    def verify_shared(self) -> list[str]:
+        """Returns definitions that are not those of their hash, and rows that belong to no run."""
+        ...
+
     def definition(self, semantic_hash: str) -> Definition: ...
 
     def executions(self, prefix: str = "") -> Iterator[str]:

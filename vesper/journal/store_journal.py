@@ -20,6 +20,7 @@ from vesper.journal.run import RunHead, StoreRun
 from vesper.journal.sealing import KeyRing, RunKey
 from vesper.journal.store import Ending, Store, write_rows
 from vesper.journal.typed_json import decode
+from vesper.journal.verifying import definition_problems, row_problems, stray_problems, use_problems
 from vesper.storage.transaction import Transaction
 
 _PAGE = 1000
@@ -200,6 +201,19 @@ class StoreJournal:
             key = run_key(transaction, row, self._keys)
             entries, _ = read_entries(transaction, row, key, self._store.name)
         return Recorded(row.summary, entries)
+
+    def verify(self, execution: str) -> list[str]:
+        with self._store.reading() as transaction:
+            row = self._row(transaction, execution)
+            key = run_key(transaction, row, self._keys)
+            entries, _ = read_entries(transaction, row, key, self._store.name)
+            found = [*row_problems(row, entries), *use_problems(transaction, row)]
+        return [f"{self._store.name}: {each}" for each in found]
+
+    def verify_shared(self) -> list[str]:
+        with self._store.reading() as transaction:
+            found = [*definition_problems(transaction), *stray_problems(transaction)]
+        return [f"{self._store.name}: {each}" for each in found]
 
     def _row(self, transaction: Transaction, execution: str) -> ExecutionRow:
         """The execution of this id, or the only one whose id starts so."""

@@ -349,6 +349,8 @@ def _duration(content: Any) -> timedelta:
 
 
 def _json(content: Any) -> Json:
+    if type(content) is not str:
+        raise ValueError("a json value is no text")
     try:
         return parse_json(content)
     except ValueProblem:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from vesper.kernels.equality import are_equal, hashable, holds_nan
 from vesper.kernels.order import Ordered, order_of
 from vesper.kernels.raised import Raised
+from vesper.kernels.work import count_work
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_ENTRIES, Key
 
@@ -41,12 +42,16 @@ def count(values: Sequence[_Item]) -> int:
 
 
 def is_item(value: object, values: Sequence[object]) -> bool:
+    return _is_item(value, values)
+
+
+def _is_item(value: object, values: Sequence[object]) -> bool:
     # SEMANTICS: Python's `in` takes identical objects for equal; a value that holds a NaN equals nothing.
     return value in values and not holds_nan(value)
 
 
 def contains(values: Sequence[object], value: object) -> bool:
-    return is_item(value, values)
+    return _is_item(value, values)
 
 
 def smallest(values: Iterable[Ordered], declared: Sequence[str] = ()) -> Ordered:
@@ -143,10 +148,15 @@ def distinct(values: Sequence[_Item]) -> list[_Item]:
 
 
 def range(start: int, end: int, step: int) -> list[int]:
+    return list(loop_numbers(start, end, step))
+
+
+def loop_numbers(start: int, end: int, step: int) -> Sequence[int]:
+    """Return a range as a loop goes over it: no list is built."""
     _require(step != 0)
     # SEMANTICS: Python has no length for a range of 2**63 items, so the count is computed here.
     _refuse_many(-((start - end) // step))
-    return list(builtins.range(start, end, step))
+    return builtins.range(start, end, step)
 
 
 def zip(left: Sequence[object], right: Sequence[object]) -> list[Any]:
@@ -176,3 +186,6 @@ def index_of(values: Sequence[_Item], value: _Item) -> int | None:
 
 def to_set(values: Sequence[_Key]) -> frozenset[_Key]:
     return frozenset(values)
+
+
+count_work("array", globals())

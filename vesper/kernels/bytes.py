@@ -6,6 +6,7 @@ import hashlib
 import re
 
 from vesper.kernels.raised import Raised
+from vesper.kernels.work import count_work
 from vesper.values import model as values
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_BYTES, MAX_TEXT, ValueProblem, base64_text
@@ -87,3 +88,6 @@ def parse_utf8(value: bytes) -> str:
 
 def sha256(value: bytes) -> bytes:
     return hashlib.sha256(value).digest()
+
+
+count_work("bytes", globals())

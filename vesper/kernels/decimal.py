@@ -42,6 +42,7 @@ from vesper.kernels.rounding import (
     unbounded_context,
     write_out,
 )
+from vesper.kernels.work import count_work
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_DIGITS, MAX_SCALE, ProblemKind, ValueProblem, decimal_text, parse_decimal
 from vesper.values.numbers import parse_float
@@ -347,3 +348,6 @@ def allocate(total: Decimal, weights: Sequence[Decimal]) -> list[Decimal]:
     is_negative = total < 0
     counts = [share + (index in gets_one_more) for index, (share, _) in enumerate(shares)]
     return [assemble(-count if is_negative else count, places) for count in counts]
+
+
+count_work("decimal", globals())

@@ -7,19 +7,13 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from vesper.kernels.raised import Raised
+from vesper.kernels.work import account_content, account_json, count_work
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.json_forms import json_form, value_of_form
-from vesper.values.json_value import (
-    MAX_JSON_DEPTH,
-    MAX_TEXT,
-    Json,
-    JsonContent,
-    depth_of,
-    longest_text,
-    parse_json,
-    text_as_string,
-)
+from vesper.values.json_value import MAX_TEXT, Json, depth_of, longest_text, parse_json, text_as_string
 from vesper.values.model import ProblemKind, ValueProblem
+from vesper.values.prices import price_of
+from vesper.values.strict_json import MAX_JSON_DEPTH, JsonContent
 from vesper.values.types import BYTES, declared_type, mentions
 
 __all__ = ["Json"]  # generated code names this type
@@ -116,10 +110,13 @@ def item(value: Json, index: int) -> Json:
 
 def cast(value: Json, of: str) -> Any:
     """Return the value of the type with this text."""
+    type_ = declared_type(of)
     try:
-        return value_of_form(declared_type(of), value.content)
+        found = value_of_form(type_, value.content)
     except ValueProblem:
         raise Raised(ErrorCode.BAD_CAST) from None
+    price = price_of(type_)
+    return found if isinstance(price, int) else account_json(found, price(found))
 
 
 def from_value(value: Any, of: str) -> Json:
@@ -129,12 +126,12 @@ def from_value(value: Any, of: str) -> Json:
     # Only bytes become longer: their base64 may exceed the limit of a string.
     if depth_of(content) > MAX_JSON_DEPTH or (mentions(type_, BYTES) and longest_text(content) > MAX_TEXT):
         raise Raised(ErrorCode.TOO_LARGE)
-    return Json(content)
+    return account_content(Json(content))
 
 
 def parse(value: str) -> Json:
     try:
-        return parse_json(value)
+        return account_content(parse_json(value))
     except ValueProblem as problem:
         is_malformed = problem.kind is ProblemKind.MALFORMED
         raise Raised(ErrorCode.BAD_FORMAT if is_malformed else ErrorCode.TOO_LARGE) from None
@@ -145,3 +142,6 @@ def text(value: Json) -> str:
         return text_as_string(value)
     except ValueProblem:
         raise Raised(ErrorCode.TOO_LARGE) from None
+
+
+count_work("json", globals())

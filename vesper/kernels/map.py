@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from vesper.kernels.equality import are_equal
 from vesper.kernels.order import order_of, place_of
 from vesper.kernels.raised import Raised
+from vesper.kernels.work import count_work
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_ENTRIES, Key
 
@@ -90,7 +91,7 @@ def from_entries(entries: Sequence[Any], declared: Sequence[str] = ()) -> dict[A
 
 
 def put(entries: Mapping[_Key, _Value], key: _Key, value: _Value, declared: Sequence[str] = ()) -> dict[_Key, _Value]:
-    return merge(entries, {key: value}, declared)
+    return _merge(entries, {key: value}, declared)
 
 
 def remove(entries: Mapping[_Key, _Value], key: _Key) -> dict[_Key, _Value]:
@@ -100,8 +101,15 @@ def remove(entries: Mapping[_Key, _Value], key: _Key) -> dict[_Key, _Value]:
 def merge(
     left: Mapping[_Key, _Value], right: Mapping[_Key, _Value], declared: Sequence[str] = ()
 ) -> dict[_Key, _Value]:
+    return _merge(left, right, declared)
+
+
+def _merge(left: Mapping[_Key, _Value], right: Mapping[_Key, _Value], declared: Sequence[str]) -> dict[_Key, _Value]:
     added = sum(key not in left for key in right)
     if len(left) + added > MAX_ENTRIES:
         raise Raised(ErrorCode.TOO_LARGE)
     both = {**left, **right}
     return {key: both[key] for key in sorted(both, key=order_of(declared))} if added else both
+
+
+count_work("map", globals())

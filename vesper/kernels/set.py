@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from vesper.kernels.order import order_of
 from vesper.kernels.raised import Raised
+from vesper.kernels.work import count_work
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_ENTRIES, Key
 
@@ -39,6 +40,10 @@ def members_in_order(order: tuple[_Key, ...], members: frozenset[_Key]) -> list[
 
 
 def union(left: frozenset[_Key], right: frozenset[_Key]) -> frozenset[_Key]:
+    return _union(left, right)
+
+
+def _union(left: frozenset[_Key], right: frozenset[_Key]) -> frozenset[_Key]:
     if len(left) + sum(value not in left for value in right) > MAX_ENTRIES:
         raise Raised(ErrorCode.TOO_LARGE)
     return left | right
@@ -61,7 +66,7 @@ def is_disjoint(left: frozenset[_Key], right: frozenset[_Key]) -> bool:
 
 
 def put(members: frozenset[_Key], value: _Key) -> frozenset[_Key]:
-    return union(members, frozenset([value]))
+    return _union(members, frozenset([value]))
 
 
 def remove(members: frozenset[_Key], value: _Key) -> frozenset[_Key]:
@@ -70,3 +75,6 @@ def remove(members: frozenset[_Key], value: _Key) -> frozenset[_Key]:
 
 def to_array(members: frozenset[_Key], declared: Sequence[str] = ()) -> list[_Key]:
     return sorted(members, key=order_of(declared))
+
+
+count_work("set", globals())

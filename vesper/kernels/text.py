@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from vesper.kernels.raised import Raised
+from vesper.kernels.work import count_work
 from vesper.values import unicode
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_ENTRIES, MAX_TEXT
@@ -198,3 +199,6 @@ def percent_encode(value: str) -> str:
     encoded = "".join(chr(each) if each in _KEPT_IN_PATHS else f"%{each:02X}" for each in value.encode("utf-8"))
     _refuse_long(len(encoded))
     return encoded
+
+
+count_work("text", globals())

@@ -20,9 +20,10 @@ from vesper.trace.failure_codes import no_such_code
 from vesper.trace.model import Trace
 from vesper.trace.timeline import TimelineStep, step_of, timeline
 from vesper.values.inputs import accept_inputs
-from vesper.values.json_forms import forms_of_json, input_of_json
+from vesper.values.json_forms import input_of_json
 from vesper.values.model import ValueProblem, plain, show
-from vesper.values.types import Enum, OptionalOf, Primitive, Type, without_null
+from vesper.values.strict_json import forms_of_json
+from vesper.values.types import JSON, Enum, OptionalOf, Primitive, Type, without_null
 from vesper.values.vesper_error import VesperError
 
 _CHANGE = re.compile(r"(?P<what>[A-Za-z_][\w.]*)\s*(?:=|:|\s)\s*(?P<value>.*\S)\s*", re.DOTALL)
@@ -132,7 +133,7 @@ def _input_value(type_: Type, text: str) -> object:
     if text == "null" and isinstance(type_, OptionalOf):
         return None
     scalar = without_null(type_)
-    if isinstance(scalar, Primitive | Enum):
+    if isinstance(scalar, Primitive | Enum) and scalar != JSON:
         return plain(value_from_text(scalar, text))
     return input_of_json(type_, forms_of_json(text))
 

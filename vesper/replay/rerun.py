@@ -94,7 +94,7 @@ def replay(trace: Trace, engine: str | None = None, compiled: Compiled | None = 
 def _is_of_host(trace: Trace) -> bool:
     """Return whether the Host ended the execution, rather than the node."""
     return isinstance(trace.outcome, Denied) or (
-        isinstance(trace.outcome, LimitHit) and trace.outcome.limit not in ("fuel", "time")
+        isinstance(trace.outcome, LimitHit) and trace.outcome.limit not in ("fuel", "memory", "time")
     )
 
 

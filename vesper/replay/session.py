@@ -20,6 +20,7 @@ from vesper.replay.live import LiveHost
 from vesper.replay.rerun import AnswerSource, ChangedExecution, ReplayResult, changed, engine_of, replay, rerun
 from vesper.trace.difference import Difference, differences
 from vesper.trace.library import Traces
+from vesper.trace.masking import masked_differences
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.programs import compiled_of
 from vesper.trace.recorder import exchange_of
@@ -143,9 +144,10 @@ class Session:
     def has_succeeded(self) -> bool:
         return self.forked is not None and isinstance(self.forked.outcome, Returned)
 
-    def difference(self) -> list[Difference]:
+    def difference(self, reveals: bool) -> list[Difference]:
         """Return the differences of the last re-execution, or of the replay, from the original."""
-        return differences(self.trace, self.forked or self.replayed.trace)
+        again = self.forked or self.replayed.trace
+        return differences(self.trace, again) if reveals else masked_differences(self.trace, again)
 
     def save(self) -> str:
         """Store the last re-execution and return its id. One that performed effects is in the journal."""

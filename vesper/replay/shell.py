@@ -19,6 +19,7 @@ from pathlib import Path
 
 from vesper.engines.engine import EngineUnavailable, Request
 from vesper.engines.registry import ENGINES
+from vesper.host.masking import SENSITIVE
 from vesper.host.plans import plans_of
 from vesper.host.stub_answers import plain_step
 from vesper.language.diagnostics.suggest import did_you_mean
@@ -28,7 +29,6 @@ from vesper.replay.live import status_text
 from vesper.replay.rerun import ChangedExecution
 from vesper.replay.session import ReplayInterrupted, Session
 from vesper.replay.text import (
-    SENSITIVE,
     difference_lines,
     duration_text,
     header_lines,
@@ -36,9 +36,10 @@ from vesper.replay.text import (
     step_lines,
     timeline_lines,
 )
+from vesper.trace.masking import masked_trace
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.recorder import exchange_of
-from vesper.trace.timeline import TimelineStep
+from vesper.trace.timeline import TimelineStep, timeline
 from vesper.values.model import printable, show
 from vesper.values.vesper_error import VesperError
 
@@ -95,7 +96,7 @@ class Shell:
         self._write = write
         self._node_file = node_file
         self._write_file = write_file
-        self._hides = session.trace.is_sensitive and not options.reveals
+        self._reveals = options.reveals
         self._is_live = options.is_live
         self._asks_first = options.asks_first
         self._scale = options.scale
@@ -112,7 +113,7 @@ class Shell:
         for line in (*header_lines(trace), "", *timeline_lines(trace)):
             self._write(line)
         if trace.outcome is None or not self.session.steps:  # a complete timeline shows the outcome
-            self._write(outcome_line(trace, self._hides))
+            self._write(outcome_line(self._shown(trace)))
         if self.session.replayed.difference is not None:
             self._write(f"\nThe replay on {self.session.engine} differs: {self.session.replayed.difference}")
         if self.session.trace.divergence is not None:
@@ -156,7 +157,11 @@ class Shell:
         trace = self.session.trace
         for line in timeline_lines(trace, self.session.position or None):
             self._write(line)
-        self._write(outcome_line(trace, self._hides))
+        self._write(outcome_line(self._shown(trace)))
+
+    def _shown(self, trace: Trace) -> Trace:
+        """Return the trace as it may be shown."""
+        return trace if self._reveals else masked_trace(trace)
 
     def _goto(self, rest: str) -> None:
         if not rest:
@@ -173,7 +178,7 @@ class Shell:
 
     def _next(self, _: str) -> None:
         if self.session.position == len(self.session.steps):
-            self._write(f"at the end. {outcome_line(self.session.trace, self._hides)}")
+            self._write(f"at the end. {outcome_line(self._shown(self.session.trace))}")
             return
         self.session.go_to(self.session.position + 1)
         self._print_step()
@@ -186,10 +191,11 @@ class Shell:
         found = step or self.session.step
         if found is None:
             self._write("Before the first step")
-            for name, value in self.session.trace.inputs.items():
-                self._write(f"  input.{name}: {SENSITIVE if self._hides else printable(show(value))}")
+            for name, value in self._shown(self.session.trace).inputs.items():
+                self._write(f"  input.{name}: {printable(show(value))}")
             return
-        for line in step_lines(self.session.trace, found, self._hides):
+        trace = self._shown(self.session.trace)
+        for line in step_lines(trace, timeline(trace)[found.number - 1]):
             self._write(line)
 
     def _find_step(self, text: str) -> TimelineStep:
@@ -266,12 +272,12 @@ class Shell:
             trace = self.session.run(prepared, engine, self._prompt_for(prepared) if asks else None)
         self._print_responses(trace, prepared)
         if not asks:
-            self._write(outcome_line(trace, self._hides))
+            self._write(outcome_line(self._shown(trace)))
         return True
 
     def _print_responses(self, trace: Trace, prepared: ChangedExecution) -> None:
         """Print the responses of requests that were not copied from the trace."""
-        answered = [each for each in trace.exchanges if each.origin != "recorded"]
+        answered = [each for each in self._shown(trace).exchanges if each.origin != "recorded"]
         only = len(answered) == 1 or (prepared.from_step is not None and bool(answered))
         for number, each in enumerate(answered):
             first = only and number == 0
@@ -287,7 +293,7 @@ class Shell:
             return f"{exchange.failure}{told}"
         if status is not None:
             return f"{status_text(status)}{told}"
-        return (SENSITIVE if self._hides else printable(show(exchange.value))) + told
+        return printable(show(exchange.value)) + told
 
     def _may_perform(self, prepared: ChangedExecution, where: str) -> bool:
         """Ask for consent before anything is performed."""
@@ -323,7 +329,7 @@ class Shell:
     def _offer_fix(self) -> None:
         assert self.session.forked is not None
         if not self.session.has_succeeded:
-            self._write(outcome_line(self.session.forked, self._hides))
+            self._write(outcome_line(self._shown(self.session.forked)))
             return
         if self.session.fix is None:
             self._write("Success!")
@@ -359,8 +365,8 @@ class Shell:
         self.apply()
 
     def _diff(self, _: str) -> None:
-        found = self.session.difference()
-        for line in difference_lines(found, self._hides) or ["nothing differs from the original"]:
+        found = self.session.difference(self._reveals)
+        for line in difference_lines(found) or ["nothing differs from the original"]:
             self._write(line)
 
     def save(self) -> None:
@@ -372,7 +378,8 @@ class Shell:
 
     def _changes(self, _: str) -> None:
         for each in self.session.changes:
-            self._write(SENSITIVE if self._hides else printable(str(each)))
+            is_shown = self._reveals or not self.session.trace.is_sensitive
+            self._write(printable(str(each)) if is_shown else SENSITIVE)
         if not self.session.changes:
             self._write("no changes")
 

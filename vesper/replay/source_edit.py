@@ -9,7 +9,8 @@ from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.syntax.expression_slot import quote_scalar
-from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree, read_yaml
+from vesper.language.syntax.yaml.reader import read_yaml
+from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree
 from vesper.language.syntax.yaml_tree import Sequence as Items
 from vesper.values.vesper_error import VesperError
 

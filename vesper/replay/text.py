@@ -11,7 +11,6 @@ from vesper.trace.timeline import TimelineStep, timeline
 from vesper.values.model import printable, show
 
 SIGNS = {"ok": "✓", "failed": "✗", "skipped": "–"}
-SENSITIVE = "<sensitive>"
 
 
 def header_lines(trace: Trace) -> list[str]:
@@ -33,11 +32,10 @@ def _step_line(step: TimelineStep, is_current: bool) -> str:
     return f"{mark}Step {step.number}: {printable(step.title)} {SIGNS[step.status]}{printable(told)}"
 
 
-def outcome_line(trace: Trace, hides: bool) -> str:
+def outcome_line(trace: Trace) -> str:
     if trace.outcome is None:
         return "Outcome: not ended" + (f", waits at {printable(trace.waits_at)}" if trace.waits_at else "")
-    told = trace.outcome.kind.replace("_", " ") if hides else outcome_text(trace.outcome)
-    return f"Outcome: {printable(told)}"
+    return f"Outcome: {printable(outcome_text(trace.outcome))}"
 
 
 def duration_text(us: int) -> str:
@@ -49,27 +47,26 @@ def duration_text(us: int) -> str:
     return f"{max(1, round(us / 1000))}ms"
 
 
-def step_lines(trace: Trace, step: TimelineStep, hides: bool) -> Iterator[str]:
+def step_lines(trace: Trace, step: TimelineStep) -> Iterator[str]:
     """Yield the details of a step: request, policy decisions, answer and known values."""
     yield _step_line(step, False)
     exchange = None if step.exchange is None else trace.exchanges[step.exchange]
     if exchange is not None:
-        yield from _exchange_lines(exchange, hides)
+        yield from _exchange_lines(exchange)
     elif step.status == "ok":
-        yield f"  value: {SENSITIVE if hides else printable(show(step.value))}"
+        yield f"  value: {printable(show(step.value))}"
     known = known_values(trace, step)
     if known:
         yield "  known here:"
         for name, value in known.items():
-            yield f"    {name}: {SENSITIVE if hides else printable(show(value))}"
+            yield f"    {name}: {printable(show(value))}"
 
 
-def _exchange_lines(exchange: Exchange, hides: bool) -> Iterator[str]:
-    key = "" if exchange.key is None else f", key {SENSITIVE if hides else show(exchange.key)}"
+def _exchange_lines(exchange: Exchange) -> Iterator[str]:
+    key = "" if exchange.key is None else f", key {show(exchange.key)}"
     yield f"  request: {exchange.effect} ({exchange.effect_class}{printable(key)})"
     for name, value in (*exchange.fixed.items(), *exchange.arguments.items()):
-        is_hidden = hides and name in exchange.arguments
-        yield f"    {name}: {SENSITIVE if is_hidden else printable(show(value))}"
+        yield f"    {name}: {printable(show(value))}"
     for each in exchange.decisions:
         said = ", ".join(f"{name} {value}" for name, value in each.said.items() if name != "decision")
         yield f"  attempt {each.attempt}: {printable(str(each.said.get('decision', '')))}" + (
@@ -77,9 +74,9 @@ def _exchange_lines(exchange: Exchange, hides: bool) -> Iterator[str]:
         )
     took = "" if exchange.took_us is None else f" ({duration_text(exchange.took_us)})"
     if exchange.failure is None:
-        yield f"  answer: {SENSITIVE if hides else printable(show(exchange.value))}{took}"
+        yield f"  answer: {printable(show(exchange.value))}{took}"
     else:
-        told = f": {exchange.message}" if exchange.message and not hides else ""
+        told = f": {exchange.message}" if exchange.message else ""
         yield f"  failed: {exchange.failure}{took}{printable(told)}"
 
 
@@ -92,10 +89,10 @@ def known_values(trace: Trace, step: TimelineStep) -> dict[str, object]:
     return found
 
 
-def difference_lines(found: list[Difference], hides: bool) -> list[str]:
+def difference_lines(found: list[Difference]) -> list[str]:
     lines: list[str] = []
     for each in found:
         lines.append(printable(each.where))
-        lines.append(f"  original  {SENSITIVE if hides else printable(each.left)}")
-        lines.append(f"  now       {SENSITIVE if hides else printable(each.right)}")
+        lines.append(f"  original  {printable(each.left)}")
+        lines.append(f"  now       {printable(each.right)}")
     return lines

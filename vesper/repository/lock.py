@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from vesper.storage.file_access import read_regular
 from vesper.values.node_id import split_node_id
 
 LOCK_NAME = "vesper.lock"
@@ -50,14 +51,11 @@ class LockProblem(Exception):
 def read_lock(root: Path) -> Lock | LockProblem:
     """Return the lock of a folder of nodes. It is empty where there is no file."""
     try:
-        with (root / LOCK_NAME).open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
+        data = read_regular(root / LOCK_NAME, _MAX_BYTES)
     except FileNotFoundError:
         return Lock({})
     except OSError as error:
         return LockProblem(f"cannot be read: {error.strerror}")
-    if len(data) > _MAX_BYTES:
-        return LockProblem("is larger than 4 MiB")
     try:
         table = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

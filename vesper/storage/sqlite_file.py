@@ -18,11 +18,14 @@ from typing import Any
 from urllib.parse import unquote
 
 from vesper.storage.after_fork import Order, register
+from vesper.storage.file_access import create_private, make_private_folder
 from vesper.storage.sqlite_errors import sqlite_message
 from vesper.storage.transaction import Row, Transaction
+from vesper.storage.trust import distrust
 from vesper.values.vesper_error import VesperError
 
 _FORK_SECONDS = 10.0
+_RETRY_SECONDS = 0.005
 _LOG_PAGES = 4000
 """Pages of the log (16 MiB) before a checkpoint: a page that many commits wrote is moved once."""
 
@@ -161,7 +164,7 @@ class SqliteFile:
         self._make_file()
         connection = self._connect()
         try:
-            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            mode = _use_write_ahead_log(connection, self._busy_seconds)
             if mode != "wal":
                 raise self._error(
                     f"{self._path}: the file system has no shared memory for a write-ahead log (mode {mode}): "
@@ -185,11 +188,16 @@ class SqliteFile:
 
         SQLite gives the files beside it the same permissions.
         """
+        if (reason := distrust(self._path)) is not None:
+            raise self._error(reason)
         try:
-            if not self._path.parent.exists():
-                self._path.parent.mkdir(mode=0o700)  # one folder, such as `.vesper`; a longer missing path is a mistake
+            is_new = not self._path.parent.exists()
+            if is_new and not self._path.parent.parent.exists():  # more than one missing folder is a mistake
+                raise FileNotFoundError
+            make_private_folder(self._path.parent)
+            if is_new:
                 _sync_folder(self._path.parent.parent)
-            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            os.close(create_private(self._path))
         except FileExistsError:
             if self._path.is_dir():
                 raise self._error(f"{self._path} is a folder: a {self.what} is a file") from None
@@ -236,6 +244,22 @@ class SqliteFile:
         """Close a connection that met a broken file or disk."""
         if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL):
             _close_writer(here)
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection, seconds: float) -> str:
+    """Return the mode of the journal after the change.
+
+    SQLite does not wait for the lock of this change: two that open a new file at once would meet "database is locked".
+    """
+    last = time.monotonic() + seconds
+    while True:
+        try:
+            return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            is_busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() >= last:
+                raise
+        time.sleep(_RETRY_SECONDS)
 
 
 class SqliteTransaction:

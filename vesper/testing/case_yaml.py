@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-from vesper.values.json_value import Json, JsonContent, depth_of, exact_text, json_string
+from vesper.values.json_value import Json, depth_of, exact_text
 from vesper.values.model import Scalar, Value, in_order, scalar_text
+from vesper.values.strict_json import JsonContent
 from vesper.values.types import JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 _MAX_LINE = 110
@@ -21,7 +22,7 @@ _MAX_DEPTH = 12
 _PLAIN = re.compile(r"[A-Za-z/](?:[A-Za-z0-9_./-]| (?=[A-Za-z0-9/]))*", re.ASCII)
 _PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+Z)?", re.ASCII)
-_LIKE_JSON = re.compile(r'\s*(?:[{\["]|-?[0-9]|(?:true|false|null)\s*\Z)')
+_WORD_OF_JSON = re.compile("true|false|null", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +112,17 @@ def _key(node: Node) -> str:
 
 
 def _json(content: JsonContent) -> Node:
-    """Return JSON content; a scalar becomes JSON text, or a string that does not look like JSON."""
+    """Return JSON content. A text is plain only where YAML reads it as text."""
     match content:
         case dict():
             return Entries([(scalar(name), _json(each)) for name, each in content.items()])
         case tuple():
             return [_json(each) for each in content]
         case str():
-            return scalar(json_string(content) if _LIKE_JSON.match(content) else content)
+            is_word = _PLAIN.fullmatch(content) is not None and not _WORD_OF_JSON.fullmatch(content)
+            return content if is_word else _quote(content)
         case _:
-            return scalar(exact_text(Json(content)))
+            return exact_text(Json(content))
 
 
 def _quote(text: str) -> str:

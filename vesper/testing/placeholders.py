@@ -12,9 +12,10 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, cast
 
-from vesper.values.json_value import Json, JsonContent
+from vesper.values.json_value import Json
 from vesper.values.model import Value, sorted_map
 from vesper.values.numbers import decimal_text, parse_decimal
+from vesper.values.strict_json import JsonContent
 from vesper.values.types import JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 
 _MIN_PART_CHARACTERS = 4

@@ -28,6 +28,7 @@ from vesper.journal.journal import Journal
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir.nodes import Output
 from vesper.language.ir.nodes import Request as RequestOfNode
+from vesper.storage.file_access import temporary_beside
 from vesper.testing.case_yaml import Entries, Node, lines, scalar, to_yaml
 from vesper.testing.placeholders import Placeholders
 from vesper.testing.replay_host import ReplayMismatch, differs, read_cases
@@ -365,9 +366,13 @@ def _check_file(path: Path) -> None:
 
 def _write_whole(path: Path, text: str) -> None:
     """Write a file atomically."""
-    beside = path.with_name(f"{path.name}.new")
     try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        beside = temporary_beside(path)
+        try:
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise NotRecorded(f"{path} cannot be written: {error.strerror or error}") from None

@@ -21,8 +21,9 @@ from vesper.language.check.cases import Case, check_cases
 from vesper.language.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
+from vesper.language.syntax.yaml.reader import read_yaml
 from vesper.language.syntax.yaml_to_ast import build_cases
-from vesper.language.syntax.yaml_tree import read_yaml
+from vesper.storage.file_access import read_regular
 from vesper.testing.offline_host import OfflineHost
 from vesper.values.inputs import accept_inputs
 from vesper.values.model import Value, plain, same, show
@@ -107,9 +108,7 @@ class Replay(OfflineHost):
         self.path = Path(path)
         self._case = case
         try:
-            if self.path.stat().st_size > _MAX_FILE:
-                raise ReplayMismatch(f"{self.path} has more than {_MAX_FILE >> 20} MiB: too large for a recording")
-            self._source = SourceFile(self.path.as_posix(), self.path.read_text(encoding="utf-8"))
+            self._source = SourceFile(self.path.as_posix(), read_regular(self.path, _MAX_FILE).decode("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise ReplayMismatch(f"{self.path} cannot be read: {reason}") from None

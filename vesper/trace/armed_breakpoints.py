@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from vesper.storage.file_access import make_private_folder
+
 _log = logging.getLogger("vesper.debug")
 POLL_SECONDS = 1.0
 """Interval at which a process reads the time of the file."""
@@ -69,7 +71,7 @@ class Armed:
     def add(self, texts: list[str]) -> list[str]:
         """Add breakpoints and return all. The file is replaced atomically."""
         known = list(dict.fromkeys([*self.breakpoints(), *texts]))
-        self.breakpoints_path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.breakpoints_path.parent)
         fresh = self.breakpoints_path.with_name(f"breakpoints.{os.getpid()}.new")
         fresh.write_text(json.dumps({"format": _FORMAT, "breakpoints": known}, indent=1) + "\n", encoding="utf-8")
         fresh.replace(self.breakpoints_path)
@@ -95,7 +97,7 @@ class Armed:
 
     def note(self, capture: Capture) -> None:
         """Append a capture to the list."""
-        self.captures_path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.captures_path.parent)
         line = json.dumps([capture.trace_id, capture.node_id, capture.breakpoint, capture.at_us])
         with self.captures_path.open("a", encoding="utf-8") as file:  # one write: lines of processes do not mix
             file.write(f"{line}\n")

@@ -30,7 +30,7 @@ from vesper.values.model import same, show
 MISSING = "-"
 """Text for a side that has no such step."""
 NODE, NOW = "node", "now"
-"""Places of differences that contain no value, and can be shown for sensitive traces."""
+"""Places of differences that are no steps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,9 @@ from vesper.language.syntax.ast import Document
 from vesper.language.syntax.expression_parser import parse_tokens
 from vesper.language.syntax.scalar_text import place_text
 from vesper.language.syntax.tokens import tokenize
+from vesper.language.syntax.yaml.reader import read_yaml
 from vesper.language.syntax.yaml_to_ast import build_ast
-from vesper.language.syntax.yaml_tree import Scalar, read_yaml
+from vesper.language.syntax.yaml_tree import Scalar
 from vesper.values.model import Value, plain
 from vesper.values.types import NULL, TIMESTAMP, OptionalOf, Type
 from vesper.values.vesper_error import VesperError

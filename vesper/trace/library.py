@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import stat
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
 from vesper.compiler import Compiled
 from vesper.engines.registry import ENGINES, REFERENCE
+from vesper.host.masking import Masks
 from vesper.host.outcomes import recorded_outcome
 from vesper.journal.entry import Kind
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Journal, Status, Summary
 from vesper.language.diagnostics.suggest import suggestions
+from vesper.storage.file_access import read_regular
 from vesper.trace.expressions import BadExpression, BoundExpression, Expressions, Loader, names_of_inputs
 from vesper.trace.journalled import trace_of_execution
 from vesper.trace.model import MAX_BYTES, Trace, TraceError
@@ -163,7 +164,10 @@ class Traces:
         if any(each.is_erased for each in recorded.entries):
             raise TraceError(f"execution {summary.trace_id} is erased")
         last = recorded.entries[-1].entry
-        return outcome_code(recorded_outcome(last.body)) if last.kind is Kind.END else None
+        if last.kind is not Kind.END:
+            return None
+        outcome = recorded_outcome(last.body)
+        return outcome_code(Masks(self.compiled(summary)).outcome(outcome) if summary.is_sensitive else outcome)
 
     def compiled(self, summary: TraceSummary) -> Compiled:
         """Return the node of a trace as it was recorded."""
@@ -279,11 +283,6 @@ def _is_file(wanted: str) -> bool:
 def read_trace_file(path: Path) -> Trace:
     """Read a file written by `vesper traces export`."""
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):  # a device or a pipe may never end
-            raise TraceError(f"{path} is not a regular file")
-        if found.st_size > MAX_BYTES:
-            raise TraceError(f"{path} is too large for a trace")
-        return Trace.from_bytes(path.read_bytes(), str(path))
+        return Trace.from_bytes(read_regular(path, MAX_BYTES), str(path))
     except OSError as error:
         raise TraceError(f"{path} cannot be read: {error.strerror or error}") from None

@@ -13,6 +13,7 @@ from typing import Any
 
 from vesper.engines.outcome import Returned
 from vesper.host.stub_answers import plain_step
+from vesper.trace.masking import masked_trace
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.programs import compiled_of
 from vesper.trace.store import outcome_code
@@ -37,6 +38,7 @@ def otlp_document(traces: Iterable[Trace], version: str) -> dict[str, Any]:
 
 
 def _spans(trace: Trace) -> list[dict[str, Any]]:
+    trace = masked_trace(trace)  # a code may be sensitive too
     trace_id = trace.trace_id.replace("-", "")
     if not _OTLP_ID.fullmatch(trace_id):  # a foreign id is hashed to the form that OpenTelemetry requires
         trace_id = hashlib.sha256(trace.trace_id.encode()).hexdigest()[:32]

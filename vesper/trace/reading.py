@@ -35,6 +35,8 @@ from vesper.values.node_id import split_node_id
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}", re.ASCII)
 _ENGINE = re.compile(r"[a-z][a-z0-9_]{0,40}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_MAX_WHOLE = 2**63 // 1000
+"""Microseconds until the year 2262: in nanoseconds, a time fits 64 bits, as OpenTelemetry needs it."""
 _Found = TypeVar("_Found")
 
 
@@ -161,10 +163,10 @@ def _named(shape: re.Pattern[str], found: object) -> str:
 
 
 def _whole(found: object) -> int:
-    """Return a non-negative integer: a time, number or count."""
-    if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
-        return found
-    return _fail(f"a whole number is expected, not {type(found).__name__}")
+    """Return a non-negative integer that no reader overflows on: a time, number or count."""
+    if not isinstance(found, int) or isinstance(found, bool):
+        return _fail(f"a whole number is expected, not {type(found).__name__}")
+    return found if 0 <= found <= _MAX_WHOLE else _fail(f"a whole number from 0 to {_MAX_WHOLE:,} is expected")
 
 
 def _flag(found: object) -> bool:

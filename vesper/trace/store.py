@@ -19,6 +19,9 @@ from vesper.config.traces import TraceSettings
 from vesper.engines.outcome import DeclaredError, Failed, LimitHit, Outcome
 from vesper.journal.errors import JournalError
 from vesper.journal.sealing import KeyRing, RunKey
+from vesper.storage.file_access import create_private, make_private_folder
+from vesper.storage.trust import distrust
+from vesper.trace.masking import masked_trace
 from vesper.trace.model import MAX_BYTES, Trace, TraceError
 
 _VERSION = 1
@@ -103,7 +106,7 @@ class TraceStore:
             data = key.seal(data, 0)
         row = (
             trace.trace_id, trace.node_id, trace.semantic_hash, " ".join(trace.engines), trace.started_us,
-            trace.duration_us, None if trace.outcome is None else trace.outcome.kind, outcome_code(trace.outcome),
+            trace.duration_us, None if trace.outcome is None else trace.outcome.kind, _shown_code(trace),
             trace.divergence, None if trace.origin is None else trace.origin.trace_id, int(trace.is_sensitive),
             len(data), data,
         )  # fmt: skip
@@ -207,9 +210,10 @@ class TraceStore:
     def _open_for_writing(self) -> Iterator[sqlite3.Connection]:
         path = self._settings.path
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(path.parent)
             if not path.exists():  # only the owner may read inputs of nodes
-                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+                with suppress(FileExistsError):  # another process was first
+                    os.close(create_private(path))
         except OSError as error:
             raise TraceError(f"{path}: traces cannot be stored here: {error.strerror or error}") from None
         with self._connect() as connection:
@@ -232,6 +236,8 @@ class TraceStore:
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
         path = self._settings.path
+        if (reason := distrust(path)) is not None:
+            raise TraceError(reason)
         try:
             connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             try:
@@ -267,6 +273,13 @@ def _build_summary(
     names = tuple(engines.split())
     rest = (outcome, code, divergence, origin, bool(is_sensitive))
     return TraceSummary(trace_id, node_id, semantic_hash, names, started_us, duration_us, *rest)
+
+
+def _shown_code(trace: Trace) -> str | None:
+    """Return the code of a trace for its row, which is not sealed."""
+    if trace.outcome is None or not trace.is_sensitive:
+        return outcome_code(trace.outcome)
+    return outcome_code(masked_trace(trace).outcome)
 
 
 def outcome_code(outcome: Outcome | None) -> str | None:

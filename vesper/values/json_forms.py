@@ -5,13 +5,11 @@ The IR uses another form (`model.to_json`), in which numbers are integers and ma
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import final
 
-from vesper.values.json_value import MAX_ENTRIES, Json, JsonContent, parse_json
+from vesper.values.json_value import Json
 from vesper.values.model import (
     Key,
     ProblemKind,
@@ -25,6 +23,7 @@ from vesper.values.model import (
     sorted_map,
 )
 from vesper.values.numbers import normal_decimal, parse_float
+from vesper.values.strict_json import MAX_ENTRIES, JsonContent, MinusZero
 from vesper.values.types import (
     DECIMAL,
     FLOAT,
@@ -105,23 +104,6 @@ def value_of_form(type_: Type, form: JsonContent) -> Value:
             return _scalar(type_, form)
 
 
-@final
-class MinusZero(int):
-    """The integer read from `-0`. As a float it is the negative zero, which a plain `int` cannot express."""
-
-
-def forms_of_json(text: str) -> object:
-    """Return plain objects for a JSON text, or raise `JsonMistake`.
-
-    A number without fraction and exponent is an int, any other a Decimal: an integer accepts 1000 and not 1e3, and a
-    decimal keeps the places of the text.
-    """
-    parse_json(text)  # rejects text that Python's reader would accept
-    return json.loads(
-        text, parse_float=Decimal, parse_int=lambda digits: MinusZero() if digits == "-0" else int(digits)
-    )
-
-
 def input_of_json(type_: Type, form: object) -> object:
     """Return the Python objects of a JSON input, with numbers as int and Decimal.
 
@@ -140,9 +122,7 @@ def input_of_json(type_: Type, form: object) -> object:
             types = dict(record.fields)
             return {name: input_of_json(types[name], item) if name in types else item for name, item in form.items()}
         case _ if type_ == FLOAT and isinstance(form, int | Decimal) and not isinstance(form, bool):
-            if isinstance(form, MinusZero) or (isinstance(form, Decimal) and form.is_zero() and form.is_signed()):
-                return -0.0  # only a float has a negative zero
-            nearest = parse_float(scalar_text(form))
+            nearest = _nearest_float(form)
             return _PAST_EVERY_FLOAT if math.isinf(nearest) else nearest
         case _, MinusZero():
             return 0
@@ -150,6 +130,16 @@ def input_of_json(type_: Type, form: object) -> object:
             return form
 
 
+def _nearest_float(form: int | Decimal) -> float:
+    if isinstance(form, MinusZero):
+        return -0.0  # only a float has a negative zero
+    if isinstance(form, int) and form.bit_length() > _FLOAT_BITS:
+        return math.inf
+    return float(str(form))
+
+
+_FLOAT_BITS = 1024
+"""Bits of the largest float as an integer."""
 _PAST_EVERY_FLOAT = 10**400
 """Integer for a JSON number beyond the range of floats. It is rejected as out of range."""
 

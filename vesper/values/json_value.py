@@ -6,29 +6,17 @@ is no null there, `true` is not 1, and `1` and `1.0` are two spellings of one nu
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TypeAlias, final
+from functools import cache
+from typing import final
 
 from vesper.values.base_types import is_a
-from vesper.values.json_mistake import (
-    JsonMistake,
-    malformed_json,
-    number_mistake,
-    show_token,
-    token_mistake,
-    unexpected_token,
-)
-from vesper.values.numbers import decimal_of_integer, decimal_text, normal_decimal, parse_decimal
+from vesper.values.numbers import decimal_of_integer, decimal_text, normal_decimal
 from vesper.values.problem import ProblemKind, ValueProblem
+from vesper.values.strict_json import MAX_ENTRIES, MAX_JSON_DEPTH, JsonContent, has_surrogate, read_content
 
-MAX_JSON_DEPTH = 128
-MAX_ENTRIES = 1_000_000
 MAX_TEXT = 10_000_000
-
-JsonContent: TypeAlias = "bool | Decimal | str | tuple[JsonContent, ...] | dict[str, JsonContent] | None"
-"""Content of a json. INVARIANT: the dicts are never changed; their keys are in code-point order."""
 
 
 @final
@@ -105,9 +93,14 @@ def _text(content: JsonContent, number: Callable[[Decimal], str]) -> str:
 
 def json_string(text: str) -> str:
     """Return a string in canonical JSON."""
-    import json  # few processes write or read any
+    return _string_encoder()(text)
 
-    return json.dumps(text, ensure_ascii=False)
+
+@cache
+def _string_encoder() -> Callable[[str], str]:
+    from json.encoder import encode_basestring  # few processes write or read any
+
+    return encode_basestring
 
 
 def _short_number(number: Decimal) -> str:
@@ -115,150 +108,9 @@ def _short_number(number: Decimal) -> str:
     return text.rstrip("0").removesuffix(".") if "." in text else text
 
 
-# -- reading text ---------------------------------------------------------------------------------
-
-_SPACE = re.compile(r"[ \t\n\r]*")
-JSON_TOKEN = re.compile(
-    r"""(?x)(?P<string>"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+")
-      | (?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
-      | (?P<word>true|false|null)
-      | (?P<sign>[\[\]{},:])"""
-)
-_WORDS: dict[str, JsonContent] = {"true": True, "false": False, "null": None}
-
-
 def parse_json(text: str) -> Json:
-    """Parse one JSON value (RFC 8259), or raise `JsonMistake`.
-
-    Malformed text is reported as such even where it is also too deep or too large.
-    """
-    return Json(_Parser(text).document())
-
-
-class _Parser:
-    """Iterative parser. A text beyond the depth limit must still be read to its end, since it may be malformed."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._start = 0
-        """Offset of the token read last."""
-        self._position = 0
-        self._problem: JsonMistake | None = None
-
-    def document(self) -> JsonContent:
-        value = self._value()
-        space = _SPACE.match(self._text, self._position)
-        assert space is not None
-        if space.end() < len(self._text):
-            raise unexpected_token(self._text, space.end(), "the end of the text")
-        if self._problem is not None:
-            raise self._problem
-        return value
-
-    def _expected(self, what: str) -> JsonMistake:
-        """Return the mistake for the token read last."""
-        return unexpected_token(self._text, self._start, what)
-
-    def _next(self) -> tuple[str, str] | None:
-        """Return kind and text of the next token; None at the end."""
-        space = _SPACE.match(self._text, self._position)
-        assert space is not None
-        self._start = self._position = space.end()
-        if self._position == len(self._text):
-            return None
-        match = JSON_TOKEN.match(self._text, self._position)
-        if match is None:
-            raise token_mistake(self._text, self._position)
-        self._position = match.end()
-        return str(match.lastgroup), match[0]
-
-    def _value(self) -> JsonContent:
-        open_collections: list[list[JsonContent] | dict[str, JsonContent]] = []
-        keys: list[str] = []
-        token = self._next()
-        while True:
-            kind, text = token or ("", "")
-            if kind == "sign" and text in "[{":
-                open_collections.append([] if text == "[" else {})
-                if len(open_collections) > MAX_JSON_DEPTH:
-                    what = f"nested deeper than {MAX_JSON_DEPTH} levels"
-                    self._problem = self._problem or JsonMistake(ProblemKind.TOO_DEEP, self._start, what)
-                token = self._next()
-                if token != ("sign", "]" if text == "[" else "}"):
-                    if text == "{":
-                        keys.append(self._key(token, open_collections[-1]))
-                        token = self._next()
-                    continue
-                value = self._close(open_collections)
-            else:
-                value = self._scalar(kind, text)
-            # A complete value is the result, or belongs to the innermost collection, which may end with it.
-            while open_collections:
-                inner = open_collections[-1]
-                if isinstance(inner, list):
-                    inner.append(value)
-                else:
-                    inner[keys.pop()] = value
-                token = self._next()
-                if token != ("sign", "]" if isinstance(inner, list) else "}"):
-                    break
-                value = self._close(open_collections)
-            if not open_collections:
-                return value
-            if token != ("sign", ","):
-                raise self._expected("`,` or `]`" if isinstance(open_collections[-1], list) else "`,` or `}`")
-            token = self._next()
-            if isinstance(open_collections[-1], dict):
-                keys.append(self._key(token, open_collections[-1]))
-                token = self._next()
-
-    def _key(self, token: tuple[str, str] | None, inner: list[JsonContent] | dict[str, JsonContent]) -> str:
-        if token is None or token[0] != "string":
-            raise self._expected("a name in double quotes")
-        start = self._start
-        key = _string(token[1], start)
-        if key in inner:
-            raise malformed_json(start, f"the name {show_token(self._text, start)} occurs twice in one object")
-        if self._next() != ("sign", ":"):
-            raise self._expected("`:` after the name")
-        return key
-
-    def _scalar(self, kind: str, text: str) -> JsonContent:
-        match kind:
-            case "string":
-                return _string(text, self._start)
-            case "word":
-                return _WORDS[text]
-            case "number":
-                try:
-                    return parse_decimal(text)
-                except ValueProblem:
-                    raise number_mistake(text, self._start) from None
-            case _:
-                raise self._expected("a value")
-
-    def _close(self, open_collections: list[list[JsonContent] | dict[str, JsonContent]]) -> JsonContent:
-        inner = open_collections.pop()
-        if len(inner) > MAX_ENTRIES:
-            what = f"this closes a collection with more than {MAX_ENTRIES:,} entries"
-            self._problem = self._problem or JsonMistake(ProblemKind.OUT_OF_RANGE, self._start, what)
-        return tuple(inner) if isinstance(inner, list) else {key: inner[key] for key in sorted(inner)}
-
-
-def _string(token: str, offset: int) -> str:
-    import json
-
-    text: str = json.loads(token)  # the token is valid; this only decodes escapes
-    if has_surrogate(text):
-        raise malformed_json(offset, "a string with one half of a surrogate pair, which no text has")
-    return text
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def has_surrogate(text: str) -> bool:
-    return _SURROGATE.search(text) is not None
+    """Parse one JSON value (RFC 8259), or raise `JsonMistake` for the first mistake."""
+    return Json(read_content(text))
 
 
 # -- plain Python objects -------------------------------------------------------------------------

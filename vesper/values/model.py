@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from vesper.values.base_types import is_a
-from vesper.values.json_value import Json, exact_text, has_surrogate, json_of, parse_json, plain_json
+from vesper.values.json_value import Json, exact_text, json_of, parse_json, plain_json
 from vesper.values.numbers import (
     MAX_DIGITS,
     MAX_SCALE,
@@ -26,6 +26,7 @@ from vesper.values.numbers import (
     parse_float,
 )
 from vesper.values.problem import Problem, ProblemKind, ValueProblem
+from vesper.values.strict_json import has_surrogate
 from vesper.values.times import (
     MAX_DURATION,
     date_text,

@@ -12,7 +12,7 @@ MAX_DIGITS = 1000
 MAX_SCALE = 1000
 
 # Own context, so that the caller's context affects neither parsing nor errors.
-_READING = Context(traps=[InvalidOperation])
+EXACT_CONTEXT = Context(traps=[InvalidOperation])
 _DECIMAL_TEXT = re.compile(r"[+-]?(?P<mantissa>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?")
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -26,7 +26,7 @@ def parse_decimal(text: str) -> Decimal:
     if len(digits) > MAX_DIGITS:  # an exponent never shortens a coefficient
         raise ValueProblem(ProblemKind.OUT_OF_RANGE)
     try:
-        return normal_decimal(Decimal(text, _READING))
+        return normal_decimal(Decimal(text, EXACT_CONTEXT))
     except InvalidOperation:
         # The exponent exceeds the limits of `decimal`; with a huge positive one only zero is valid.
         if digits or match["exponent"].startswith("-"):

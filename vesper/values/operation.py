@@ -25,6 +25,8 @@ class OpSpec:
     call: str | None = None
     """Notation of a form in expressions."""
     status: str = "implemented"
+    work: tuple[str, ...] = ()
+    """Parameters whose size counts as work, and `result` (docs/spec/limits.md)."""
 
     @property
     def is_implemented(self) -> bool:

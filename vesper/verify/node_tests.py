@@ -10,20 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import TypeAlias
 
 from vesper.compiler import Compiled
 from vesper.engines.compare import Disagree, compare
 from vesper.engines.engine import Completion, Done, Engine, Program, Request
 from vesper.engines.outcome import ContractBroken, EngineFault, Failed, Outcome
-from vesper.engines.path import guards
 from vesper.language.check.cases import Case
 from vesper.language.ir.nodes import walk
+from vesper.values.model import show
+from vesper.verify.branches import BranchKey, BranchMap, NodeBranch, percent
 from vesper.verify.differential.case_text import answer_text, case_text
 from vesper.verify.differential.verifier import meets
 from vesper.verify.inputs.generator import InputGenerator
 from vesper.verify.inputs.responses import GeneratedResponses, TooManyRequests, UnexpectedRequest, run_case, run_with
 from vesper.verify.shrink.inputs import shrink
+from vesper.verify.solve.goals import BranchAims
 
 MAX_FAILURES = 3
 MAX_DRAWS_PER_EXAMPLE = 10
@@ -51,7 +54,7 @@ class CaseResult:
     case: Case
     answers: tuple[CaseAnswer, ...]
     disagree: bool
-    branches: frozenset[tuple[int, bool]] = frozenset()
+    branches: frozenset[BranchKey] = frozenset()
 
     @property
     def passed(self) -> bool:
@@ -96,7 +99,11 @@ class PropertyReport:
     broken_by_answers: dict[Fingerprint, int] = field(default_factory=dict)
     """Broken promises of a node with effects. No failures, because completions were drawn by type only."""
     failures: list[PropertyFailure] = field(default_factory=list)
-    branches: set[tuple[int, bool]] = field(default_factory=set)
+    branches: set[BranchKey] = field(default_factory=set)
+    refused: dict[Fingerprint, int] = field(default_factory=dict)
+    """Drawn inputs that are no examples, by the clause that they break; `inputs` and 0 for other refusals."""
+    distinct: int = 0
+    """Examples that differ from each other."""
 
     @property
     def passed(self) -> bool:
@@ -105,10 +112,11 @@ class PropertyReport:
     @property
     def is_starved(self) -> bool:
         """Return whether too few inputs were accepted for the properties to be meaningful."""
-        return self.examples < min(self.wanted, 10)
+        is_refusing = sum(self.refused.values()) > self.wanted // 10
+        return self.examples < self.wanted or (is_refusing and self.distinct < min(self.wanted, 10))
 
 
-@dataclass(slots=True)
+@dataclass
 class NodeResult:
     """Results of all tests of one node."""
 
@@ -116,15 +124,28 @@ class NodeResult:
     cases: list[CaseResult] = field(default_factory=list)
     properties: PropertyReport | None = None
 
+    @cached_property
+    def branch_map(self) -> BranchMap:
+        return BranchMap(self.compiled)
+
     @property
-    def branches(self) -> set[tuple[int, bool]]:
-        """Branches taken by cases and examples."""
+    def branches(self) -> set[BranchKey]:
+        """Branches covered by cases and examples."""
         of_cases = (each.branches for each in self.cases)
         return set().union(*of_cases, () if self.properties is None else self.properties.branches)
 
     @property
     def branches_total(self) -> int:
-        return 2 * len(guards(self.compiled.node))
+        return len(self.branch_map.branches)
+
+    @property
+    def uncovered(self) -> list[NodeBranch]:
+        """Branches that neither a case nor an example covered."""
+        return self.branch_map.uncovered(self.branches)
+
+    @property
+    def coverage_percent(self) -> float:
+        return percent(len(self.branches), self.branches_total)
 
     @property
     def failed_cases(self) -> list[CaseResult]:
@@ -148,6 +169,10 @@ class NodeTester:
         self._engines = engines
         self._loaded: dict[str, Program] | None = None
 
+    @cached_property
+    def _branch_map(self) -> BranchMap:
+        return BranchMap(self._compiled)
+
     @property
     def _programs(self) -> dict[str, Program]:
         if self._loaded is None:
@@ -166,7 +191,7 @@ class NodeTester:
             done.append(ended)
             answers.append(CaseAnswer(name, ended.outcome, None, meets(case, ended.outcome)))
         disagree = _differ(done) or len({answer.problem for answer in answers}) > 1
-        branches = _branches(done[0], guards(self._compiled.node)) if done else frozenset()
+        branches = self._branch_map.seen(done[0]) if done else frozenset[BranchKey]()
         return CaseResult(case, tuple(answers), disagree, branches)
 
     def run_properties(
@@ -187,13 +212,15 @@ class _Properties:
         self._compiled = compiled
         self._node = compiled.node
         self._programs = programs
-        self._generator = InputGenerator(compiled.node, seed)
+        self._generator = InputGenerator(compiled.node, seed, examples=[each.inputs for each in compiled.cases])
+        self._aims = BranchAims(compiled.node)
         self._responses = GeneratedResponses(compiled)
-        self._conditions = guards(compiled.node)
+        self._branch_map = BranchMap(compiled)
         self._expected = {case.breaks for case in compiled.cases if case.breaks is not None}
         asked = (clause for phase, clauses in self._node.phases() if phase in _CALLER_PHASES for clause in clauses)
         self._before = {each.index for clause in asked for each in walk(clause.holds)}
         self._seen: set[Fingerprint] = set()
+        self._shown: set[str] = set()
         self._seed = seed
         self.report = PropertyReport(seed, wanted)
 
@@ -209,7 +236,7 @@ class _Properties:
             if not case.effects:
                 yield dict(case.inputs)
         while True:
-            yield self._generator.draw()
+            yield self._generator.draw(self._aims.next(lambda each: ("condition", *each) in self.report.branches))
 
     def check(self, inputs: dict[str, object], number: int) -> None:
         report = self.report
@@ -222,9 +249,15 @@ class _Properties:
         reference = next(iter(answers.values()))
         wrong = self._find_failure(answers)
         if wrong is None and self._is_refused(reference.outcome):
+            outcome = reference.outcome
+            why = (outcome.phase, outcome.index) if isinstance(outcome, ContractBroken) else ("inputs", 0)
+            report.refused[why] = report.refused.get(why, 0) + 1
             return
         report.examples += 1
-        report.branches |= _branches(reference, self._conditions)
+        report.branches |= self._branch_map.seen(reference)
+        shown = show(dict(sorted(inputs.items())))
+        report.distinct += shown not in self._shown
+        self._shown.add(shown)
         kind = _kind(reference.outcome)
         report.outcomes[kind] = report.outcomes.get(kind, 0) + 1
         if wrong is None or wrong in self._expected:
@@ -239,9 +272,9 @@ class _Properties:
     def _answers(
         self, inputs: Mapping[str, object], number: int, asked: list[tuple[Request, Completion]] | None = None
     ) -> dict[str, Done]:
-        # Seeded by the run's number, not by the inputs, so that completions stay the same while shrinking.
+        # Seeded by the run's number, so that completions stay the same while shrinking, but for repeated inputs.
         seed = f"{self._seed} {number}"
-        respond = self._responses.responder(seed)
+        respond = self._responses.responder(seed, inputs)
         noted: list[tuple[Request, Completion]] = []
 
         def noting(request: Request) -> Completion:
@@ -303,10 +336,6 @@ class _Properties:
             return case_text(self._node, f"found: {clause}", inputs, "{}", now, effects)
         except ValueError:  # an invalid input, after an engine fault or a divergence in rejecting it
             return None
-
-
-def _branches(done: Done, conditions: set[int]) -> frozenset[tuple[int, bool]]:
-    return frozenset((index, bool(value)) for index, value in done.marks if index in conditions)
 
 
 def _differ(done: list[Done]) -> bool:

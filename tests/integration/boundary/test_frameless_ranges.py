@@ -145,6 +145,36 @@ def test_a_text_in_the_rounds_of_a_range_is_for_the_ordinary_way() -> None:
     alike(node, program, given)
 
 
+def test_rounds_that_take_no_memory_need_no_frame() -> None:
+    """Loops in loops, and a branch that makes texts, count no memory in the rounds that run."""
+    node = small_node(
+        "n: integer\nm: integer\nxs: array<Row>",
+        """\
+- operation: loop
+  step: outer
+  over: i IN range(0, n)
+  state: {total: 0}
+  steps:
+    - operation: loop
+      step: inner
+      over: j IN range(i, m)
+      state: {sum: 0}
+      next: {sum: sum + i * j}
+  next: {total: total + inner.sum}
+- operation: compute
+  compute:
+    tags: SUM(IF x.k > 100 THEN length(upper(x.tag)) ELSE x.k FOR x IN xs)
+- {operation: return, success: {total: outer.total, tags: tags}}""",
+        outputs="total: integer\ntags: integer",
+        rest="types:\n  Row:\n    fields: {k: integer, tag: string}",
+    )
+    program = ENGINE.load(node)
+    given: dict[str, Any] = {"n": 4, "m": 9, "xs": [{"k": 3, "tag": "a"}, {"k": 4, "tag": "b"}]}
+    assert is_expressed(program, given)
+    alike(node, program, given)
+    alike(node, program, {**given, "xs": [{"k": 101, "tag": "a"}]})
+
+
 # -- fuel -----------------------------------------------------------------------------------------
 
 

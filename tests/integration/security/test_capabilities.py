@@ -19,6 +19,7 @@ from tests.support.servers import Redis
 from tests.support.web import Web, says
 from tests.unit.host.small import host_in, kinds, node_from
 from vesper.effects.custom.performer import effect, unregister
+from vesper.effects.settings import ConfigError
 from vesper.engines.registry import ENGINES
 from vesper.host.host import Host
 from vesper.values.generated.effects import EFFECTS
@@ -248,7 +249,6 @@ def test_with_its_grant_it_is_performed(world: World, name: str, engine: str) ->
 REFUSALS: dict[str, Callable[[Kind], list[dict[str, Any]]]] = {
     "nothing is granted": lambda _: [],
     "another target is granted": lambda kind: _grants(kind.other),
-    "a longer name is granted": lambda kind: _grants(kind.capability + "x"),
     "everything else is granted": lambda kind: _grants(*_all_but(kind.capability)),
     "another node is granted it": lambda kind: _grants(
         kind.capability, nodes=("does_one", "does_one_thing_v2", "*_v2")
@@ -261,6 +261,35 @@ REFUSALS: dict[str, Callable[[Kind], list[dict[str, Any]]]] = {
         *_grants(deny=(kind.capability,), nodes=("does_one_thing",)),
     ],
 }
+
+
+@pytest.mark.parametrize(
+    "grants",
+    [
+        lambda word: _grants(word + "x"),
+        lambda word: _grants("*", deny=(word + "x",)),
+        lambda word: _grants("*", deny=(word[:-1],)),
+        lambda word: _grants("*", deny=(word[:-1] + word[-1].upper(),)),
+        lambda word: _grants("*", deny=(word + " ",)),
+        lambda word: _grants("*", deny=(word + "\n",)),
+        lambda word: _grants("*", deny=(word[:-2] + "*",)),
+    ],
+    ids=["allow longer", "deny longer", "deny shorter", "deny capital", "deny space", "deny newline", "deny part"],
+)
+@pytest.mark.parametrize("name", KINDS)
+def test_a_mistyped_grant_is_an_error_before_anything_is_sent(
+    world: World, name: str, grants: Callable[[str], list[dict[str, Any]]]
+) -> None:
+    kind = KINDS[name]
+    before = world.traces()
+
+    def run() -> None:
+        with world.host(grants(kind.capability)) as host:
+            node_from(_text(kind), world.folder, host, "python")(event_id="e")
+
+    with pytest.raises(ConfigError, match="did you mean"):
+        run()
+    assert world.traces() == before
 
 
 @pytest.mark.parametrize("why", REFUSALS)

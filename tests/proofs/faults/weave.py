@@ -171,12 +171,12 @@ def check(places: list[Place], runtime: Path = RUNTIME) -> dict[str, str]:
     return {**files, **added}
 
 
-def weave(to: Path = WOVEN) -> Path:
-    """Write the copy with the faults, and return its manifest.
+def weave(to: Path = WOVEN, folder: Path = FOLDER) -> Path:
+    """Write the copy with the faults of a folder, and return its manifest.
 
     An unchanged file keeps its modification time, so that cargo compiles only what depends on a change.
     """
-    changed = check(read_places())
+    changed = check(read_places(folder))
     contents = {path: text.encode() for path, text in changed.items()}
     for path in RUNTIME.rglob("*"):
         relative = path.relative_to(RUNTIME)

@@ -211,7 +211,10 @@ JSON_REFUSED: list[tuple[bytes, str, str]] = [
     (b"[]", "wrong_type", ""),
     (b'{"price": 1, "pieces": 1.0}', "wrong_type", "pieces"),
     (b'{"price": 1, "pieces": 1e3}', "wrong_type", "pieces"),
-    (b'{"price": 1, "anything": ' + b"[" * 128 + b"]" * 128 + b"}", "malformed", ""),
+    (b'{"price": 1, "anything": ' + b"[" * 129 + b"]" * 129 + b"}", "too_deep", "anything"),
+    (b'{"price": 1, "anything": ' + b"[" * 256, "too_deep", ""),
+    (b'{"price": 1e1001}', "out_of_range", "price"),
+    (b'{"price": 1, "anything": [1e1001]}', "out_of_range", "anything"),
     (b'{"price": 1, "stairs": [[1, "a"], [1, "b"]]}', "duplicate", "stairs"),
     (b'{"price": 1, "words": ["a", "a"]}', "duplicate", "words"),
 ]

@@ -63,7 +63,7 @@ CORPUS_SECONDS = 180
 TIMES_AS_LONG = 10
 KEEP_EVERY_SECONDS = 20
 KILLED_SHARE = 0.97
-AROUND = ("api", "cache", "policies", "repository")
+AROUND = ("api", "cache", "policies", "repository", "storage")
 """What else of `vesper/` a run imports; a test compares."""
 
 Result = dict[str, Any]

@@ -346,7 +346,7 @@ class _Given:
 
 
 def test_limits_of_another_kind_are_misuse() -> None:
-    with pytest.raises(TypeError, match=r"limits are vesper.Limits\(fuel=…, seconds=…\), not int"):
+    with pytest.raises(TypeError, match=r"limits are vesper.Limits\(fuel=…, seconds=…, memory=…\), not int"):
         vesper.load("payment_decision", nodes=NODES, limits=50)  # type: ignore[arg-type]
 
 

@@ -176,7 +176,7 @@ _OTHERS = {
 _PACKAGES = {
     "vesper",
     *(f"vesper.{each}" for each in ("api", "cache", "compiler", "config", "engines", "journal", "kernels", "values")),
-    *("vesper.kernels.runtime", "vesper.values.generated"),
+    *("vesper.kernels.runtime", "vesper.storage", "vesper.values.generated"),
 }
 
 
@@ -195,7 +195,8 @@ def test_a_warm_process_loads_neither_the_parser_nor_the_writer(
     loaded = _started(engine)
     assert {each for each in loaded if not each.startswith("vesper")} <= _foundation() | _OTHERS
     assert {each.rpartition(".")[0] for each in loaded if each.startswith("vesper.")} <= _PACKAGES
-    assert len([each for each in loaded if each.startswith("vesper")]) < 56
+    assert len([each for each in loaded if each.startswith("vesper")]) < 60
+    assert {each for each in loaded if each.startswith("vesper.storage.")} == {"vesper.storage.trust"}
     other = "vesper._direct" if engine == "python" else "vesper.engines.python_engine"
     assert other not in loaded, "one engine does not pay for the other"
 
@@ -359,7 +360,8 @@ def test_without_a_folder_that_can_be_used_nodes_are_loaded(
 
 def test_the_words_are_those_of_the_compiler() -> None:
     assert (warm._SUFFIX, warm._LOCK, warm._FOLDER) == (locate.SUFFIX, lock.LOCK_NAME, locate.FOLDER)
-    assert callees.collection_of(NODES / "payments" / "x.vsp") == Path(warm._collection(str(NODES / "payments/x.vsp")))
+    path = NODES / "payments" / "x.vsp"
+    assert callees.collection_of(path) == Path(warm.collection_folder(str(path)))
 
 
 @pytest.mark.parametrize("path", ["./a//b/./c.vsp", "a/../b.vsp", "/x//y.vsp", "c.vsp", "./c.vsp"])

@@ -15,8 +15,8 @@ def package(tmp_path: Path) -> Path:
     for part in ("", *_PARTS):
         (tmp_path / "vesper" / part).mkdir(exist_ok=True, parents=True)
         (tmp_path / "vesper" / part / "one.py").write_text("1")
-    (tmp_path / "libs" / "yaml").mkdir(parents=True)
-    (tmp_path / "libs" / "yaml" / "__init__.py").write_text("")
+    (tmp_path / "libs" / "libcst").mkdir(parents=True)
+    (tmp_path / "libs" / "libcst" / "__init__.py").write_text("")
     return tmp_path
 
 
@@ -45,5 +45,5 @@ def test_every_part_of_vesper_counts(package: Path, part: str) -> None:
 def test_the_parser_and_python_count(package: Path) -> None:
     before = now(package)
     assert now(package, "4") != before
-    (package / "libs" / "yaml" / "reader.py").write_text("")
+    (package / "libs" / "libcst" / "reader.py").write_text("")
     assert now(package) != before

@@ -207,6 +207,23 @@ def test_both_answers_stand_side_by_side(store: Store) -> None:
     assert second["inputs"]["amount"] == {"$decimal": "150.00"}
 
 
+def test_both_requests_stand_side_by_side(store: Store) -> None:
+    texts = (
+        'asks for charge (x)\nbody = {label: "a"}\nbody.label = "a"',
+        'asks for charge (x)\nbody = {label: "b"}\nbody.label = "b"',
+    )
+    difference = Difference("request", "charge: body.label", "asks", "asks", is_effect=True, requests=texts)
+    transcript = recorded(ENGINES["python"].load(node()), INPUTS)
+    found = divergence_of(Disagreement(difference, None, None, transcript, None), node(), False, NOON)
+    put(store, KEY, Happened(Diverged("", found.fingerprint), found, 0))
+    shown = invoke("divergences", "show", found.fingerprint).output
+    assert re.search(r"requests\n +python +direct\n", shown)
+    assert re.search(r'\* +body\.label +"a" +"b"', shown)
+    as_json = json.loads(invoke("divergences", "show", found.fingerprint, "--format", "json").output)
+    assert as_json["where"] == "charge: body.label"
+    assert as_json["exemplars"][0]["differs"] == {"where": "body.label", "leader": '"a"', "follower": '"b"'}
+
+
 def test_a_damaged_divergence_is_said_and_hides_no_other(store: Store) -> None:
     fingerprint = fill(store)
     store.transact(KEY, lambda transaction: transaction.put_divergence("0" * 16, '{"format": 2}'))
@@ -423,7 +440,7 @@ def test_all_of_a_node_are_closed_at_once(store: Store) -> None:
 
 def test_the_page_shows_what_happens(store: Store, wrong: Callable[[DoneLie | None], None]) -> None:
     """Every block of the page with a command in it, one after the other in one folder."""
-    assert fill(store).startswith("0629")
+    assert fill(store).startswith("fa38")
     wrong(a_cent_more)
     text = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"^```text\n(\$ .*?)^```$", text, re.MULTILINE | re.DOTALL)

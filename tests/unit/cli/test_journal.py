@@ -661,7 +661,7 @@ def test_what_somebody_did_by_hand_is_audited(place: Place) -> None:
 def test_a_chain_that_is_whole(place: Place) -> None:
     execution = place.run(node_text())
     place.in_doubt(node_text())
-    assert invoke("journal", "verify").stdout == "2 executions checked: no entry was changed\n"
+    assert invoke("journal", "verify").stdout == "2 executions checked: nothing was changed\n"
     assert invoke("journal", "verify", execution).stdout.startswith("1 execution checked")
 
 

@@ -22,6 +22,7 @@ from tests.unit.migration.support.places import KINDS, fresh_dsn
 from tests.unit.migration.support.remote_answers import FEE, MINUTE_US, NOON_US, NOTE, ODD, Told
 from vesper.cli.migrate import open_store as migration_open
 from vesper.cli.output.path_words import path_words, point_words
+from vesper.cli.output.terminal import escaped_output
 from vesper.cli.status import command as status
 from vesper.cli.status.command import _watch
 from vesper.compiler import compile_file
@@ -495,7 +496,8 @@ def test_watching_goes_on_while_the_store_is_away(capsys: pytest.CaptureFixture[
         if len(waits) == 3:
             raise KeyboardInterrupt
 
-    _watch(paint, wait)
+    with escaped_output():
+        _watch(paint, wait)
     assert capsys.readouterr().out == "first\nerror: the store is away\nthird\n\n"
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from vesper.cli.main import vesper
 from vesper.compiler import Compiled, compile_file
 from vesper.compiler.check_files import check_files
 from vesper.compiler.node_cache import NodeCache
@@ -165,6 +168,55 @@ def test_a_cycle_is_shown_as_a_path(tmp_path: Path) -> None:
     _, bag = compile_file(path)
     assert codes(bag) == {Code.DEPENDENCY_CYCLE}
     assert "price_v1 → price_v1" in bag.sorted()[0].headline
+
+
+def caller(name: str, callee: str) -> str:
+    return (
+        f"node_id: {name}_v1\ntype: function\nintent: Call another node\nmetadata: {{dependencies: [{callee}_v1]}}\n"
+        "inputs: {n: integer}\noutputs: {success: {r: integer}}\n"
+        f"flow:\n  - step: other\n    operation: call_node\n    node: {callee}\n    inputs: [n]\n"
+        "  - operation: return\n    success: {r: other.r}\n"
+    )
+
+
+def test_every_node_of_a_cycle_shows_the_cycle(tmp_path: Path) -> None:
+    names = ("ping", "pong", "pang")
+    paths = [write(tmp_path, caller(*pair)) for pair in zip(names, (*names[1:], names[0]), strict=True)]
+    for name, path in zip(names, paths, strict=True):
+        start = names.index(name)
+        cycle = " → ".join(f"{each}_v1" for each in (*names[start:], *names[:start], name))
+        (diagnostic,) = compile_file(path)[1].sorted()
+        assert diagnostic.code is Code.DEPENDENCY_CYCLE
+        assert diagnostic.headline == f"`{name}_v1` calls itself: {cycle}"
+        assert diagnostic.help is not None
+
+
+def test_a_caller_outside_the_cycle_names_it(tmp_path: Path) -> None:
+    write(tmp_path, caller("ping", "pong"))
+    write(tmp_path, caller("pong", "ping"))
+    (diagnostic,) = compile_file(write(tmp_path, caller("outside", "ping")))[1].sorted()
+    assert diagnostic.code is Code.WRONG_CALLEE
+    assert diagnostic.help == "`ping_v1` calls itself: ping_v1 → pong_v1 → ping_v1"
+
+
+def test_the_command_for_a_wrong_callee_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "nodes" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "nodes" / "deep", fee().replace("amount * rate", "amount * rat"))
+    _, bag = compile_file(write(tmp_path / "nodes", price()))
+    (diagnostic,) = bag.sorted()
+    assert diagnostic.help is not None
+    command = re.search(r"`vesper (.*)`", diagnostic.help)
+    assert command is not None
+    result = CliRunner().invoke(vesper, command[1].split())
+    assert result.exit_code == 1
+    assert "`rat`" in result.output
+
+
+def test_dependencies_may_list_a_called_node_with_errors(tmp_path: Path) -> None:
+    write(tmp_path, caller("broken", "absent"))
+    assert found(write(tmp_path, caller("user", "broken")))[1] == {Code.WRONG_CALLEE}
+    assert found(tmp_path / "broken_v1.vsp")[1] == {Code.UNKNOWN_NODE}
 
 
 def test_two_versions_of_one_node(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.diagnostics.suggest import suggestions
 from vesper.language.syntax.slots import MAX_EXPRESSION_TEXT
-from vesper.language.syntax.yaml_tree import MAX_ENTRIES, MAX_VALUES
+from vesper.language.syntax.yaml.flow import MAX_ENTRIES, MAX_VALUES
 
 NODE = """node_id: small_v1
 type: function

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import copy
 import pickle
+import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from vesper.config.grants import Grant, Handle, Mint, covers, denies, grant_from_table, judge
+from vesper.config.grants import Grant, Handle, Mint, grant_from_table, judge, refuse_void
+from vesper.config.settings import config_from
 from vesper.effects.performer import Ask, EffectFailed, Performer
 from vesper.effects.settings import ConfigError, Table
 from vesper.host.gate import Gate, NoHandle
+from vesper.language.diagnostics.capability_words import covers, denies
 from vesper.values.types import INTEGER
 
 READ = "database.read.orders"
@@ -178,3 +182,58 @@ def test_a_secret_needs_its_own_handle() -> None:
     assert list(refused) == ["secrets.read.two"]
     with pytest.raises(Exception, match=r"no handle for `secrets\.read\.two`"):
         gate.secret(handles, "two")
+
+
+MISTYPED = tomllib.loads((Path(__file__).parent / "mistyped_grants.toml").read_text(encoding="utf-8"))
+
+
+def test_there_are_sixty_mistyped_grants() -> None:
+    assert len({word for word, _ in MISTYPED["words"]}) >= 60
+
+
+@pytest.mark.parametrize("word, nearest", MISTYPED["words"], ids=[ascii(word) for word, _ in MISTYPED["words"]])
+@pytest.mark.parametrize("name", ["allow", "deny"])
+@pytest.mark.parametrize("nodes", ["*", "pay_v1"])
+def test_a_word_that_matches_nothing_is_refused(word: str, nearest: str, name: str, nodes: str) -> None:
+    def read() -> None:
+        config = config_from({"grants": [{"nodes": [nodes], name: [word]}]}, Path())
+        refuse_void("pay_v1", MISTYPED["declares"], config.grants)
+
+    with pytest.raises(ConfigError) as found:
+        read()
+    assert found.value.where == f"grants[0].{name}"
+    assert f"did you mean `{nearest}`?" in str(found.value)
+
+
+@pytest.mark.parametrize("nodes", ["*", "pay_v1"])
+@pytest.mark.parametrize("word", [*MISTYPED["declares"], "*", "database.*", "database.write.*", "exec.shell_command.*"])
+def test_a_word_that_matches_is_accepted(word: str, nodes: str) -> None:
+    config = config_from(
+        {"grants": [{"nodes": [nodes], "allow": [word], "deny": ["exec.shell_command", word]}]}, Path()
+    )
+    refuse_void("pay_v1", MISTYPED["declares"], config.grants)
+
+
+def test_a_word_for_another_node_is_accepted() -> None:
+    several = [grant(deny=("database.write.audit_log",)), grant("database.read.customers", nodes=("pay", "other_v1"))]
+    refuse_void("pay_v1", MISTYPED["declares"], several)
+    refuse_void("pay_v1", MISTYPED["declares"], [grant("database.read.orders", "database.read.order")])
+    refuse_void("other_v1", MISTYPED["declares"], [grant("database.read.x", nodes=("pay_v1",))])
+    with pytest.raises(ConfigError, match=r"pay_v1 declares `cache\.read\.rates`"):
+        refuse_void("pay_v1", MISTYPED["declares"], [grant("database.read.customers", nodes=("pay_v1",))])
+
+
+def test_a_pattern_of_targets_that_a_node_declares_is_matched_by_its_targets() -> None:
+    refuse_void("pay_v1", ["database.read.*"], [grant("database.read.orders", nodes=("pay_v1",))])
+
+
+@pytest.mark.parametrize("pattern", ["Pay_v1", "pay_v1 ", "pay_v1\n", "", "pay/*", "pay.v1"])
+def test_a_pattern_of_nodes_that_matches_none_is_refused(pattern: str) -> None:
+    with pytest.raises(ConfigError, match="can match no node"):
+        config_from({"grants": [{"nodes": [pattern], "deny": ["database"]}]}, Path())
+
+
+def test_a_denial_counts_in_either_case() -> None:
+    assert denies("database.write.transactions", "database.write.Transactions")
+    assert denies("database.write.Transactions", "database.write.transactions")
+    assert not covers("database.write.transactions", "database.write.Transactions")

@@ -106,8 +106,13 @@ def test_a_hostile_file_is_an_error(tmp_path: Path, text: str, said: str) -> Non
 
 
 def test_a_file_without_an_end_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="is larger than"):
+    with pytest.raises(ConfigError, match="cannot be read: it is a device, and a regular file is needed"):
         read_config(Path("/dev/zero"))
+
+
+def test_a_file_that_is_too_large_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: it is larger than 1,048,576 bytes"):
+        read(tmp_path, "#" * (1 << 20) + "\n")
 
 
 def test_no_password_is_shown(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -111,21 +112,29 @@ def test_a_launch_that_is_wrong_is_refused_and_the_adapter_stays() -> None:
         client.ask("disconnect")
 
 
-def test_a_client_that_disconnects_in_the_middle_ends_the_adapter() -> None:
+def test_the_port_serves_one_client_after_the_other_until_it_is_interrupted() -> None:
     command = [sys.executable, "-m", "vesper", "debug", "--port", "0"]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         port = int(process.stderr.readline().rpartition(":")[2])
-        with (
-            socket.create_connection(("127.0.0.1", port)) as connection,
-            connection.makefile("rb") as reading,
-            connection.makefile("wb") as writing,
-        ):
-            assert Client(reading, writing).launch(node=str(ROOT / DRAWN))["reason"] == "entry"
-            writing.write(b"Content-Length: 1000\r\n\r\n{")
-            writing.flush()
+        for ending in (b"Content-Length: 1000\r\n\r\n{", b"Content-Length: x\r\n\r\n", None):
+            with (
+                socket.create_connection(("127.0.0.1", port)) as connection,
+                connection.makefile("rb") as reading,
+                connection.makefile("wb") as writing,
+            ):
+                client = Client(reading, writing)
+                assert client.launch(node=str(ROOT / DRAWN))["reason"] == "entry"
+                if ending is None:
+                    client.ask("disconnect")
+                else:
+                    writing.write(ending)
+                    writing.flush()
+        assert process.stderr.readline() == "the client disconnected; no effect was performed\n"
+        assert "a number of bytes" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 0
-        assert process.stderr.read() == "the client disconnected; no effect was performed\n"
+        assert process.stderr.read() == ""
 
 
 def test_what_is_sent_to_an_editor_does_not_wait_for_what_it_acknowledges() -> None:
@@ -183,7 +192,23 @@ def test_the_launch_configuration_of_the_docs_is_launched_as_it_is_written(added
             (frame,) = client.ask("stackTrace", threadId=2)["stackFrames"]
             assert frame["name"].startswith("payment_handler_v1: ")
             client.ask("disconnect")
+        process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 0
+
+
+def test_an_unverified_breakpoint_does_not_shift_the_ids_of_those_after_it() -> None:
+    path = str(ROOT / PAYMENT)
+    with adapter(ROOT) as client:
+        client.ask("initialize", adapterID="vesper")
+        client.ask("launch", node=path, stopOnEntry=False, breakOn=["step:begin"])
+        client.event("initialized")
+        lines = [{"line": 1}, {"line": 86, "condition": "amount > 'x'"}, {"line": 86}]
+        answered = client.ask("setBreakpoints", source={"path": path}, breakpoints=lines)["breakpoints"]
+        assert [each["verified"] for each in answered] == [False, False, True]
+        client.ask("configurationDone")
+        assert "hitBreakpointIds" not in client.event("stopped"), "the client set no breakpoint at `begin`"
+        assert client.move("continue", threadId=1)["hitBreakpointIds"] == [answered[2]["id"]]
+        client.ask("disconnect")
 
 
 def test_every_argument_that_the_docs_name_is_one_and_every_one_is_named() -> None:

@@ -12,9 +12,11 @@ import pytest
 
 from tests.support.nodes import operation_node, small_node
 from vesper.compiler import Compiled
+from vesper.engines.engine import Limits
 from vesper.engines.outcome import Failed, Returned
 from vesper.engines.registry import ENGINES
 from vesper.values.generated.operations import OPERATIONS
+from vesper.values.limits import MAX_FUEL
 from vesper.values.model import MAX_BYTES, MAX_ENTRIES, MAX_TEXT, Value
 from vesper.values.types import JSON, declared_type
 
@@ -110,7 +112,8 @@ def test_over_the_limit_and_within_it(op: str, engine: str) -> None:
     over = program.call(dict(zip(names, large.over(), strict=True)))
     assert isinstance(over, Failed)
     assert over.code == "too_large"
-    assert isinstance(program.call(dict(zip(names, large.within(), strict=True))), Returned)
+    within = program.call(dict(zip(names, large.within(), strict=True)), None, Limits(fuel=MAX_FUEL))
+    assert isinstance(within, Returned)
 
 
 def test_every_operation_that_can_be_too_large_is_here() -> None:
@@ -119,9 +122,9 @@ def test_every_operation_that_can_be_too_large_is_here() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("rounds, kind", [(60, "too_large"), (3, "returned"), (200, "too_large")])
+@pytest.mark.parametrize("rounds, kind", [(60, "limit_hit"), (3, "returned"), (200, "limit_hit")])
 def test_a_json_that_was_doubled_again_and_again(rounds: int, kind: str, engine: str) -> None:
-    """Its parts are shared: it takes no room, and its text would take all there is."""
+    """Its parts are shared, and each round counts them again: the limit on memory ends it before its text is made."""
     node = small_node(
         "start: json\nrounds: integer",
         "- step: doubled\n  operation: loop\n  while: n < rounds\n  max: 1000\n  state: {n: 0, j: start}\n"

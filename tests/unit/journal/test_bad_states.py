@@ -237,7 +237,8 @@ def test_a_disk_that_is_full(path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["file", "folder", "new"])
-def test_a_file_or_folder_that_cannot_be_written(tmp_path: Path, what: str) -> None:
+def test_a_file_or_folder_that_cannot_be_written(tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VESPER_TRUST", str(tmp_path))
     folder = tmp_path / "folder"
     path = folder / "journal.db"
     if what == "new":

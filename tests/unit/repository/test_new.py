@@ -85,7 +85,7 @@ def test_file_without_id_cannot_be_copied(folder: Path) -> None:
     Path("nodes").mkdir()
     Path("nodes/fee_v1.vsp").write_bytes(b"\xff")
     assert "cannot copy nodes/fee_v1.vsp: byte 0 is not UTF-8" in run("new", "fee", "--next").stderr
-    Path("nodes/fee_v1.vsp").write_bytes(b"type: function")
+    Path("nodes/fee_v1.vsp").write_bytes(b"type: function\nintent: None")
     assert "it declares no node_id" in run("new", "fee", "--next").stderr
     for name in ("a", "b"):
         Path(f"nodes/{name}.vsp").write_text("node_id: toll_v7", encoding="utf-8")

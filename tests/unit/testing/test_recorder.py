@@ -24,8 +24,8 @@ from vesper.language.check.cases import Case
 from vesper.language.check.expressions.literals import read_literal
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import SourceFile
+from vesper.language.syntax.yaml.reader import read_yaml
 from vesper.language.syntax.yaml_tree import Mapping as YamlMapping
-from vesper.language.syntax.yaml_tree import read_yaml
 from vesper.testing import NotRecorded, Recorder, Replay, ReplayMismatch, Stubs
 from vesper.testing.case_yaml import lines, to_yaml
 from vesper.values.json_value import Json, parse_json
@@ -450,7 +450,7 @@ def test_a_replay_answers_what_was_recorded_and_nothing_else(asking: vesper.Node
         (RECORDED.replace("name: x}\n", "nam: x}\n", 1), "no input is named `nam`"),
         (RECORDED.replace("test_cases", "cases"), r"`cases`"),
         ("test_cases: [", "this is not YAML"),
-        ("", "the file is empty"),
+        ("", "an empty file"),
         ("- a", "a file of cases"),
     ],
 )
@@ -469,7 +469,7 @@ def test_an_unreadable_file_is_reported(tmp_path: Path, asking: vesper.Node) -> 
         Replay(tmp_path / "bytes.yaml")
     with (tmp_path / "huge.yaml").open("wb") as file:
         file.truncate(9 << 20)
-    with pytest.raises(ReplayMismatch, match="more than 8 MiB"):
+    with pytest.raises(ReplayMismatch, match="larger than 8,388,608 bytes"):
         Replay(tmp_path / "huge.yaml")
     with replaying(tmp_path, case="nobody") as replay, pytest.raises(ReplayMismatch, match="no case `nobody`; it has"):
         on(asking, replay)(event_id="e", name="x")

@@ -207,4 +207,5 @@ def test_without_sampling_json_and_batch_calls_are_the_plain_methods(folder: Pat
     assert node._entries is not None
     assert node._entries.sampling is None
     assert node._entries.call_many.__module__ != "vesper.api.batch_trace_sampling"
-    assert node.run_json is node._program.run_json  # type: ignore[attr-defined]  # a program of the Rust engine
+    assert node.run_json is node._entries.json
+    assert isinstance(node.run_json, type(len))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import time
 from decimal import Decimal
 
 import pytest
@@ -19,6 +21,7 @@ from vesper.values.json_value import (
     plain_json,
 )
 from vesper.values.model import ValueProblem
+from vesper.values.strict_json import forms_of_json
 
 TOO_DEEP = "[" * 129 + "]" * 129
 
@@ -50,9 +53,11 @@ def test_valid_text_is_parsed(text: str, canonical: str) -> None:
             "", " ", "nul", "NaN", "Infinity", "01", "1.", ".5", "+1", "1e", "0x1", "'a'", "[1,]", "[,1]", "[1 2]",
             "{a:1}", '{"a"}', '{"a":}', '{"a":1,}', '{"a":1,"a":2}', '{"a":1,"\\u0061":2}', "[", "]", "[}", "{]", "1 2",
             "\ufeff1", '"\n"', '"\\x"', '"\\ud800"', '"\\udc00\\ud800"', '"', "1e1000", "1e-1001", "9" * 1001,
-            "[" * 129, TOO_DEEP + "]", "\xa01", "// a\n1",
+            "[" * 128, '{"a":1,"a":' + "[" * 129, "\xa01", "// a\n1",
         )),
         (TOO_DEEP, "too_deep"),
+        ("[" * 129, "too_deep"),
+        (TOO_DEEP + "]", "too_deep"),
         ('{"a":' * 129 + "1" + "}" * 129, "too_deep"),
     ],
 )  # fmt: skip
@@ -62,9 +67,19 @@ def test_invalid_text_is_rejected(text: str, kind: str) -> None:
     assert raised.value.kind == kind
 
 
-def test_deep_malformed_text_is_parsed_without_recursion() -> None:
-    with pytest.raises(ValueProblem):
-        parse_json("[" * 1_000_000)
+@pytest.mark.parametrize("text", ["[" * 10_000_000, '{"a":' * 2_000_000, "[" * 129 + "x" * 10_000_000])
+def test_reading_stops_at_the_depth_limit(text: str) -> None:
+    start = time.process_time()
+    with pytest.raises(ValueProblem, match="nested deeper"):
+        parse_json(text)
+    assert time.process_time() - start < 0.5
+
+
+def test_an_object_of_many_names_is_read_quickly() -> None:
+    text = json.dumps({f"name{place}": place for place in range(160_000)})
+    start = time.process_time()
+    assert len(forms_of_json(text)) == len(parse_json(text).content) == 160_000  # type: ignore[arg-type]  # an object
+    assert time.process_time() - start < 2.5  # 0.5 s on an idle machine; token by token it is 5 s
 
 
 def test_equality_depends_on_value_and_kind() -> None:

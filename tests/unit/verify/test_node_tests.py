@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.nodes import ROOT, worked_nodes
+from vesper.cli.test.failure_text import notes
 from vesper.compiler import Compiled, compile_file, compile_source
 from vesper.engines.engine import Done, Engine, Execution, Limits, Observer, Program, PureExecution, run_observed
 from vesper.engines.outcome import ContractBroken, EngineFault, Outcome, Returned
@@ -94,10 +95,16 @@ def test_a_case_may_say_that_a_promise_breaks() -> None:
 
 
 def test_too_few_accepted_inputs_are_reported() -> None:
-    text = NODE.replace("[n >= 0, n < 1000]", "[n * 7 == 4221]").replace("n: 1}", "n: 603}")
-    report = NodeTester(_compiled(text), PYTHON).run_properties(50, seed=1)
-    assert report.drawn == 500
+    unsolved = "[\"starts_with(hex(sha256(utf8(text(n)))), '00000000')\"]"
+    text = NODE.replace("[n >= 0, n < 1000]", unsolved).partition("testing:")[0]
+    compiled = _compiled(text)
+    report = NodeTester(compiled, PYTHON).run_properties(20, seed=1)
+    assert (report.drawn, report.examples) == (200, 0)
     assert report.is_starved
+    starved, refused = notes(compiled, report)
+    assert starved.startswith("only 0 of 200 drawn inputs (0 different ones) meet the constraints and preconditions")
+    assert refused.startswith("precondition `starts_with(")
+    assert "broke in" in refused
 
 
 def test_a_failure_of_the_node_is_counted_and_no_more() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import click
 
@@ -18,7 +19,8 @@ from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.journal.audit_file import AuditFile, event_json, export_audit
 from vesper.cli.journal.open_journal import is_of_node, open_journal, read_journal_settings, report_journal_errors
 from vesper.cli.journal.text import document, number, table, time_text
-from vesper.cli.options import journal_options, limit_option, node_filter_option, since_option, style_option
+from vesper.cli.options import ReadPath, journal_options, limit_option, node_filter_option, since_option, style_option
+from vesper.cli.output.terminal import EscapedBytes
 from vesper.cli.output.value_lines import value_lines
 from vesper.host.performers import Performers
 from vesper.journal.audit import AuditLog, verify_audit
@@ -118,7 +120,7 @@ def _cells(event: Mapping[str, object]) -> list[str]:
 @click.option(
     "--file",
     "exported",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=ReadPath(),
     help="Verify a file of `vesper audit export` instead of the journal.",
 )
 def verify_command(config: Path | None, dsn: str | None, exported: Path | None) -> None:
@@ -178,9 +180,8 @@ def export_command(config: Path | None, dsn: str | None, output: Path | None, st
         style = "csv" if output is not None and output.suffix.lower() == ".csv" else "jsonl"
     with open_journal(config, dsn) as journal:
         if output is None or str(output) == "-":
-            stream = sys.stdout.buffer
-            export_audit(journal, stream, style, time.time_ns() // 1000)
-            stream.flush()
+            export_audit(journal, cast(BinaryIO, EscapedBytes()), style, time.time_ns() // 1000)
+            sys.stdout.flush()
             return
         try:
             count = _export_file(journal, output, style)

@@ -8,22 +8,26 @@ from typing import Any
 import click
 
 from vesper.cli.load_node import find_case
+from vesper.cli.options import MAX_INPUT_BYTES
 from vesper.compiler import Compiled
 from vesper.language.check.cases import Case
-from vesper.values.json_forms import forms_of_json, input_of_json
+from vesper.storage.file_access import read_regular
+from vesper.values.json_forms import input_of_json
 from vesper.values.json_mistake import JsonMistake, place_at
+from vesper.values.strict_json import forms_of_json
 
 
 def read_file(compiled: Compiled, file: Path) -> list[dict[str, Any]]:
     """Read every object of inputs in the file. Numbers with a point are exact decimals."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_regular(file, MAX_INPUT_BYTES).decode("utf-8")
     except FileNotFoundError:
         raise click.UsageError(
             f"--input {file}: no such file; it must hold the inputs as JSON, an object or an array of objects"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"--input {file}: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise click.UsageError(f"--input {file}: {reason}") from None
     if file.suffix == ".jsonl":
         lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
         found = [_parse(file, line, number) for number, line in lines]

@@ -14,11 +14,11 @@ import click
 
 from vesper import __version__
 from vesper.cli.exits import FINE, WRONG_INPUT
-from vesper.cli.load_node import find_nodes, print_diagnostics
+from vesper.cli.load_node import cache_file, find_nodes, print_diagnostics
 from vesper.cli.options import format_option, no_cache_option, nodes_option
 from vesper.compiler.check_files import check_files
 from vesper.compiler.check_result import Checked
-from vesper.compiler.node_cache import NodeCache, cache_path
+from vesper.compiler.node_cache import NodeCache
 from vesper.language.diagnostics.diagnostic import Diagnostic, Severity
 from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.repository.names import Names
@@ -61,7 +61,7 @@ def command(paths: tuple[str, ...], root: Path, style: str, fix: bool, no_cache:
     if not files:
         raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
     all_found: list[_CheckedFile] = []
-    where = None if no_cache else cache_path(root)
+    where = cache_file(root, no_cache)
     names = Names()
     with nullcontext() if where is None else NodeCache(where) as cache:
         for checked in check_files(files, cache):
@@ -172,6 +172,7 @@ def _json(all_found: list[_CheckedFile], fix: bool) -> dict[str, Any]:
         "files": len(all_found),
         "errors": counts[Severity.ERROR],
         "warnings": counts[Severity.WARNING],
+        "notes": counts[Severity.NOTE],
         "diagnostics": [render_json(found.source, each) for found in all_found for each in found.diagnostics],
     }
     if fix:

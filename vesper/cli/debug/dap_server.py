@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,6 +17,7 @@ import click
 from vesper.cli.engine_names import DIRECT, FIRST_TIER, engine_label
 from vesper.cli.exits import FINE, WRONG_INPUT
 from vesper.compiler import compile_file
+from vesper.compiler.load_cache import distrust_node
 from vesper.debug.dap.adapter import Adapter
 from vesper.debug.dap.messages import Refused, names_trace
 from vesper.debug.dap.wire import WireError, read_message, write_message
@@ -36,9 +37,10 @@ from vesper.engines.registry import PAIR, REFERENCE
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.repository.locate import NodeNotFound, locate
-from vesper.values.json_forms import forms_of_json, input_of_json
+from vesper.values.json_forms import input_of_json
 from vesper.values.json_mistake import JsonMistake
 from vesper.values.model import ValueProblem
+from vesper.values.strict_json import forms_of_json
 
 _LAUNCH_ARGUMENTS = {
     "node", "nodes", "inputs", "case", "trace", "comparative", "engine", "breakOn", "stopOnEntry", "answers",
@@ -60,9 +62,13 @@ _EDITOR_ARGUMENTS = {
 
 
 def serve(node: str | None, root: Path, port: int | None, live: bool = False, config: Path | None = None) -> int:
-    """Serve one client and one session, until the client disconnects."""
-    with ExitStack() as stack:
-        return _serve(Adapter(launcher(node, root, live), worlds(stack, live, config)), port)
+    """Serve the client on standard input and output, or one client after the other on a port until interrupted."""
+
+    def answer(reading: BinaryIO, writing: BinaryIO) -> int:
+        with ExitStack() as stack:
+            return converse(Adapter(launcher(node, root, live), worlds(stack, live, config)), reading, writing)
+
+    return _serve(answer, port)
 
 
 def worlds(stack: ExitStack, live: bool, config: Path | None) -> Callable[[Subject, Mapping[str, Any]], Live | None]:
@@ -85,24 +91,27 @@ def worlds(stack: ExitStack, live: bool, config: Path | None) -> Callable[[Subje
     return open_world
 
 
-def _serve(adapter: Adapter, port: int | None) -> int:
+def _serve(answer: Callable[[BinaryIO, BinaryIO], int], port: int | None) -> int:
     if port is None:
         if sys.stdin is None or sys.stdout is None:
             raise click.ClickException("--dap uses standard input and output, which are closed: use --port")
-        return converse(adapter, sys.stdin.buffer, sys.stdout.buffer)
+        return answer(sys.stdin.buffer, sys.stdout.buffer)
     try:
         listening = socket.create_server(("127.0.0.1", port))
     except OSError as problem:
         why = os.strerror(problem.errno or 0)
         raise click.ClickException(f"port {port} of 127.0.0.1: {why}; choose another --port") from None
-    with listening as server:
+    with listening as server, suppress(KeyboardInterrupt):
         click.echo(f"listening on 127.0.0.1:{server.getsockname()[1]}", err=True)
-        with (
-            accept_client(server) as connection,
-            connection.makefile("rb") as reading,
-            connection.makefile("wb") as writing,
-        ):
-            return converse(adapter, reading, writing)
+        while True:
+            with (
+                accept_client(server) as connection,
+                suppress(BrokenPipeError, ConnectionResetError),  # at the last flush
+                connection.makefile("rb") as reading,
+                connection.makefile("wb") as writing,
+            ):
+                answer(reading, writing)
+    return FINE
 
 
 def accept_client(server: socket.socket) -> socket.socket:
@@ -182,6 +191,8 @@ def _node_subject(
         compiled, bag = compile_file(path)
         if compiled is None:
             raise Refused("\n\n".join(render_full(bag.source, each) for each in bag.sorted()))
+        if (reason := distrust_node(compiled)) is not None:
+            raise Refused(reason)
         case = None if is_live and "case" not in arguments else case_of(compiled, arguments.get("case"))
     except (NodeNotFound, NoSuchCase) as problem:
         raise Refused(str(problem)) from None

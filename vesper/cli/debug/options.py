@@ -10,7 +10,15 @@ from typing import TextIO
 import click
 
 from vesper.cli.engine_names import EngineChoice
-from vesper.cli.options import apply_options, config_option, input_options, nodes_option, now_option, reveal_option
+from vesper.cli.options import (
+    ReadFile,
+    apply_options,
+    config_option,
+    input_options,
+    nodes_option,
+    now_option,
+    reveal_option,
+)
 from vesper.engines.engine import Engine
 from vesper.engines.registry import PAIR, REFERENCE
 
@@ -29,7 +37,7 @@ debug_options = apply_options(
     click.option("--live", is_flag=True, help="Perform each effect for real when you step past it."),
     config_option("for --live, --trace and running services"),
     click.option("--break-on", "break_on", multiple=True, metavar="WHERE", help="Breakpoint; repeat for more."),
-    click.option("--commands", "command_file", type=click.File(encoding="utf-8"), help="File of commands, one a line."),
+    click.option("--commands", "command_file", type=ReadFile(), help="File of commands, one a line."),
     click.option("--execute", "-x", "execute", multiple=True, metavar="COMMAND", help="Command; repeat for more."),
     click.option("--width", type=click.IntRange(20, 1000), help="Columns; by default those of the terminal."),
     click.option("--dap", is_flag=True, help="Serve the Debug Adapter Protocol on stdin and stdout."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,17 +9,16 @@ from typing import TextIO
 
 import click
 
-from vesper.debug.columns import Style, plain_style
+from vesper.cli.output.terminal import style
+from vesper.debug.columns import Style
 from vesper.debug.commands import PROMPT, Commands
 
-_COLOURS = {"differs": "\x1b[1;31m", "title": "\x1b[1m", "dim": "\x1b[2m"}
+_COLOURS = {"differs": ("bold", "red"), "title": ("bold",), "dim": ("dim",)}
 
 
 def terminal_style() -> Style:
     """Return colours for a terminal that has them. NO_COLOR removes the colours and keeps the marks."""
-    if os.environ.get("NO_COLOR") or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-        return plain_style
-    return lambda text, kind: f"{_COLOURS[kind]}{text}\x1b[0m"
+    return lambda text, kind: style(text, *_COLOURS[kind])
 
 
 def read_script(file: TextIO) -> list[str]:

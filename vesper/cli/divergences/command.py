@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -38,7 +37,8 @@ from vesper.cli.migrate.open_store import (
     store_dsn,
 )
 from vesper.cli.number_ranges import FiniteRange
-from vesper.cli.options import by_option, epoch_option, nodes_option, store_options, style_option, why_option
+from vesper.cli.options import ReadPath, by_option, epoch_option, nodes_option, store_options, style_option, why_option
+from vesper.cli.output.terminal import control, shows_progress
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.control.state import Close, NodeState, Refused
@@ -209,7 +209,7 @@ def _path_words(note: PathNote, divergence: Divergence, root: Path) -> list[str]
 @nodes_option
 @click.option(
     "--node-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=ReadPath(),
     help="The node as it was at the divergence, if it has changed since.",
 )
 @click.option(
@@ -258,6 +258,8 @@ def shrink_command(
     """
     with open_configured_store(config, dsn) as opened:
         found = _find_divergence(opened, fingerprint, epoch)
+        others, _ = _read_all(opened.store, [found.key])
+        is_shared = sum(each.divergence.place == found.divergence.place for each in others) > 1
         tolerances = opened.migration.of(found.key.node).tolerances
         compiled = _compile_node(found.divergence, root, node_file)
         is_sensitive = _is_sensitive(compiled)
@@ -279,7 +281,7 @@ def shrink_command(
         try:
             comparator = judge(compiled, tolerances)
             with _progress(style) as report:
-                small = shrink_divergence(compiled, shown, programs, comparator, seconds, report)
+                small = shrink_divergence(compiled, shown, programs, comparator, seconds, report, keeps_path=is_shared)
         except (CannotShrink, BadTolerance) as problem:
             raise click.ClickException(f"{found.divergence.fingerprint}: {printable(str(problem))}") from None
         if not is_sensitive:
@@ -357,17 +359,17 @@ def _read_journalled(divergence: Divergence, config: Path | None, reveal: bool) 
 @contextmanager
 def _progress(style: str) -> Iterator[Callable[[int, int], None] | None]:
     """Show progress on a terminal; yield the function that reports it, or None."""
-    if style != "text" or not sys.stderr.isatty():
+    if style != "text" or not shows_progress():
         yield None
         return
 
     def report(tries: int, size: int) -> None:
-        click.echo(f"\r{number(size, 'byte')} after {tries:,} tries\x1b[K", err=True, nl=False)
+        click.echo(f"{control('restart-line')}{number(size, 'byte')} after {tries:,} tries", err=True, nl=False)
 
     try:
         yield report
     finally:
-        click.echo("\r\x1b[K", err=True, nl=False)
+        click.echo(control("restart-line"), err=True, nl=False)
 
 
 def _store_case(store: Store, found: _StoredDivergence, small: Shrunk) -> None:

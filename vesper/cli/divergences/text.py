@@ -140,7 +140,8 @@ def _exemplar_lines(exemplar: Exemplar, engines: tuple[str, str]) -> list[str]:
         lines += ["  effects answered", *value_lines(answers, "    ")] if answers else []
     else:
         lines.append(f"  {problem}")
-    return [*lines, "  answers", *_side_by_side(exemplar, engines)]
+    heading = "requests" if exemplar.leader.startswith("asks for ") else "answers"
+    return [*lines, f"  {heading}", *_side_by_side((exemplar.leader, exemplar.follower), engines)]
 
 
 def _us(transcript: Transcript) -> int:
@@ -163,9 +164,9 @@ def _read_transcript(exemplar: Exemplar) -> tuple[Transcript | None, str]:
     return None, "its inputs and answers are not stored here: the node is sensitive, and the journal has them"
 
 
-def _side_by_side(exemplar: Exemplar, engines: tuple[str, str]) -> list[str]:
-    """Render both answers, one value a line; `*` marks a difference."""
-    leader, follower = (_split_answer(each) for each in (exemplar.leader, exemplar.follower))
+def _side_by_side(texts: tuple[str, str], engines: tuple[str, str]) -> list[str]:
+    """Render both answers or requests, one value a line; `*` marks a difference."""
+    leader, follower = (_split_answer(each) for each in texts)
     names = list(dict.fromkeys((*leader, *follower)))
     rows = [["", "", *(printable(engine_label(each)) for each in engines)]]
     for name in names:
@@ -183,6 +184,30 @@ def _split_answer(words: str) -> dict[str, str]:
         name, equals, value = line.partition(" = ")
         found[printable(name)] = printable(value) if equals else ""
     return found
+
+
+def _first_differing(texts: tuple[str, str]) -> dict[str, str | None] | None:
+    """Return the innermost name whose values differ, with both; None where there is none."""
+    leader, follower = (_split_answer(each) for each in texts)
+    differing = [name for name in (leader | follower) if leader.get(name) != follower.get(name)]
+    # A request lists the differing field of an argument last.
+    name = next((each for each in reversed(differing) if "." in each or "[" in each), None) or next(
+        iter(differing), None
+    )
+    if name is None:
+        return None
+    return {"where": name, "leader": leader.get(name), "follower": follower.get(name)}
+
+
+def _is_same_place(found: Divergence, small: Shrunk) -> bool:
+    return small.place == found.place
+
+
+def _requests_json(found: Divergence, small: Shrunk) -> dict[str, Any] | None:
+    texts = small.difference.requests
+    if texts is None:
+        return None
+    return {**dict(zip(found.engines, texts, strict=True)), "differs": _first_differing(texts)}
 
 
 def _cut(text: str) -> str:
@@ -213,6 +238,7 @@ def _exemplar_json(exemplar: Exemplar) -> dict[str, Any]:
         "records": None if exemplar.records is None else json.loads(exemplar.records),
         "leader": exemplar.leader,
         "follower": exemplar.follower,
+        "differs": _first_differing((exemplar.leader, exemplar.follower)),
         "left_out_bytes": exemplar.left_out,
     }
 
@@ -234,15 +260,14 @@ def shrunk_lines(found: Divergence, small: Shrunk, saved: Path | None) -> list[s
         "",
         f"{printable(small.difference.where)}: {_KINDS[small.difference.kind]}",
     ]
-    if small.difference.kind == "request":
-        requests = (small.difference.leader, small.difference.follower)
-        lines += value_lines(dict(zip(map(engine_label, found.engines), requests, strict=True)))
+    if small.difference.requests is not None:
+        lines += _side_by_side(small.difference.requests, found.engines)
     else:
         lines += value_lines(
             {engine_label(name): one_line(node, each.outcome) for name, each in small.found.answers.items()}
         )
     lines += [f"  odd one out: {printable(engine_label(small.odd))}"] if small.odd else []
-    if small.fingerprint != found.fingerprint:
+    if not _is_same_place(found, small):
         lines.append(
             "note: the rerun observes every step and differs as shown here; the run on traffic differed elsewhere"
         )
@@ -264,7 +289,8 @@ def shrunk_json(found: Divergence, small: Shrunk, saved: Path | None) -> dict[st
         "node": found.node,
         "kind": small.difference.kind,
         "where": small.difference.where,
-        "is_same_fingerprint": small.fingerprint == found.fingerprint,
+        "is_same_fingerprint": _is_same_place(found, small),
+        "requests": _requests_json(found, small),
         "inputs": {name: json_value(value, types.get(name)) for name, value in small.found.inputs.items()},
         "answers": {name: outcome_json(node, each.outcome) for name, each in small.found.answers.items()},
         "odd": small.odd,

@@ -50,7 +50,7 @@ def explanation(code: Code) -> str:
     if about.bad is None or about.good is None:
         return "\n\n".join([*parts, f"There is no example: {about.no_example}."])
     _, bag = compile_source(SourceFile("example.vsp", about.bad))
-    diagnostics = [render_full(bag.source, diagnostic) for diagnostic in bag.sorted()]
+    diagnostics = [render_full(bag.source, diagnostic) for diagnostic in bag.sorted(notes=True)]
     return "\n\n".join([*parts, "Wrong:", _indent(about.bad), *diagnostics, "Right:", _indent(about.good)])
 
 

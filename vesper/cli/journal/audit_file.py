@@ -13,6 +13,7 @@ import csv
 import hmac
 import io
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ from vesper.journal.audit import FIRST
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Journal
 from vesper.journal.typed_json import MAX_TEXT, decode, encode
+from vesper.storage.file_access import open_regular
 
 _FORMAT = 1
 _LINE = re.compile(
@@ -158,7 +160,7 @@ class AuditFile:
     def _lines(self) -> Iterator[tuple[int, bytes, str, str]]:
         """Yield number, canonical bytes, `previous` and `hash` of each line."""
         try:
-            with self._path.open("rb") as file:
+            with os.fdopen(open_regular(self._path), "rb") as file:
                 start = file.read(4)
                 file.seek(0)
                 if start.startswith(b"{"):
@@ -183,7 +185,10 @@ def _json_lines(file: BinaryIO) -> Iterator[tuple[int, bytes, str, str]]:
         found = _LINE.fullmatch(data)
         if found is None:
             raise JournalError(f"row {number} of the file was changed or cut off after the export")
-        yield int(found[1]), found[4], found[2].decode(), found[3].decode()
+        event = found[4]
+        if b"\\u" in event:  # standard output escapes characters that act on a terminal
+            event = encode(decode(event))
+        yield int(found[1]), event, found[2].decode(), found[3].decode()
 
 
 def _csv_lines(file: BinaryIO) -> Iterator[tuple[int, bytes, str, str]]:

@@ -45,6 +45,7 @@ from vesper.cli.options import (
     style_option,
     yes_option,
 )
+from vesper.cli.output.terminal import progress_bar, shows_progress
 from vesper.effects.settings import ConfigError
 from vesper.journal.entry import AuditEvent
 from vesper.journal.journal import Journal, JournalError, NotTaken, Status, UnknownExecution
@@ -370,7 +371,8 @@ def _node_to_erase(journal: Journal, name: str) -> str:
 def verify_command(execution: str | None, config: Path | None, dsn: str | None) -> None:
     """Check executions for changes after they were written.
 
-    Verifies the hash chain of one execution, or of all.
+    Verifies the hash chain of one execution or of all, the row of each execution, and the definitions and blobs that
+    executions rely on.
     """
     with open_journal(config, dsn) as journal:
         names = journal.executions() if execution is None else iter([find_execution(journal, execution)])
@@ -379,26 +381,28 @@ def verify_command(execution: str | None, config: Path | None, dsn: str | None) 
         checked = 0
         for name in _with_progress(names, total):
             try:
-                journal.read(name)
+                problems += journal.verify(name)
             except UnknownExecution:
                 continue  # pruned meanwhile
             except JournalError as problem:
                 problems.append(str(problem))
-                if len(problems) >= _MAX_PROBLEMS:
-                    problems.append("further problems are not listed")
-                    break
+            if len(problems) >= _MAX_PROBLEMS:
+                break
             checked += 1
+        problems += journal.verify_shared()
+    if len(problems) > _MAX_PROBLEMS:
+        problems[_MAX_PROBLEMS:] = ["further problems are not listed"]
     if problems:
         raise click.ClickException("\n".join(map(printable, problems)))
-    click.echo(f"{number(checked, 'execution')} checked: no entry was changed")
+    click.echo(f"{number(checked, 'execution')} checked: nothing was changed")
 
 
 def _with_progress(names: Iterator[str], total: int) -> Iterator[str]:
     """Yield the names, with a progress bar on a terminal if there are many."""
-    if total < _MIN_WITH_PROGRESS or not sys.stderr.isatty():
+    if total < _MIN_WITH_PROGRESS or not shows_progress():
         yield from names
         return
-    with click.progressbar(names, total, label="executions", file=sys.stderr) as bar:
+    with progress_bar("executions", total, names) as bar:
         yield from bar
 
 

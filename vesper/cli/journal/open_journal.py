@@ -19,6 +19,7 @@ from vesper.effects.settings import ConfigError
 from vesper.host.performers import Performers
 from vesper.journal.journal import Journal, JournalError
 from vesper.language.diagnostics.suggest import did_you_mean, suggestions
+from vesper.storage.trust import distrust
 from vesper.values.model import printable
 from vesper.values.node_id import split_node_id
 
@@ -43,6 +44,7 @@ def read_journal_settings(config: Path | None, dsn: str | None) -> Config:
         # Modules that the file names may be in its folder, which neither the command nor `python -m vesper` searches.
         # The folder comes last, so that its modules do not shadow installed packages.
         sys.path.append(str(settings.folder))
+        _check_modules(settings)
     if dsn is None:
         return settings
     if not dsn.isprintable():
@@ -51,6 +53,16 @@ def read_journal_settings(config: Path | None, dsn: str | None) -> Config:
     if path != dsn and not path.startswith(("/", ":")):
         dsn = f"sqlite:{Path.cwd() / path}"
     return replace(settings, journal=replace(settings.journal, dsn=dsn))
+
+
+def _check_modules(settings: Config) -> None:
+    """End the command where a module of the settings' folder may be another user's."""
+    for module in settings.modules:
+        first, whole = module.partition(".")[0], module.replace(".", "/")
+        for name in (f"{first}.py", f"{first}/__init__.py", f"{whole}.py"):
+            file = settings.folder / name
+            if file.exists() and (reason := distrust(file)) is not None:
+                raise click.ClickException(reason)
 
 
 def missing_file(settings: Config) -> Path | None:

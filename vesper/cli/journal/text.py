@@ -13,13 +13,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from vesper.cli.output.value_lines import pad, value_lines
+from vesper.host.masking import SENSITIVE
 from vesper.journal.entry import Entry, Kind, Stored
 from vesper.journal.journal import Recorded, Status, Summary
 from vesper.journal.typed_json import encode
 from vesper.language.diagnostics.excerpt import display_width
 from vesper.values.model import printable, show
 
-SENSITIVE = "<sensitive>"
 ERASED = "<erased>"
 _SHORT = 18
 """Characters of an id in a list: the time of a version 7 UUID to a fraction of a millisecond."""

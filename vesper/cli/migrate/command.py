@@ -6,7 +6,6 @@ import dataclasses
 import multiprocessing
 import os
 import signal
-import sys
 import time
 from collections.abc import Generator
 from concurrent.futures import ProcessPoolExecutor
@@ -21,6 +20,7 @@ from vesper.cli.migrate.prune import prune_command
 from vesper.cli.number_ranges import FiniteRange
 from vesper.cli.options import style_option
 from vesper.cli.output.outcomes import json_text
+from vesper.cli.output.terminal import progress_bar, shows_progress
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.control.simulate import Result, Run, Scenario, Tally, simulate_all
 
@@ -118,8 +118,8 @@ def simulate_command(
     begun = time.monotonic()
     tally = Tally(scenario)
     runs = _simulate(scenario, range(first_seed, first_seed + seeds), jobs or os.cpu_count() or 1)
-    if style == "text" and sys.stderr.isatty():
-        with click.progressbar(length=seeds, label="seeds", file=sys.stderr) as bar:
+    if style == "text" and shows_progress():
+        with progress_bar("seeds", seeds) as bar:
             for run in runs:
                 tally.add(run)
                 bar.update(1)

@@ -9,6 +9,7 @@ import click
 from vesper.cli.journal.text import document, number
 from vesper.cli.migrate.open_store import find_key, now_us, open_configured_store
 from vesper.cli.options import epoch_option, store_options, style_option
+from vesper.cli.write_file import write_bytes
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.series import read_series
 from vesper.values.model import printable
@@ -57,7 +58,7 @@ def plot_command(node: str, path: Path, config: Path | None, dsn: str | None, ep
 
         picture = draw_png(series)
     try:
-        path.write_bytes(picture)
+        write_bytes(path, picture)
     except OSError as problem:
         raise click.ClickException(f"{printable(str(path))} cannot be written: {problem.strerror}") from None
     points, divergences = len(series.points), len(series.open)

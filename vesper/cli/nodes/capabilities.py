@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from vesper.cli.settings import read_settings
-from vesper.config.grants import Grant, Judgement
+from vesper.config.grants import Grant, Judgement, refuse_void
 from vesper.config.settings import Config
 from vesper.effects.settings import ConfigError
 from vesper.host.performers import Performers
-from vesper.host.permissions import judged, needed
+from vesper.host.permissions import declared_by, judged, needed
 from vesper.host.plans import MachineConflict, Plans, plans_of
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir.nodes import Node
@@ -61,13 +61,15 @@ def judge_nodes(nodes: Mapping[str, Node | None], wanted: Sequence[str], config:
     found: dict[str, _NodeGrants | str] = {}
     for name in _choose_ids(nodes, wanted):
         node = nodes[name]
-        whole = None if node is None else _call_tree(node, nodes)
+        whole = None if node is None else call_tree(node, nodes)
         if whole is None:
             found[name] = "has errors"
             continue
         try:
             plans = plans_of(whole)
-        except MachineConflict as problem:
+            for node_id, declared in declared_by(whole):
+                refuse_void(node_id, declared, settings.grants)
+        except (MachineConflict, ConfigError) as problem:
             found[name] = f"cannot run: {problem}"
             continue
         judgements = judged(whole.node, plans, settings.grants)
@@ -85,11 +87,11 @@ def _find_unconfigured(settings: Config, plans: Plans, node_id: str) -> str | No
     return None
 
 
-def _call_tree(node: Node, nodes: Mapping[str, Node | None]) -> _CallTree | None:
+def call_tree(node: Node, nodes: Mapping[str, Node | None]) -> _CallTree | None:
     callees = []
     for each in node.calls:
         called = nodes.get(each.node)
-        whole = None if called is None else _call_tree(called, nodes)
+        whole = None if called is None else call_tree(called, nodes)
         if whole is None:
             return None
         callees.append(whole)

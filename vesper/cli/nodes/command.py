@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vesper.cli.load_node import compile_or_exit, find_node, find_nodes
+from vesper.cli.load_node import cache_file, compile_or_exit, find_node, find_nodes
 from vesper.cli.options import config_option, format_option, no_cache_option, nodes_option, style_option
+from vesper.cli.write_file import write_bytes
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
@@ -41,10 +42,10 @@ def command() -> None:
 def _check_nodes(root: Path, no_cache: bool) -> Iterator[tuple[Path, Checked, NodeCache | None]]:
     """Check every file under the root; yield each with the cache that is in use."""
     from vesper.compiler.check_files import check_files
-    from vesper.compiler.node_cache import NodeCache, cache_path
+    from vesper.compiler.node_cache import NodeCache
 
     files = find_nodes((), root)
-    where = None if no_cache else cache_path(root)
+    where = cache_file(root, no_cache)
     with nullcontext() if where is None else NodeCache(where) as cache:
         for path, each in zip(files, check_files(files, cache), strict=True):
             yield path, each, cache
@@ -67,7 +68,7 @@ def _node_id(path: Path, checked: Checked) -> str:
     return shown_path(path.stem) if checked.node_id is None else checked.node_id[0]
 
 
-def _decode_nodes(root: Path, no_cache: bool) -> dict[str, Node | None]:
+def decode_nodes(root: Path, no_cache: bool) -> dict[str, Node | None]:
     """Return every node by id, ordered by id; None for a node with errors."""
     from vesper.compiler import compile_file
     from vesper.language.ir.decode import decode
@@ -128,7 +129,7 @@ def _listed_json(each: _ListedNode) -> dict[str, Any]:
 def show_command(node: str, root: Path, style: str) -> None:
     """Show a node: interface, contracts, steps and cases."""
     path = find_node(node, root)
-    compiled = compile_or_exit(path)
+    compiled = compile_or_exit(path, is_run=False)
     if style == "json":
         from vesper.cli.nodes.show_node import show_json
 
@@ -224,7 +225,7 @@ def graph_command(root: Path, no_cache: bool, style: str) -> None:
     from vesper.values.model import printable
 
     needs = {
-        name: None if node is None else dependencies(node) for name, node in _decode_nodes(root, no_cache).items()
+        name: None if node is None else dependencies(node) for name, node in decode_nodes(root, no_cache).items()
     }  # None: the node has errors
     edges = [(name, other) for name, others in needs.items() for other in others or ()]
     if style == "json":
@@ -256,7 +257,7 @@ def capabilities_command(root: Path, no_cache: bool, style: str, config: Path | 
     """
     from vesper.cli.nodes.capabilities import judge_nodes, report_json, report_lines
 
-    found = judge_nodes(_decode_nodes(root, no_cache), names, config)
+    found = judge_nodes(decode_nodes(root, no_cache), names, config)
     if style == "json":
         _print_json(report_json(found))
         return
@@ -304,7 +305,10 @@ def lock_command(root: Path, check: bool) -> None:
     if current == text:
         click.echo(f"{path.as_posix()} is up to date, {_number(len(found), 'node')}")
         return
-    path.write_text(text, encoding="utf-8")
+    try:
+        write_bytes(path, text.encode("utf-8"))
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path.as_posix()}: {error.strerror}") from None
     click.echo(f"wrote {path.as_posix()}, {_number(len(found), 'node')}")
 
 

@@ -9,6 +9,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
+from vesper.api.explain import with_element
 from vesper.api.problems import describe_problems
 from vesper.cli.output.value_lines import value_lines
 from vesper.compiler import Compiled
@@ -45,7 +46,8 @@ def outcome_lines(compiled: Compiled, outcome: Outcome, inputs: Mapping[str, obj
             return "\n".join([f"error: {node.node_id} ended with a declared error", *value_lines(value)])
         case ContractBroken(phase, index, values):
             clause = dict(node.phases())[phase][index]
-            footer = [f"{name} is {show(value)}" for name, value in values.items()]
+            shown = with_element(node, clause, values, {name: show(value) for name, value in values.items()})
+            footer = [f"{name} is {value}" for name, value in shown.items()]
             label = Label(span_of(source, clause.holds.place), "does not hold")
             return render_excerpt(source, f"error: {phase} broken: `{clause.text}`", label, (), footer)
         case Failed(code, None, problems):

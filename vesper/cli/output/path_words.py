@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from vesper.cli.output.outcomes import span_of
 from vesper.compiler import Compiled
 from vesper.engines.path import Point, points_of
+from vesper.host.masking import SENSITIVE
 from vesper.language.ir.nodes import Call, children
+from vesper.language.ir.taint import hides_error_code
 from vesper.migration.compare.paths import PathNote
 from vesper.values.model import printable
 
@@ -46,6 +48,8 @@ def _is_requirement(compiled: Compiled, point: Point) -> bool:
 
 def _ending_words(ending: str, compiled: Compiled | None) -> str:
     """Describe the ending; with the source, the place of a failure is its line."""
+    if compiled is not None and ending.startswith("error ") and hides_error_code(compiled.node):
+        return f"error {SENSITIVE}"
     found = _FAILED.fullmatch(ending)
     if found is None or compiled is None:
         return printable(ending)

@@ -16,11 +16,12 @@ from vesper.cli.engine_names import EngineChoice
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.journal.open_journal import read_journal_settings
 from vesper.cli.journal.text import document
-from vesper.cli.options import journal_options, nodes_option, reveal_option, style_option, yes_option
+from vesper.cli.options import ReadFile, journal_options, nodes_option, reveal_option, style_option, yes_option
 from vesper.cli.traces.open_traces import report_trace_errors, traces_of
 from vesper.cli.traces.text import show_json
 from vesper.cli.write_file import replace_text
 from vesper.replay.changes import ChangeRejected, SourceChange, find_step, read_setting
+from vesper.replay.file_change import find_change
 from vesper.replay.fixing import FixRejected
 from vesper.replay.live import LiveHost
 from vesper.replay.rerun import UnrecordedRequest
@@ -28,8 +29,8 @@ from vesper.replay.session import ReplayInterrupted, Session, read_answers
 from vesper.replay.shell import Shell, ShellOptions
 from vesper.repository.locate import NodeNotFound, locate
 from vesper.trace.model import Trace
-from vesper.values.json_forms import forms_of_json
 from vesper.values.json_mistake import JsonMistake, place_at
+from vesper.values.strict_json import forms_of_json
 
 
 @click.command("replay")
@@ -47,7 +48,7 @@ from vesper.values.json_mistake import JsonMistake, place_at
 )
 @click.option(
     "--responses",
-    type=click.File(encoding="utf-8"),
+    type=ReadFile(),
     help='JSON object of answers by step: {"charge": {"returns": …}} or {"fails": CODE}.',
 )
 @click.option(
@@ -110,6 +111,9 @@ def command(
             ShellOptions(reveals=reveal, is_live=live, asks_first=not yes),
         )  # fmt: skip
         shell.print_opening()
+        change = find_change(found, node_file)
+        for line in [] if change is None or style == "json" else change.lines():
+            click.echo(line)
         if is_batch:
             code = _rerun(session, shell, from_step, settings, applies=applies, saves=save, yes=yes)
         else:
@@ -117,7 +121,8 @@ def command(
             if style == "text":
                 shell.loop()
         if style == "json":
-            click.echo(document(_json(session, shell, reveal)))
+            changed = {"file_change": None if change is None else change.json()}
+            click.echo(document(_json(session, shell, reveal) | changed))
     sys.exit(code)
 
 
@@ -160,11 +165,9 @@ def _json(session: Session, shell: Shell, reveal: bool) -> dict[str, object]:
         "difference": session.replayed.difference,
     }
     if session.forked is not None:
-        hides = session.trace.is_sensitive and not reveal
         found["again"] = show_json(session.forked, reveal)
         found["differences"] = [
-            {"where": each.where, **({} if hides else {"original": each.left, "now": each.right})}
-            for each in session.difference()
+            {"where": each.where, "original": each.left, "now": each.right} for each in session.difference(reveal)
         ]
         found["fix"] = None if session.fix is None else session.fix_diff()
     if shell.report is not None:

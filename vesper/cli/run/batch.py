@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from vesper.cli.engine_names import FIRST_TIER
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.load_node import compile_or_exit, load_or_exit
 from vesper.cli.output.outcomes import json_text
+from vesper.cli.output.terminal import control, shows_progress
 from vesper.cli.run.inputs import read_start
 from vesper.cli.run.options import RunOptions
 from vesper.compiler import Compiled
@@ -42,7 +42,7 @@ def run_batch(path: Path, table: Path, options: RunOptions) -> int:
     compiled = compile_or_exit(path)
     engine = FIRST_TIER if options.engine == REFERENCE else options.engine
     program = load_or_exit(ENGINES[engine], compiled)
-    bar = _ProgressBar(sys.stderr.isatty())
+    bar = _ProgressBar(shows_progress())
     began = time.perf_counter()
     try:
         progress = _job(compiled, program, table, out, options).do(options.resume, bar.show)
@@ -68,14 +68,14 @@ def run_batch(path: Path, table: Path, options: RunOptions) -> int:
 def _job(compiled: Compiled, program: Program, table: Path, out: Path, options: RunOptions) -> jobs.Job:
     from vesper.batch.files import format_of
 
-    limits = options.limits
+    limits = options.limits_for(compiled)
     node = batch_of(compiled, program, limits)
     decimals = _read_decimals(options.decimals, format_of(out))
     identity = {
         "keep": options.keep,
         "decimals": decimals,
         "start": options.start,
-        "limits": [limits.fuel, limits.seconds],
+        "limits": [limits.fuel, limits.seconds, limits.memory],
     }
     return jobs.Job(
         table,
@@ -174,8 +174,8 @@ class _ProgressBar:
         text = f"{head}{_row_count(progress.rows)}, {failed:,} with errors, {speed:,.0f} rows/s"
         # A wrapped line would not be erased by the next one.
         width = shutil.get_terminal_size().columns - 1
-        click.echo(f"\r\x1b[2K{text[:width]}", nl=False, err=True)
+        click.echo(f"{control('restart-line')}{text[:width]}", nl=False, err=True)
 
     def clear(self) -> None:
         if self.is_shown and self.last:
-            click.echo("\r\x1b[2K", nl=False, err=True)
+            click.echo(control("restart-line"), nl=False, err=True)

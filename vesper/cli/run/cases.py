@@ -25,11 +25,12 @@ def run_case(compiled: Compiled, options: RunOptions) -> int:
     assert options.case_name is not None
     programs = load_programs(compiled, options.engines)
     case = find_case(compiled, options.case_name)
+    limits = options.limits_for(compiled)
     outcomes: dict[str, Outcome] = {}
     requests: list[str] = []
     for name, program in programs.items():
         try:
-            done = run_case_on(program, case, options.limits)
+            done = run_case_on(program, case, limits)
         except UnexpectedRequest as problem:
             click.echo(f"{engine_label(name)}: case `{case.name}`: {problem}", err=True)
             return WRONG_INPUT
@@ -42,7 +43,7 @@ def run_case(compiled: Compiled, options: RunOptions) -> int:
             click.echo(f"{number}. {line}")
         for name, outcome in outcomes.items():
             title = "" if len(outcomes) == 1 else f"{engine_label(name)}:\n"
-            click.echo(title + outcome_text(compiled, outcome, case.inputs, options.limits))
+            click.echo(title + outcome_text(compiled, outcome, case.inputs, limits))
     return _exit_code(case, outcomes)
 
 

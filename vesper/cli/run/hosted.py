@@ -23,7 +23,6 @@ from vesper.engines.outcome import Denied, Failed, Outcome, Returned
 from vesper.host.host import Host, Prepared
 from vesper.host.plans import MachineConflict
 from vesper.host.running import InDoubt, Running
-from vesper.journal.entry import Kind, Stored
 from vesper.journal.journal import JournalError
 from vesper.migration.shadow.journal_replay import ReplayResult, follow
 from vesper.testing.recorder import NotRecorded, Recorder
@@ -51,7 +50,7 @@ class HostedRun:
 def run_with_effects(request: RunRequest) -> int:
     """Run the node on its Host, print the outcome, and return the exit code."""
     options = request.options
-    programs = load_programs(request.compiled, options.engines)
+    programs = load_programs(request.compiled, options.engines, options.is_sandboxed)
     ran = run_hosted(
         request.compiled, programs, request.inputs, request.now, options.limits, options.config, options.record
     )
@@ -141,7 +140,7 @@ def run_hosted(
             if followers and is_known:
                 entries = [each.entry for each in stored]
                 followed = {name: follow(programs[name], entries, limits) for name in followers}
-            why = tuple(_explain(ran.outcome, prepared, stored, real))
+            why = tuple(_explain(ran.outcome, prepared, real))
         except InDoubt as doubt:
             raise click.ClickException(f"{doubt}; `vesper journal list --status in_doubt` lists such runs") from None
         except (JournalError, ConfigError, NotRecorded, MachineConflict) as problem:
@@ -163,15 +162,11 @@ def _interruption_text(begun: Sequence[Running]) -> str:
     )
 
 
-def _explain(outcome: Outcome, prepared: Prepared, stored: Sequence[Stored], host: Host) -> Iterator[str]:
+def _explain(outcome: Outcome, prepared: Prepared, host: Host) -> Iterator[str]:
     """Yield details that engines do not have: the message of a failed request, the reasons of each refusal."""
     match outcome:
-        case Failed(code, at, _) if at is not None:
-            failed = (each.entry.body for each in reversed(stored) if each.entry.kind is Kind.FAILED)
-            last = next(failed, None)
-            # The node may fail on its own after it handled a failed request.
-            if last is not None and last.get("code") == code and last.get("message"):
-                yield str(last["message"])
+        case Failed() if outcome.why:
+            yield outcome.why
         case Denied():
             yield from (f"{capability}: {why}" for capability, why in prepared.refused.items())
             path = host.config.path

@@ -17,10 +17,11 @@ from vesper.engines.outcome import Failed, Outcome
 from vesper.language.check.expressions.literals import value_from_text
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.inputs import accept_inputs
-from vesper.values.json_forms import forms_of_json, input_of_json
+from vesper.values.json_forms import input_of_json
 from vesper.values.json_mistake import JsonMistake, place_at
 from vesper.values.model import Problem, ProblemKind, ValueProblem, plain
-from vesper.values.types import TIMESTAMP, Enum, Primitive, Type, without_null
+from vesper.values.strict_json import forms_of_json
+from vesper.values.types import JSON, TIMESTAMP, Enum, Primitive, Type, without_null
 
 
 def read_start(text: str | None) -> datetime:
@@ -85,7 +86,7 @@ def _input_name(problem: Problem) -> str:
 def _parse_value(type_: Type, text: str) -> object:
     """Read a scalar as a node spells it; a collection or a record as JSON."""
     scalar = without_null(type_)
-    if isinstance(scalar, Primitive | Enum):
+    if isinstance(scalar, Primitive | Enum) and scalar != JSON:
         return plain(value_from_text(scalar, text))
     try:
         return input_of_json(type_, forms_of_json(text))

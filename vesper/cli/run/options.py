@@ -13,10 +13,12 @@ from vesper.cli.engine_names import DIRECT, EngineChoice
 from vesper.cli.number_ranges import FiniteRange
 from vesper.cli.options import apply_options, config_option, input_options, nodes_option, now_option, style_option
 from vesper.compiler import Compiled
-from vesper.engines.engine import Limits
+from vesper.engines.engine import MEBIBYTE, Limits, limits_of_node
 from vesper.engines.registry import NAMES, PAIR, REFERENCE
-from vesper.values.limits import DEFAULT_FUEL, MAX_FUEL
+from vesper.values.limits import DEFAULT_FUEL, DEFAULT_MEMORY, MAX_FUEL, MAX_MEMORY
 
+_SANDBOX_ENGINE = "interp"
+_SANDBOX_SECONDS = 10.0
 AUTO = "auto"
 BOTH = "both"
 
@@ -40,7 +42,19 @@ run_options = apply_options(
         metavar="UNITS",
         help=f"Limit on loop items, rounds and called nodes; {DEFAULT_FUEL:,} by default.",
     ),
+    click.option(
+        "--memory",
+        type=click.IntRange(0, MAX_MEMORY // MEBIBYTE),
+        metavar="MB",
+        help=f"Limit on the memory of values, in MiB; {DEFAULT_MEMORY // MEBIBYTE} by default.",
+    ),
     click.option("--seconds", type=FiniteRange(0, 1e9), metavar="S", help="Limit on computing time; none by default."),
+    click.option(
+        "--sandbox",
+        "is_sandboxed",
+        is_flag=True,
+        help="Run a node that is not trusted in a confined process, on the direct engine; 10 seconds by default.",
+    ),
     click.option("--case", "case_name", metavar="NAME", help="Run a case of the node, with the answers it lists."),
     config_option("for effects"),
     click.option(
@@ -78,7 +92,9 @@ class RunOptions:
     style: str
     start: str | None
     fuel: int | None
+    memory: int | None
     seconds: float | None
+    is_sandboxed: bool
     case_name: str | None
     config: Path | None
     record: Path | None
@@ -93,11 +109,22 @@ class RunOptions:
     @property
     def engines(self) -> list[str]:
         """Names of the engines to run, the reference first."""
+        if self.is_sandboxed:
+            return [_SANDBOX_ENGINE]
         return list(PAIR) if self.engine == BOTH else [self.engine]
+
+    def limits_for(self, compiled: Compiled) -> Limits:
+        """Return the limits of the command line, lowered to those that the node declares."""
+        return limits_of_node(self.limits, compiled.node.grants.policy) or self.limits
 
     @property
     def limits(self) -> Limits:
-        return Limits(DEFAULT_FUEL if self.fuel is None else self.fuel, self.seconds)
+        seconds = _SANDBOX_SECONDS if self.is_sandboxed and self.seconds is None else self.seconds
+        return Limits(
+            DEFAULT_FUEL if self.fuel is None else self.fuel,
+            seconds,
+            DEFAULT_MEMORY if self.memory is None else self.memory * MEBIBYTE,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +140,8 @@ class RunRequest:
 def check_combination(context: click.Context) -> None:
     """Refuse options that exclude each other."""
     given = context.params
+    if given["is_sandboxed"]:
+        _check_sandbox(context)
     if given["batch"] is not None:
         _check_batch(context)
         return
@@ -130,6 +159,16 @@ def check_combination(context: click.Context) -> None:
             raise click.UsageError("--case performs no effects to record: omit --record")
         if given["is_traced"]:
             raise click.UsageError("--case uses the answers of the case: omit --trace")
+
+
+def _check_sandbox(context: click.Context) -> None:
+    """Refuse options that leave the sandbox."""
+    for name, option in {"batch": "--batch", "case_name": "--case"}.items():
+        if context.params[name] is not None:
+            raise click.UsageError(f"--sandbox cannot be combined with {option}")
+    is_given = context.get_parameter_source("engine") is not click.core.ParameterSource.DEFAULT
+    if is_given and context.params["engine"] != _SANDBOX_ENGINE:
+        raise click.UsageError("--sandbox runs on the direct engine's interpreter: omit --engine")
 
 
 def _check_batch(context: click.Context) -> None:

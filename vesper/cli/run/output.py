@@ -24,7 +24,7 @@ _TIMED_CALLS = 200
 
 def has_timed_out(outcomes: Mapping[str, Outcome]) -> bool:
     """Whether the time limit ended a run. The moment differs between runs, so outcomes cannot be compared."""
-    return any(isinstance(outcome, LimitHit) and outcome.limit != "fuel" for outcome in outcomes.values())
+    return any(isinstance(outcome, LimitHit) and not outcome.is_counted for outcome in outcomes.values())
 
 
 def engines_agree(outcomes: Mapping[str, Outcome]) -> bool:
@@ -47,7 +47,13 @@ def outcome_text(
             origin = "by default" if limits.fuel == DEFAULT_FUEL else "set by --fuel"
             return (
                 f"error: limit hit: fuel; {compiled.node.node_id} used its {limits.fuel:,} units ({origin})\n"
-                "  a unit is a loop item, a round of a `while` loop or a called node; raise the limit with --fuel"
+                "  a unit is a loop item, a round of a `while` loop, a called node or work on a large value;\n"
+                "  raise the limit with --fuel"
+            )
+        case LimitHit("memory"):
+            return (
+                f"error: limit hit: memory; the values of {compiled.node.node_id} exceed {limits.memory:,} bytes\n"
+                "  values that loops keep count, and large results; raise the limit with --memory"
             )
         case LimitHit("time"):
             return (

@@ -13,23 +13,24 @@ from vesper.engines.outcome import Returned
 def run_pure(request: RunRequest) -> int:
     """Call the node, print the outcome, and return the exit code."""
     compiled, inputs, now, options = request.compiled, request.inputs, request.now, request.options
-    programs = load_programs(compiled, options.engines)
+    programs = load_programs(compiled, options.engines, options.is_sandboxed)
     if options.record is not None:
         raise click.UsageError(f"{compiled.node.node_id} has no effects to record: omit --record")
+    limits = options.limits_for(compiled)
     trace_id = None
     if options.is_traced:
         from vesper.cli.run.traced import run_traced
 
-        outcomes, trace_id = run_traced(compiled, programs, inputs, now, options.limits, options.config)
+        outcomes, trace_id = run_traced(compiled, programs, inputs, now, limits, options.config)
     else:
-        outcomes = {name: program.call(inputs, now, options.limits) for name, program in programs.items()}
+        outcomes = {name: program.call(inputs, now, limits) for name, program in programs.items()}
     if options.style == "json":
         print_json(compiled, outcomes, trace_id)
     elif options.engine == BOTH:
-        print_both(compiled, programs, outcomes, inputs, now, options.limits)
+        print_both(compiled, programs, outcomes, inputs, now, limits)
     else:
-        outcome = outcomes[options.engine]
-        text = outcome_text(compiled, outcome, inputs, options.limits)
+        (outcome,) = outcomes.values()
+        text = outcome_text(compiled, outcome, inputs, limits)
         click.echo(text, err=not isinstance(outcome, Returned))
     if options.style == "text" and trace_id is not None:
         click.echo(f"\ntrace {trace_id}")

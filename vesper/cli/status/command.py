@@ -25,6 +25,7 @@ from vesper.cli.migrate.open_store import (
     store_dsn,
 )
 from vesper.cli.options import epoch_option, nodes_option, store_options, style_option
+from vesper.cli.output.terminal import control
 from vesper.cli.status.text import Detail, detail_json, detail_lines, head_lines, overview_json, overview_lines
 from vesper.config.migration import MigrationSettings, Tolerance
 from vesper.migration.stores.overview import Overview, open_divergences, read_node, read_overview, read_paths
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 _DEFAULT_COLUMNS = 120
 """Columns without a terminal: in a file, a log, a pipe."""
 _REFRESH_SECONDS = 1.0
-_CLEAR = "\x1b[H\x1b[2J"
 
 
 @click.command("status")
@@ -100,7 +100,7 @@ def _watch(paint: Callable[[], str], wait: Callable[[], None]) -> None:
                 text = paint()
             except click.ClickException as problem:
                 text = f"error: {problem.format_message()}"
-            click.echo(f"{_CLEAR}{text}")
+            click.echo(f"{control('clear-screen')}{text}")
             wait()
     except KeyboardInterrupt:
         click.echo()

@@ -11,6 +11,7 @@ from vesper.api.stubs import differences, is_ours, stubs
 from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.load_node import compile_or_exit, find_nodes
 from vesper.cli.options import nodes_option
+from vesper.cli.write_file import write_bytes
 from vesper.language.ir.nodes import Node
 
 
@@ -48,9 +49,9 @@ def command(paths: tuple[str, ...], root: Path, folder: Path, only_checks: bool)
                 click.echo(f"removed {path}")
             else:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
+                write_bytes(path, text.encode("utf-8"))
     except OSError as error:
-        raise click.UsageError(f"cannot write {error.filename}: {error.strerror}") from None
+        raise click.UsageError(f"cannot write {error.filename or folder}: {error.strerror}") from None
     written = sum(text is not None for _, text in stale)
     click.echo(f"{folder}: stubs of {len(nodes)} node{'' if len(nodes) == 1 else 's'}, {written} written")
 
@@ -58,7 +59,7 @@ def command(paths: tuple[str, ...], root: Path, folder: Path, only_checks: bool)
 def _compile_nodes(paths: tuple[str, ...], root: Path) -> dict[str, Node]:
     found: dict[str, Node] = {}
     for path in find_nodes(paths, root):
-        node = compile_or_exit(path).node
+        node = compile_or_exit(path, is_run=False).node
         if node.node_id in found:
             raise click.UsageError(f"two files declare {node.node_id}; the second is {path}")
         found[node.node_id] = node

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,8 +13,11 @@ import click
 from vesper.cli.engine_names import EngineChoice, engine_label
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.load_node import find_nodes, print_diagnostics
-from vesper.cli.options import format_option, nodes_option
+from vesper.cli.options import format_option, min_coverage_option, nodes_option
+from vesper.cli.output.branches import below_text, refused_json, uncovered_json, uncovered_lines
 from vesper.cli.output.outcomes import json_text, json_value, outcome_json
+from vesper.cli.output.terminal import control, shows_progress
+from vesper.cli.output.terminal import style as style_text
 from vesper.cli.test.failure_text import case_failure_text, expected_text, notes, property_failure_text
 from vesper.compiler import Compiled, compile_file
 from vesper.compiler.reading import shown_path
@@ -39,6 +41,8 @@ class _Results:
     refused: list[str] = field(default_factory=list)
     """Files with errors."""
     without_cases: list[str] = field(default_factory=list)
+    min_coverage: float | None = None
+    """Percentage of branches that every node must cover."""
     is_cut: bool = False
     """Whether `--fail-fast` ended the run early."""
 
@@ -64,6 +68,7 @@ class _Results:
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the generated inputs.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first test that fails.")
 @click.option("--require-cases", is_flag=True, help="Fail nodes without cases.")
+@min_coverage_option
 @format_option("text", "json", "junit")
 def command(
     paths: tuple[str, ...],
@@ -74,28 +79,30 @@ def command(
     seed: int,
     fail_fast: bool,
     require_cases: bool,
+    min_coverage: float | None,
     style: str,
 ) -> None:
     """Run the cases of nodes, and check contracts on generated inputs.
 
     PATHS are files, folders or node names; by default every node under --nodes is tested. A node fails if a
     postcondition or an invariant breaks on inputs that meet its constraints and preconditions; the smallest such input
-    is printed as a case to paste. See docs/how-to/test-nodes.md, also for plain pytest.
+    is printed as a case to paste. Branches that nothing covered are named. See docs/how-to/test-nodes.md, also for
+    plain pytest.
 
-    Exit codes: 0 all passed, 1 a test failed or a node has errors, 2 usage, 3 a bug in Vesper (an engine is at fault,
-    or two engines disagree).
+    Exit codes: 0 all passed, 1 a test failed, a node has errors or misses --min-coverage, 2 usage, 3 a bug in Vesper
+    (an engine is at fault, or two engines disagree).
     """
     files = find_nodes(paths, root)
     if not files:
         raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
     names = list(PAIR) if engine == "both" else [engine]
-    run = _Results(tuple(names), seed)
+    run = _Results(tuple(names), seed, min_coverage=min_coverage)
     with _Progress(len(files), is_shown=style == "text") as progress:
         for result in _run_tests(run, files, wanted, max_examples, fail_fast, progress):
             run.results.append(result)
             if style == "text":
                 progress.clear()
-                _print_node(result, seed)
+                _print_node(result, run)
     if wanted is not None and not run.results and not run.refused:
         raise click.UsageError(f"-k {wanted}: no name of a node or case contains it")
     if style == "text":
@@ -161,10 +168,17 @@ def is_wanted(wanted: str | None, name: str) -> bool:
     return wanted is None or wanted.casefold() in name.casefold()
 
 
+def _below(run: _Results, result: NodeResult) -> str | None:
+    """Return the message about a node that misses `--min-coverage`."""
+    if run.min_coverage is None or result.coverage_percent >= run.min_coverage:
+        return None
+    return below_text(result.compiled.node.node_id, result.coverage_percent, run.min_coverage)
+
+
 def _exit_code(run: _Results, require_cases: bool) -> int:
     if any(result.is_our_bug for result in run.results):
         return OUR_BUG
-    is_wrong = run.refused or (require_cases and run.without_cases)
+    is_wrong = run.refused or (require_cases and run.without_cases) or any(_below(run, each) for each in run.results)
     return WRONG_INPUT if is_wrong or not all(result.passed for result in run.results) else FINE
 
 
@@ -179,7 +193,7 @@ class _Progress:
     def __init__(self, total: int, is_shown: bool) -> None:
         self._total = total
         self._done = -1
-        self._is_shown = is_shown and total > 1 and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._is_shown = is_shown and total > 1 and shows_progress()
 
     def __enter__(self) -> Self:
         return self
@@ -192,34 +206,40 @@ class _Progress:
         if self._is_shown:
             filled = self._done * self._WIDTH // self._total
             bar = "#" * filled + "-" * (self._WIDTH - filled)
-            click.echo(f"\r\033[K[{bar}] {self._done}/{self._total} {printable(name)[:60]}", nl=False, err=True)
+            text = f"[{bar}] {self._done}/{self._total} {printable(name)[:60]}"
+            click.echo(control("restart-line") + text, nl=False, err=True)
 
     def clear(self) -> None:
         if self._is_shown:
-            click.echo("\r\033[K", nl=False, err=True)
+            click.echo(control("restart-line"), nl=False, err=True)
 
 
-def _print_node(result: NodeResult, seed: int) -> None:
-    compiled = result.compiled
+def _print_node(result: NodeResult, run: _Results) -> None:
+    compiled, seed = result.compiled, run.seed
     for failed in result.failed_cases:
         click.echo(_colour(case_failure_text(compiled, failed)) + "\n", err=True)
     report = result.properties
     for failure in () if report is None else report.failures:
         click.echo(_colour(property_failure_text(compiled, failure, seed)) + "\n", err=True)
-    verdict = click.style("ok    ", fg="green") if result.passed else click.style("FAILED", fg="red", bold=True)
+    verdict = style_text("ok    ", "green") if result.passed else style_text("FAILED", "red", "bold")
     parts = [f"{sum(each.passed for each in result.cases)}/{len(result.cases)} cases"]
     if report is not None:
         parts.append(f"{report.examples} examples")
     if result.branches_total:
         parts.append(f"{len(result.branches)} of {result.branches_total} branches")
     click.echo(f"{verdict}  {compiled.node.node_id}  {', '.join(parts)}")
+    for line in uncovered_lines(compiled.source.path, result.uncovered):
+        click.echo(f"        {line}")
     for note in () if report is None else notes(compiled, report):
         click.echo(f"        note: {note}")
+    below = _below(run, result)
+    if below is not None:
+        click.echo(click.style(below, fg="red", bold=True), err=True)
 
 
 def _colour(text: str) -> str:
     headline, newline, rest = text.partition("\n")
-    return click.style(headline, fg="red", bold=True) + newline + rest
+    return style_text(headline, "red", "bold") + newline + rest
 
 
 def _summary(run: _Results, require_cases: bool) -> str:
@@ -268,6 +288,8 @@ def _node_json(result: NodeResult) -> dict[str, Any]:
         "passed": result.passed,
         "branches_covered": len(result.branches),
         "branches_total": result.branches_total,
+        "coverage_percent": round(result.coverage_percent, 1),
+        "uncovered_branches": uncovered_json(result.uncovered),
         "cases": [_case_json(compiled, each) for each in result.cases],
         "properties": None if report is None else _properties_json(compiled, report),
     }
@@ -290,6 +312,8 @@ def _properties_json(compiled: Compiled, report: PropertyReport) -> dict[str, An
         "passed": report.passed,
         "examples": report.examples,
         "drawn": report.drawn,
+        "distinct_examples": report.distinct,
+        "refused_by": refused_json(compiled, report.refused),
         "outcomes": report.outcomes,
         "notes": notes(compiled, report),
         "failures": [_failure_json(compiled, each) for each in report.failures],
@@ -327,7 +351,12 @@ def _junit(run: _Results, require_cases: bool) -> str:
             tests.append((PROPERTIES, "\n\n".join(texts) or None))
         if require_cases and not result.compiled.cases:
             tests.append(("cases", "error: the node has no cases"))
-        _add_suite(suites, result.compiled.node.node_id, result.compiled.source.path, tests)
+        uncovered = uncovered_lines(result.compiled.source.path, result.uncovered, len(result.uncovered))
+        if run.min_coverage is not None:
+            below = _below(run, result)
+            tests.append(("coverage", None if below is None else "\n".join([below, *uncovered])))
+        suite = _add_suite(suites, result.compiled.node.node_id, result.compiled.source.path, tests)
+        _add_coverage(suite, len(result.branches), result.branches_total, uncovered)
     for path in run.refused:
         _add_suite(suites, Path(path).stem, path, [("check", f"error: the node has errors: `vesper check {path}`")])
     ET.indent(suites)
@@ -335,7 +364,19 @@ def _junit(run: _Results, require_cases: bool) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'
 
 
-def _add_suite(suites: Any, name: str, path: str, tests: list[tuple[str, str | None]]) -> None:
+def _add_coverage(suite: Any, covered: int, total: int, uncovered: list[str]) -> None:
+    """Add the branches of a node to its suite; JUnit has properties first and output last."""
+    from xml.etree import ElementTree as ET
+
+    properties = ET.Element("properties")
+    for name, value in (("branches_covered", covered), ("branches_total", total)):
+        ET.SubElement(properties, "property", name=name, value=str(value))
+    suite.insert(0, properties)
+    if uncovered:
+        ET.SubElement(suite, "system-out").text = _xml_text("\n".join(uncovered))
+
+
+def _add_suite(suites: Any, name: str, path: str, tests: list[tuple[str, str | None]]) -> Any:
     from xml.etree import ElementTree as ET
 
     failures = sum(failure is not None for _, failure in tests)
@@ -346,6 +387,7 @@ def _add_suite(suites: Any, name: str, path: str, tests: list[tuple[str, str | N
         if failure is not None:
             message = _xml_text(failure.partition("\n")[0])
             ET.SubElement(case, "failure", message=message).text = _xml_text(failure)
+    return suite
 
 
 def _xml_text(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vesper.cli.engine_names import engine_label
+from vesper.cli.output.branches import refusal_notes
 from vesper.cli.output.outcomes import one_line, span_of
 from vesper.compiler import Compiled
 from vesper.engines.outcome import ContractBroken, DeclaredError, Outcome, Returned
@@ -109,9 +110,10 @@ def notes(compiled: Compiled, report: PropertyReport) -> list[str]:
     node = compiled.node
     if report.is_starved:
         found.append(
-            f"only {report.examples} of {report.drawn} drawn inputs meet the constraints and preconditions, "
-            "so the property test covers little: add cases"
+            f"only {report.examples} of {report.drawn} drawn inputs ({report.distinct} different ones) meet the "
+            f"constraints and preconditions; {report.wanted} were wanted: add cases"
         )
+    found += refusal_notes(compiled, report.refused, report.drawn)
     for (phase, index), count in report.broken_by_answers.items():
         clause = dict(node.phases())[phase][index]
         found.append(

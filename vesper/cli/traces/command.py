@@ -28,8 +28,9 @@ from vesper.cli.traces.open_traces import find_node_ids, open_configured_traces
 from vesper.cli.traces.text import difference_lines, list_lines, show_json, show_lines, summary_json
 from vesper.cli.traces.to_test import to_test_command
 from vesper.cli.write_file import create_text
-from vesper.trace.difference import NODE, NOW, differences
+from vesper.trace.difference import differences
 from vesper.trace.library import OUTCOMES, Filters
+from vesper.trace.masking import masked_differences
 from vesper.trace.model import Trace
 
 
@@ -151,7 +152,7 @@ def export_command(
         click.echo(text, nl=False)
         return
     try:
-        create_text(output, text)
+        create_text(output, text, is_private=True)
     except FileExistsError:
         raise click.ClickException(f"{output} already exists and is not overwritten") from None
     except OSError as error:
@@ -180,15 +181,7 @@ def diff_command(left: str, right: str, config: Path | None, dsn: str | None, st
     """
     with open_configured_traces(config, dsn) as traces:
         one, other = traces.find(left), traces.find(right)
-        found = differences(one, other)
-    if (one.is_sensitive or other.is_sensitive) and not reveal:
-        from dataclasses import replace
-
-        from vesper.cli.journal.text import SENSITIVE
-
-        found = [
-            each if each.where in (NODE, NOW) else replace(each, left=SENSITIVE, right=SENSITIVE) for each in found
-        ]
+        found = differences(one, other) if reveal else masked_differences(one, other)
     if style == "json":
         click.echo(document([{"where": each.where, "left": each.left, "right": each.right} for each in found]))
     elif not found:

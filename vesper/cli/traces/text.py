@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from vesper.cli.journal.text import SENSITIVE, moment_json, short_ids, table, time_text, took_text, typed_json, words
+from vesper.cli.journal.text import moment_json, short_ids, table, time_text, took_text, typed_json, words
 from vesper.cli.output.value_lines import pad
 from vesper.host.outcomes import outcome_record
 from vesper.language.diagnostics.excerpt import display_width
 from vesper.trace.difference import Difference, outcome_text
+from vesper.trace.masking import masked_trace
 from vesper.trace.model import Exchange, Trace
-from vesper.trace.store import TraceSummary, outcome_code
+from vesper.trace.store import TraceSummary
 from vesper.trace.timeline import TimelineStep, timeline
 from vesper.values.model import printable, show
 
@@ -88,16 +89,16 @@ def summary_json(each: TraceSummary) -> dict[str, Any]:
 
 def show_lines(trace: Trace, reveals: bool) -> list[str]:
     """Render a trace: inputs, steps, contracts and outcome."""
-    hides = trace.is_sensitive and not reveals
+    trace = trace if reveals else masked_trace(trace)
     columns = width()
     lines = [f"trace {printable(trace.trace_id)}"]
     rows: dict[str, str] = {
         "node": f"{trace.node_id}, as of {trace.semantic_hash[:12]}",
-        "outcome": _outcome_words(trace) if hides else outcome_text(trace.outcome),
+        "outcome": outcome_text(trace.outcome),
         "started": time_text(trace.started_us, 3) + (
             "" if trace.duration_us is None else f", took {took_text(trace.duration_us)}"
         ) + f", on {', '.join(trace.engines)}",
-        "inputs": SENSITIVE if hides else ", ".join(f"{name} {show(each)}" for name, each in trace.inputs.items()),
+        "inputs": ", ".join(f"{name} {show(each)}" for name, each in trace.inputs.items()),
         "contracts": _contracts(trace),
     }  # fmt: skip
     if trace.waits_at is not None and trace.outcome is None:
@@ -106,18 +107,11 @@ def show_lines(trace: Trace, reveals: bool) -> list[str]:
         rows["divergence"] = trace.divergence
     if trace.origin is not None:
         rows["made from"] = f"{trace.origin.trace_id}: {'; '.join(trace.origin.changes) or 'replayed'}"
-    if hides:
-        rows["sensitive"] = "its values are hidden; --reveal shows them"
+    if trace.is_sensitive and not reveals:
+        rows["sensitive"] = "sensitive values are masked; --reveal shows them"
     name_width = max(map(len, rows))
     lines += [cut(f"  {name:<{name_width}}  {printable(text)}", columns) for name, text in rows.items() if text]
-    return [*lines, "", *step_lines(trace, hides, columns)]
-
-
-def _outcome_words(trace: Trace) -> str:
-    if trace.outcome is None:
-        return "not ended"
-    code = outcome_code(trace.outcome)
-    return words(trace.outcome.kind) + (f": {code}" if code else "")
+    return [*lines, "", *step_lines(trace, columns)]
 
 
 def _contracts(trace: Trace) -> str:
@@ -128,7 +122,7 @@ def _contracts(trace: Trace) -> str:
     return "; ".join(parts) if trace.contracts else "none were evaluated"
 
 
-def step_lines(trace: Trace, hides: bool, columns: int) -> list[str]:
+def step_lines(trace: Trace, columns: int) -> list[str]:
     steps = timeline(trace)
     if not steps:
         return ["  no steps"]
@@ -137,11 +131,11 @@ def step_lines(trace: Trace, hides: bool, columns: int) -> list[str]:
     lines = []
     for each in steps:
         left = f"  {each.number:>{len(str(len(steps)))}} {SIGNS[each.status]} {pad(cut(each.path, names), names)}  "
-        lines.append(cut(left + printable(_step_text(trace, each, hides)), columns).rstrip())
+        lines.append(cut(left + printable(_step_text(trace, each)), columns).rstrip())
     return lines
 
 
-def _step_text(trace: Trace, step: TimelineStep, hides: bool) -> str:
+def _step_text(trace: Trace, step: TimelineStep) -> str:
     """Render the request of a step and its result."""
     exchange = None if step.exchange is None else trace.exchanges[step.exchange]
     prefix = "" if exchange is None else f"{_effect(exchange)}  "
@@ -154,7 +148,7 @@ def _step_text(trace: Trace, step: TimelineStep, hides: bool) -> str:
         case "skipped":
             return f"{prefix}skipped"
         case _:
-            return prefix + (SENSITIVE if hides else show(step.value))
+            return prefix + show(step.value)
 
 
 def _effect(exchange: Exchange) -> str:
@@ -168,14 +162,8 @@ def _effect(exchange: Exchange) -> str:
 
 def show_json(trace: Trace, reveals: bool) -> dict[str, Any]:
     """Return a trace as JSON values, without the text and IR of its node; values in typed JSON."""
-    hides = trace.is_sensitive and not reveals
-
-    def value_json(value: object) -> Any:
-        return SENSITIVE if hides else typed_json(value)
-
+    trace = trace if reveals else masked_trace(trace)
     outcome = None if trace.outcome is None else outcome_record(trace.outcome)
-    if outcome is not None and hides:
-        outcome = {"outcome": outcome["outcome"], "code": outcome_code(trace.outcome)}
     return {
         "trace_id": trace.trace_id,
         "node": trace.node_id,
@@ -184,15 +172,15 @@ def show_json(trace: Trace, reveals: bool) -> dict[str, Any]:
         "started": moment_json(trace.started_us),
         "took_us": trace.duration_us,
         "now": None if trace.now is None else typed_json(trace.now),
-        "inputs": value_json(dict(trace.inputs)),
+        "inputs": typed_json(dict(trace.inputs)),
         "outcome": typed_json(outcome),
         "waits_at": trace.waits_at,
         "divergence": trace.divergence,
-        "origin": _origin_json(trace, hides),
+        "origin": _origin_json(trace),
         "is_sensitive": trace.is_sensitive,
-        "steps": [_step_json(each, value_json) for each in timeline(trace)],
-        "exchanges": [_exchange_json(each, value_json, hides) for each in trace.exchanges],
-        "marks": [[each.index, value_json(each.value), each.step, str(each.kind)] for each in trace.marks],
+        "steps": [_step_json(each) for each in timeline(trace)],
+        "exchanges": [_exchange_json(each) for each in trace.exchanges],
+        "marks": [[each.index, typed_json(each.value), each.step, str(each.kind)] for each in trace.marks],
         "contracts": [
             {"phase": each.phase, "index": each.index, "text": each.text, "holds": each.holds}
             for each in trace.contracts
@@ -201,7 +189,7 @@ def show_json(trace: Trace, reveals: bool) -> dict[str, Any]:
             {
                 "path": each.path,
                 "machine": each.machine,
-                "entity": value_json(each.entity),
+                "entity": typed_json(each.entity),
                 "before": each.before,
                 "to": each.to,
             }
@@ -210,39 +198,39 @@ def show_json(trace: Trace, reveals: bool) -> dict[str, Any]:
     }
 
 
-def _origin_json(trace: Trace, hides: bool) -> dict[str, Any] | None:
+def _origin_json(trace: Trace) -> dict[str, Any] | None:
     if trace.origin is None:
         return None
     return {
         "trace_id": trace.origin.trace_id,
         "from_step": trace.origin.from_step,
-        "changes": SENSITIVE if hides else list(trace.origin.changes),
+        "changes": list(trace.origin.changes),
     }
 
 
-def _step_json(step: TimelineStep, value_json: Callable[[object], Any]) -> dict[str, Any]:
+def _step_json(step: TimelineStep) -> dict[str, Any]:
     return {
         "number": step.number,
         "path": step.path,
         "title": step.title,
         "status": step.status,
         "code": step.code,
-        "value": value_json(step.value),
+        "value": typed_json(step.value),
         "exchange": step.exchange,
     }
 
 
-def _exchange_json(exchange: Exchange, value_json: Callable[[object], Any], hides: bool) -> dict[str, Any]:
+def _exchange_json(exchange: Exchange) -> dict[str, Any]:
     return {
         "path": exchange.path,
         "effect": exchange.effect,
         "class": exchange.effect_class,
         "fixed": dict(exchange.fixed),
-        "arguments": value_json(dict(exchange.arguments)),
-        "key": SENSITIVE if hides and exchange.key is not None else exchange.key,
-        "value": value_json(exchange.value),
+        "arguments": typed_json(dict(exchange.arguments)),
+        "key": exchange.key,
+        "value": typed_json(exchange.value),
         "failure": exchange.failure,
-        "message": SENSITIVE if hides and exchange.message else exchange.message,
+        "message": exchange.message,
         "attempts": max((each.attempt for each in exchange.decisions), default=1),
         "decisions": [typed_json(dict(each.said)) for each in exchange.decisions],
         "took_us": exchange.took_us,

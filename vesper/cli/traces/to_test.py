@@ -64,7 +64,7 @@ def to_test_command(
             click.echo(text, nl=False)
             continue
         try:
-            create_text(path, text)
+            create_text(path, text, is_private=True)
         except FileExistsError:
             raise click.ClickException(f"{path} already exists and is not overwritten") from None
         except OSError as error:

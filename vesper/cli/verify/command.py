@@ -13,8 +13,10 @@ from vesper.cli.engine_names import DIRECT
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.load_node import find_nodes, print_diagnostics
 from vesper.cli.number_ranges import FiniteRange
-from vesper.cli.options import format_option, nodes_option
+from vesper.cli.options import format_option, min_coverage_option, nodes_option
+from vesper.cli.output.branches import refusal_notes, uncovered_lines
 from vesper.cli.output.outcomes import json_text
+from vesper.cli.output.terminal import progress_bar, shows_progress
 from vesper.cli.verify.reports import VerifiedNode, VerifyResults, verify_json, verify_junit, verify_sarif
 from vesper.cli.verify.text import (
     broken_text,
@@ -74,6 +76,7 @@ _DEFAULT_EXAMPLES = 10_000
     metavar="MODULE:FUNCTION",
     help="Compare one pure node with a Python function, called with the inputs as keyword arguments.",
 )
+@min_coverage_option
 @format_option(
     "text",
     "json",
@@ -98,6 +101,7 @@ def command(
     programs: int,
     chosen: tuple[str, ...],
     against: str | None,
+    min_coverage: float | None,
     style: str,
     save_to: Path,
 ) -> None:
@@ -105,9 +109,9 @@ def command(
 
     Runs the cases of each node, then inputs generated from its types, constraints, literals and cases, on every engine,
     and compares outcomes and intermediate values. A disagreement is shrunk to the smallest input and saved as a case. A
-    broken postcondition is a defect of the node. A node with errors is reported, and the others are verified. PATHS are
-    files, folders or node names; by default every node under --nodes is verified. Random programs test Vesper itself:
-    see docs/how-to/verify-nodes.md.
+    broken postcondition is a defect of the node. Branches that no input covered are named. A node with errors is
+    reported, and the others are verified. PATHS are files, folders or node names; by default every node under --nodes
+    is verified. Random programs test Vesper itself: see docs/how-to/verify-nodes.md.
     """
     begun = time.monotonic()
     engines = _choose_engines(chosen, against)
@@ -117,18 +121,18 @@ def command(
         raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
     compiled_nodes, refused = _compile_files(files)
     function = None if against is None else _import_function(against, compiled_nodes, files)
-    found = VerifyResults([*engines], seed, against, [], refused, None, 0.0)
+    found = VerifyResults([*engines], seed, against, [], refused, None, 0.0, min_coverage)
     waiting = len(compiled_nodes) + (programs > 0)
     for compiled in compiled_nodes:
         share = None if seconds is None else max(0.0, seconds - (time.monotonic() - begun)) / waiting
         verifier = Verifier(compiled, engines, seed, against=function)
-        report = _verify(verifier, max_examples, share, shows_progress=style == "text")
+        report = _verify(verifier, max_examples, share, is_shown=style == "text" and shows_progress())
         saved = [save_regression(save_to, compiled, difference, against) for difference in report.differences]
         verified = VerifiedNode(compiled, report, saved)
         found.nodes.append(verified)
         waiting -= 1
         if style == "text":
-            _print_node(verified)
+            _print_node(verified, found)
     if programs:
         left = None if seconds is None else max(0.0, seconds - (time.monotonic() - begun))
         found.drawn = _verify_programs(engines, programs, seed, save_to, style, left)
@@ -180,12 +184,12 @@ def _compile_files(files: list[Path]) -> tuple[list[Compiled], list[str]]:
     return compiled_nodes, refused
 
 
-def _verify(verifier: Verifier, max_examples: int, seconds: float | None, shows_progress: bool) -> Report:
+def _verify(verifier: Verifier, max_examples: int, seconds: float | None, is_shown: bool) -> Report:
     try:
-        if not shows_progress or not sys.stderr.isatty():
+        if not is_shown:
             return verifier.run(max_examples, seconds=seconds)
         label = verifier.report.node_id
-        with click.progressbar(length=max_examples, label=label, file=sys.stderr) as bar:
+        with progress_bar(label, max_examples) as bar:
             return verifier.run(max_examples, lambda _: bar.update(1), seconds=seconds)
     except BadAnswer as problem:
         raise click.ClickException(str(problem)) from None
@@ -194,8 +198,8 @@ def _verify(verifier: Verifier, max_examples: int, seconds: float | None, shows_
 def _verify_programs(
     engines: Mapping[str, Engine], count: int, seed: int, save_to: Path, style: str, seconds: float | None
 ) -> ProgramsReport:
-    if style == "text" and sys.stderr.isatty():
-        with click.progressbar(length=count, label="random programs", file=sys.stderr) as bar:
+    if style == "text" and shows_progress():
+        with progress_bar("random programs", count) as bar:
             report = verify_programs(engines, count, seed, progress=lambda _: bar.update(1), seconds=seconds)
     else:
         report = verify_programs(engines, count, seed, seconds=seconds)
@@ -209,7 +213,7 @@ def _verify_programs(
     return report
 
 
-def _print_node(verified: VerifiedNode) -> None:
+def _print_node(verified: VerifiedNode, found: VerifyResults) -> None:
     compiled, report = verified.compiled, verified.report
     for failure in report.case_failures:
         click.echo(case_text(compiled, failure), err=True)
@@ -218,6 +222,13 @@ def _print_node(verified: VerifiedNode) -> None:
     for broken in report.broken:
         click.echo(broken_text(compiled, broken) + "\n", err=True)
     click.echo(summary_line(report))
+    for line in uncovered_lines(compiled.source.path, report.coverage.uncovered):
+        click.echo(f"  {line}")
+    for note in refusal_notes(compiled, report.broken_clauses, report.executions + report.refused):
+        click.echo(f"  note: {note}")
+    below = found.below(verified)
+    if below is not None:
+        click.echo(below, err=True)
 
 
 def _print_end(found: VerifyResults, style: str, files: int) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 from vesper import __version__
+from vesper.cli.output.branches import below_text, refused_json, uncovered_json, uncovered_lines
 from vesper.cli.output.outcomes import json_value, outcome_json
 from vesper.cli.verify.text import broken_text, case_text, difference_text, failure_text
 from vesper.compiler import Compiled
@@ -38,6 +39,15 @@ class VerifyResults:
     """Files with errors."""
     drawn: ProgramsReport | None
     elapsed_seconds: float
+    min_coverage: float | None = None
+    """Percentage of branches that every node must cover."""
+
+    def below(self, each: VerifiedNode) -> str | None:
+        """Return the message about a node that misses the minimum."""
+        percent = each.report.coverage.percent
+        if self.min_coverage is None or percent >= self.min_coverage:
+            return None
+        return below_text(each.report.node_id, percent, self.min_coverage)
 
     @property
     def engines_disagree(self) -> bool:
@@ -46,7 +56,7 @@ class VerifyResults:
 
     @property
     def passed(self) -> bool:
-        of_nodes = not self.refused and all(each.report.passed for each in self.nodes)
+        of_nodes = not self.refused and all(each.report.passed and self.below(each) is None for each in self.nodes)
         return of_nodes and (self.drawn is None or self.drawn.passed)
 
 
@@ -99,6 +109,11 @@ def _node_json(compiled: Compiled, report: Report) -> dict[str, Any]:
         ],
         "paths_covered": len(report.coverage.guards),
         "paths_total": report.coverage.guards_total,
+        "branches_covered": report.coverage.branches_covered,
+        "branches_total": report.coverage.branches_total,
+        "coverage_percent": round(report.coverage.percent, 1),
+        "uncovered_branches": uncovered_json(report.coverage.uncovered),
+        "refused_by": refused_json(compiled, report.broken_clauses),
         "distinct_paths": len(report.coverage.paths),
         "operations_covered": len(report.coverage.operations),
         "operations_total": report.coverage.operations_total,
@@ -155,12 +170,13 @@ _RULES = {
     "postcondition-breaks": "A postcondition breaks on inputs that meet the constraints and preconditions.",
     "case-fails": "A test case of the node is not met.",
     "not-comparable": "More than 1 in 100 inputs could not be compared.",
+    "coverage-missed": "The node covers fewer of its branches than --min-coverage.",
     "node-refused": "The node has errors and was not verified.",
     "program-fails": "A random program is refused, ends Vesper or is answered differently by the engines.",
 }
 
 
-def _problems(each: VerifiedNode) -> list[_Problem]:
+def _problems(each: VerifiedNode, results: VerifyResults) -> list[_Problem]:
     compiled, report = each.compiled, each.report
     path = compiled.source.path
     expressions = compiled.node.expressions()
@@ -175,6 +191,11 @@ def _problems(each: VerifiedNode) -> list[_Problem]:
     if report.too_many_lost or report.nothing_asked:
         text = f"{report.not_comparable} inputs were not comparable, {report.executions} were compared"
         found.append(_Problem("not-comparable", text, path, 1))
+    below = results.below(each)
+    if below is not None:
+        uncovered = report.coverage.uncovered
+        text = "\n".join([below, *uncovered_lines(path, uncovered, len(uncovered))])
+        found.append(_Problem("coverage-missed", text, path, uncovered[0].place.line))
     return found
 
 
@@ -185,7 +206,7 @@ def verify_junit(found: VerifyResults) -> str:
     """Return JUnit XML: a suite for each node, with its cases, the agreement and its postconditions."""
     root = ET.Element("testsuites", name="vesper verify", time=f"{found.elapsed_seconds:.3f}")
     for each in found.nodes:
-        _junit_node(root, each)
+        _junit_node(root, each, found)
     for path in found.refused:
         suite = ET.SubElement(root, "testsuite", name=path, tests="1", failures="0", errors="1", time="0.000")
         test = ET.SubElement(suite, "testcase", classname=path, name="can be checked", time="0.000")
@@ -198,25 +219,34 @@ def verify_junit(found: VerifyResults) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode")
 
 
-def _junit_node(root: ET.Element, each: VerifiedNode) -> None:
-    report, problems = each.report, _problems(each)
+def _junit_node(root: ET.Element, each: VerifiedNode, found: VerifyResults) -> None:
+    report, problems = each.report, _problems(each, found)
     by_test: dict[str, list[_Problem]] = {f"case: {case.name}": [] for case in each.compiled.cases}
     agreement = f"{' = '.join(report.engines)} on {report.executions} inputs, seed {report.seed}"
     by_test |= {agreement: [], "postconditions hold": []}
+    by_test |= {} if found.min_coverage is None else {"coverage": []}
+    by_rule = {"postcondition-breaks": "postconditions hold", "coverage-missed": "coverage"}
     for problem in problems:
         name = f"case: {problem.case}" if problem.case is not None else agreement
-        by_test["postconditions hold" if problem.rule == "postcondition-breaks" else name].append(problem)
+        by_test[by_rule.get(problem.rule, name)].append(problem)
     failures = str(sum(bool(listed) for listed in by_test.values()))
     seconds = f"{report.elapsed_seconds:.3f}"
     suite = ET.SubElement(
         root, "testsuite", name=report.node_id, tests=str(len(by_test)), failures=failures, errors="0", time=seconds
     )
+    properties = ET.SubElement(suite, "properties")
+    coverage = report.coverage
+    for name, count in (("branches_covered", coverage.branches_covered), ("branches_total", coverage.branches_total)):
+        ET.SubElement(properties, "property", name=name, value=str(count))
     for name, listed in by_test.items():
         time = seconds if name == agreement else "0.000"
         test = ET.SubElement(suite, "testcase", classname=report.node_id, name=_xml_text(name), time=time)
         if listed:
             failure = ET.SubElement(test, "failure", message=_RULES[listed[0].rule], type=listed[0].rule)
             failure.text = _xml_text("\n\n".join(problem.text for problem in listed))
+    if coverage.uncovered:
+        lines = uncovered_lines(each.compiled.source.path, coverage.uncovered, len(coverage.uncovered))
+        ET.SubElement(suite, "system-out").text = _xml_text("\n".join(lines))
 
 
 def _junit_programs(root: ET.Element, drawn: ProgramsReport) -> None:
@@ -245,7 +275,7 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 
 def verify_sarif(found: VerifyResults) -> dict[str, Any]:
     """Return a SARIF log with results at lines of the nodes."""
-    results = [_sarif_result(problem) for each in found.nodes for problem in _problems(each)]
+    results = [_sarif_result(problem) for each in found.nodes for problem in _problems(each, found)]
     for path in found.refused:
         results.append(_sarif_result(_Problem("node-refused", f"`vesper check {path}` says what is wrong", path, 1)))
     for failure in [] if found.drawn is None else found.drawn.failures:

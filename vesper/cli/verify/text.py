@@ -46,7 +46,7 @@ def summary_line(report: Report) -> str:
         f"{report.node_id}: {compared}: {_verdict(report)}; "
         f"{report.executions} inputs compared ({outcomes}){refused}, {report.not_comparable} not comparable, "
         f"{len(report.differences)} disagreements, {report.cases} cases; "
-        f"{len(coverage.guards)} of {coverage.guards_total} branches on {len(coverage.paths)} paths, "
+        f"{coverage.branches_covered} of {coverage.branches_total} branches on {len(coverage.paths)} paths, "
         f"{len(coverage.operations)} of {coverage.operations_total} operations; seed {report.seed}"
     )
 
@@ -64,12 +64,12 @@ def _verdict(report: Report) -> str:
 def total_line(reports: list[Report]) -> str:
     """Summarise several nodes on one line."""
     wrong = sum(not report.passed for report in reports)
-    guards = sum(len(report.coverage.guards) for report in reports)
-    guards_total = sum(report.coverage.guards_total for report in reports)
+    covered = sum(report.coverage.branches_covered for report in reports)
+    total = sum(report.coverage.branches_total for report in reports)
     operations = len({op for report in reports for op in report.coverage.operations})
     return (
         f"{len(reports)} nodes, {wrong} failed: {sum(report.executions for report in reports)} inputs compared; "
-        f"{guards} of {guards_total} branches, {operations} different operations"
+        f"{covered} of {total} branches, {operations} different operations"
     )
 
 

@@ -27,6 +27,8 @@ from vesper.values.types import Type
 
 _LEVELS = 1000
 """Frames per thread. A frame id is the thread's number times this, plus its depth."""
+_LAUNCH = "launch"
+"""The source of the breakpoints in the launch arguments."""
 
 
 class Adapter:
@@ -48,8 +50,8 @@ class Adapter:
         self._out: list[Message] = []
         self._seq = 0
         self._variables = Variables()
-        self._points: dict[str, list[str]] = {"function": [], "exception": [], "launch": []}
-        """Texts of all breakpoints, by their source."""
+        self._points: dict[str, dict[int, str]] = {"function": {}, "exception": {}, _LAUNCH: {}}
+        """Texts of all verified breakpoints, by their source and their place in its list."""
         self._moved = Move(StopReason.START)
         self._stops_on_entry = True
         self._is_one_based = True
@@ -126,7 +128,7 @@ class Adapter:
         for text in points:
             session.add_breakpoint(text)
         self._subject, self._sessions = subject, [session]
-        self._points["launch"] = points
+        self._points[_LAUNCH] = dict(enumerate(points))
         self._stops_on_entry = arguments.get("stopOnEntry", True) is not False
         self._event("initialized")
 
@@ -192,14 +194,14 @@ class Adapter:
         """Replace all breakpoints of one source. An invalid one is unverified, with the reason."""
         self._check_launched()
         session = self._sessions[0]
-        self._points.setdefault(who, [])
+        self._points.setdefault(who, {})
         answered: list[Message] = []
-        kept: list[str] = []
+        kept: dict[int, str] = {}
         for number, text in enumerate(texts):
             found: Message = {"id": self._id(who, number), "verified": True}
             try:
                 point = session.add_breakpoint(text)
-                kept.append(text)
+                kept[number] = text
                 if point.kind is Kind.LINE:
                     found["line"] = self._line(point.line)
             except (BadBreakpoint, BadExpression) as problem:
@@ -217,7 +219,7 @@ class Adapter:
         root = self._sessions[0]
         root.breakpoints.clear()
         for texts in self._points.values():
-            for text in texts:
+            for text in texts.values():
                 root.add_breakpoint(text)
 
     # -- moving -----------------------------------------------------------------------------------
@@ -319,8 +321,8 @@ class Adapter:
         hit = [
             self._id(who, number)
             for who, texts in self._points.items()
-            for number, each in enumerate(texts)
-            if each in {point.text for point in points}
+            for number, each in texts.items()
+            if who != _LAUNCH and each in {point.text for point in points}  # the client knows no ids of `breakOn`
         ]
         if hit:
             body["hitBreakpointIds"] = hit

@@ -174,7 +174,9 @@ class CustomPerformer:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  # SystemExit too: an effect does not end the Host
-            shown = self._redact("".join(traceback.format_exception(error)))
+            # The message of an exception may repeat what the function was given; its frames do not.
+            lines = traceback.format_tb(error.__traceback__) if ask.is_sensitive else traceback.format_exception(error)
+            shown = self._redact("".join([*lines, type(error).__name__] if ask.is_sensitive else lines))
             _LOG.error("the effect `%s` failed at %s\n%s", found.name, ask.path, shown)
             text = self._redact(str(error))[:500]
             message = f"the effect `{found.name}` raised {type(error).__name__}" + (f": {text}" if text else "")

@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 from vesper.effects.database.pool import Deadline
 from vesper.effects.database.receipts import RECEIPTS, ReceiptsMissing, find, once, receipt_name
+from vesper.effects.database.roles import role_risks
 from vesper.effects.database.session import Backend, Purpose, Session, WrongConnection
 from vesper.effects.database.settings import DatabaseSettings
 from vesper.effects.database.sql import SqlRefused, statement_of
@@ -90,6 +91,7 @@ class DatabasePerformer:
         sql = ask.fixed["sql"]
 
         def act(session: Session) -> str:
+            session.guard(sql)
             return str(session.change(sql, values))
 
         if ask.effect_class != "unsafe":
@@ -105,6 +107,11 @@ class DatabasePerformer:
         backends, self._backends = self._backends, {}
         for backend in backends.values():
             backend.close()
+
+    def role_risks(self, name: str) -> list[str]:
+        """Return the rights of a database's role that no node needs. Raises `EffectFailed` if it cannot be reached."""
+        with self._session(name, Purpose(Deadline(self._configured(name).timeout), False, "unavailable")) as session:
+            return role_risks(session) if session.kind == "postgres" else []
 
     # -- for effects that are kept in a database --------------------------------------------------
 
@@ -140,6 +147,7 @@ class DatabasePerformer:
         rows = ask.fixed["rows"]
         most = self._configured(name).max_rows if rows == "all" else 1
         with self.session(name, ask, writes=False, refusal="bad_response") as session:
+            session.guard(ask.fixed["sql"])
             columns, cells = session.rows(ask.fixed["sql"], values, most + 1)
             with closing(cells):
                 found = self._read(name, ask, columns, cells, session.booleans_are_integers, most)

@@ -15,7 +15,15 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from vesper.effects.database.pool import Deadline, Pool
-from vesper.effects.database.session import MissingTable, Purpose, Rows, Session, WrongConnection, prepared
+from vesper.effects.database.session import (
+    MissingTable,
+    Purpose,
+    Rows,
+    Session,
+    WrongConnection,
+    prepared,
+    refuse_foreign,
+)
 from vesper.effects.database.settings import DatabaseSettings
 from vesper.effects.database.values import to_column
 from vesper.effects.performer import EffectFailed
@@ -277,6 +285,9 @@ class _Session:
         self._connection = connection
         self._purpose = purpose
         self._database = database
+
+    def guard(self, sql: str) -> None:
+        refuse_foreign(sql, self.kind)
 
     def change(self, sql: str, values: Mapping[str, Value]) -> int:
         import psycopg

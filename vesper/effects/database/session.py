@@ -10,9 +10,15 @@ from typing import Protocol, TypeAlias
 from vesper.effects.database.pool import Deadline
 from vesper.effects.database.sql import SqlRefused, Statement, statement_of
 from vesper.effects.performer import EffectFailed
+from vesper.language.sql.calls import called_names
+from vesper.values.generated.sql_functions import FUNCTIONS, TYPES
 from vesper.values.model import Value
 from vesper.values.vesper_error import VesperError
 
+_FOREIGN = {
+    kind: FUNCTIONS[other] - FUNCTIONS[kind] - TYPES[kind]
+    for kind, other in (("postgres", "sqlite"), ("sqlite", "postgres"))
+}
 Rows: TypeAlias = tuple[Sequence[str], Generator[Sequence[object], None, None]]
 
 
@@ -39,6 +45,10 @@ class Session(Protocol):
 
     kind: str
     booleans_are_integers: bool
+
+    def guard(self, sql: str) -> None:
+        """Mark a statement as a node's: it may touch only what its text shows, by the dialect of this database."""
+        ...
 
     def change(self, sql: str, values: Mapping[str, Value]) -> int:
         """Runs one statement; the number of rows that it changed."""
@@ -70,6 +80,16 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def refuse_foreign(sql: str, kind: str) -> None:
+    """Raise `EffectFailed` for a function that is pure in the other dialect only.
+
+    The check of a node allows it without a capability, and here it could only be one that the database defines itself.
+    """
+    for name in sorted(called_names(sql) & _FOREIGN[kind]):
+        text = f"`{name}` is a function of {'SQLite' if kind == 'postgres' else 'PostgreSQL'}"
+        raise EffectFailed("unavailable", f"{text}, and this database is none; use another function")
 
 
 def prepared(sql: str, kind: str, values: Mapping[str, Value]) -> Statement:

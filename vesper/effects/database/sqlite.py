@@ -22,8 +22,17 @@ from urllib.parse import quote
 
 from vesper.effects.database.column_affinity import refuse_changed
 from vesper.effects.database.pool import Deadline, Pool
-from vesper.effects.database.session import MissingTable, Purpose, Rows, Session, WrongConnection, prepared
+from vesper.effects.database.session import (
+    MissingTable,
+    Purpose,
+    Rows,
+    Session,
+    WrongConnection,
+    prepared,
+    refuse_foreign,
+)
 from vesper.effects.database.settings import DatabaseSettings
+from vesper.effects.database.sqlite_guard import Guard
 from vesper.effects.database.sqlite_turns import Turns
 from vesper.effects.database.values import Unreadable, to_column
 from vesper.effects.performer import EffectFailed
@@ -46,10 +55,11 @@ _numbers = itertools.count(1)
 class _Connection:
     """A connection of ours, with what it is set to."""
 
-    __slots__ = ("busy_ms", "deadline", "is_reading", "is_wal", "raw")
+    __slots__ = ("busy_ms", "deadline", "guard", "is_reading", "is_wal", "raw")
 
     def __init__(self, raw: sqlite3.Connection) -> None:
         self.raw = raw
+        self.guard = Guard(raw)
         self.deadline: Deadline | None = None
         self.is_reading = False
         self.is_wal = False
@@ -123,7 +133,7 @@ class SqliteBackend:
                 connection.raw.execute(_BEGIN if purpose.writes else "BEGIN")
         except sqlite3.Error as error:
             raise _failure(error, purpose, self._settings.name) from error
-        return _Session(connection.raw, purpose, self._settings.name)
+        return _Session(connection.raw, purpose, self._settings.name, connection.guard)
 
     def _begin_to_write(self, raw: sqlite3.Connection, deadline: Deadline) -> None:
         """Takes the lock of the database, which others may have for a while. Raises what SQLite does."""
@@ -189,7 +199,7 @@ class SqliteBackend:
         watch.start()
         try:
             connection.text_factory = _text
-            yield _Session(connection, purpose, self._settings.name, reads_only=not purpose.writes)
+            yield _Session(connection, purpose, self._settings.name, None, reads_only=not purpose.writes)
         except BaseException as error:
             _stop(watch)
             connection.text_factory = text_factory
@@ -292,18 +302,42 @@ class _Session:
     kind = "sqlite"
     booleans_are_integers = True
 
-    def __init__(self, raw: sqlite3.Connection, purpose: Purpose, database: str, reads_only: bool = False) -> None:
+    def __init__(
+        self,
+        raw: sqlite3.Connection,
+        purpose: Purpose,
+        database: str,
+        guard: Guard | None,
+        reads_only: bool = False,
+    ) -> None:
         self._raw = raw
         self._purpose = purpose
         self._database = database
+        self._guard = guard
+        """None on a connection that is not ours, whose authorizer is its owner's."""
+        self._guarded = ""
         self._reads_only = reads_only
         """True on a connection that is not ours: for the time of a query it is made one that can only read."""
+
+    def guard(self, sql: str) -> None:
+        refuse_foreign(sql, self.kind)
+        self._guarded = sql
+
+    def _execute(self, cursor: sqlite3.Cursor, sql: str, text: str, values: Mapping[str, Value]) -> sqlite3.Cursor:
+        """Run one statement; a node's own is held to what its text shows."""
+        if self._guard is None or sql != self._guarded:
+            return cursor.execute(text, _bound(values))
+        try:
+            self._guard.set_up(sql)
+            return cursor.execute(text, _bound(values))
+        finally:
+            self._guard.limits = None
 
     def change(self, sql: str, values: Mapping[str, Value]) -> int:
         statement = prepared(sql, self.kind, values)
         refuse_changed(self._raw, sql, values, self._purpose.refusal)
         try:
-            cursor = self._cursor().execute(statement.text, _bound(values))
+            cursor = self._execute(self._cursor(), sql, statement.text, values)
             for _ in cursor:  # of a RETURNING nobody wants the rows, but only then they are counted
                 pass
             return max(cursor.rowcount, 0)
@@ -318,7 +352,7 @@ class _Session:
                 self._raw.execute("PRAGMA query_only = 1")
             cursor = self._cursor()
             try:
-                cursor.execute(statement.text, _bound(values))
+                self._execute(cursor, sql, statement.text, values)
             finally:
                 if self._reads_only:
                     self._raw.execute(f"PRAGMA query_only = {was_reading:d}")

@@ -14,9 +14,10 @@ from decimal import Decimal
 
 from vesper.effects.performer import EffectFailed
 from vesper.values.json_forms import has_names, value_of_form
-from vesper.values.json_value import Json, JsonContent, exact_text, parse_json
+from vesper.values.json_value import Json, exact_text, parse_json
 from vesper.values.model import Key, ProblemKind, Scalar, Value, ValueProblem, accept, plain, scalar_text
 from vesper.values.numbers import normal_decimal
+from vesper.values.strict_json import JsonContent
 from vesper.values.types import (
     BOOLEAN,
     BYTES,

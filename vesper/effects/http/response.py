@@ -10,9 +10,10 @@ from email.utils import parsedate_to_datetime
 
 from vesper.effects.performer import EffectFailed
 from vesper.values.json_forms import has_names, value_of_form
-from vesper.values.json_value import JsonContent, json_string, parse_json
+from vesper.values.json_value import json_string, parse_json
 from vesper.values.model import plain, printable
 from vesper.values.problem import ValueProblem
+from vesper.values.strict_json import JsonContent
 from vesper.values.types import JSON, ArrayOf, MapOf, OptionalOf, Record, Type
 
 _EXCERPT = 200

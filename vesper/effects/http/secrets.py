@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from vesper.effects.performer import EffectFailed
 from vesper.effects.secrets.encoded_forms import forms_of, holds_any
-from vesper.values.json_value import has_surrogate
+from vesper.values.strict_json import has_surrogate
 
 _NAME = r"[a-z][a-z0-9_.-]*"
 _HOLE = re.compile(rf"\{{secret:({_NAME})\}}", re.ASCII)

@@ -8,11 +8,16 @@ from itertools import islice
 from vesper.kernels.raised import Raised
 from vesper.kernels.regex.machine import Finder, recognizer_of
 from vesper.kernels.regex.program import program_of
+from vesper.kernels.work import count_work
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_ENTRIES, MAX_TEXT
 
 
 def matches(value: str, pattern: str) -> bool:
+    return _is_match(value, pattern)
+
+
+def _is_match(value: str, pattern: str) -> bool:
     return recognizer_of(pattern).matches(value)
 
 
@@ -27,7 +32,7 @@ def find_all(value: str, pattern: str) -> list[str]:
 
 def groups(value: str, pattern: str) -> list[str | None] | None:
     """Return the first match followed by its groups, or None without a match."""
-    if not matches(value, pattern):
+    if not _is_match(value, pattern):
         return None
     slots = Finder(program_of(pattern), value, with_groups=True).find(0)
     assert slots is not None, "what is recognized can be found"
@@ -62,7 +67,7 @@ def split(value: str, pattern: str) -> list[str]:
 def _matches(value: str, pattern: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each match."""
     # Most texts have no match, and recognizing that is much faster than finding one.
-    if matches(value, pattern):
+    if _is_match(value, pattern):
         for slots in Finder(program_of(pattern), value).find_all():
             yield slots[0], slots[1]
 
@@ -72,3 +77,6 @@ def _bounded_matches(value: str, pattern: str, maximum: int) -> list[tuple[int, 
     if len(found) > maximum:
         raise Raised(ErrorCode.TOO_LARGE)
     return found
+
+
+count_work("regex", globals())

@@ -13,8 +13,8 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from vesper.kernels.raised import BadInput
 from vesper.values import inputs as spec
-from vesper.values.json_value import has_surrogate
 from vesper.values.model import MAX_ENTRIES, MAX_INTEGER, MAX_TEXT, MIN_INTEGER, Value, plain
+from vesper.values.strict_json import has_surrogate
 from vesper.values.types import declared_type
 
 # Limits that generated code imports from here.

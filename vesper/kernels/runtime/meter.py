@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import chain, compress, repeat
-from typing import Any, Protocol, TypeVar
+from functools import lru_cache
+from itertools import chain, compress, islice, repeat
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from vesper.values.limits import UNITS_PER_CLOCK_CHECK
+from vesper.kernels.runtime.flow import keep
+from vesper.values.limits import DEFAULT_MEMORY, UNITS_PER_CLOCK_CHECK
+from vesper.values.prices import SLOT_BYTES, Plan, price_of
+from vesper.values.types import declared_type
 
 _Item = TypeVar("_Item")
 _Items = TypeVar("_Items", bound=Collection[Any])
 _Result = TypeVar("_Result")
+_Entry = TypeVar("_Entry", bound=tuple[Any, Any])
+ItemPrice: TypeAlias = "int | tuple[int, str, Plan]"
+"""A fixed price; or a fixed part, the type of a value and the plan of its parts."""
+_MAP_BYTES = 64
 
 
 class LimitExceeded(Exception):
@@ -29,10 +37,15 @@ class LimitExceeded(Exception):
 class Meter:
     """Remaining fuel of one execution, shared with the nodes that it calls."""
 
-    __slots__ = ("_units",)
+    __slots__ = ("_max_memory", "_units", "memory")
 
-    def __init__(self, fuel: int, is_overdue: Callable[[], bool] | None = None) -> None:
+    def __init__(
+        self, fuel: int, is_overdue: Callable[[], bool] | None = None, max_memory: int = DEFAULT_MEMORY
+    ) -> None:
         self._units = chain.from_iterable(_portions(fuel, is_overdue))
+        self._max_memory = max_memory
+        self.memory = 0
+        """Bytes in use."""
 
     def __call__(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """Yield the items; each costs one unit when it is taken."""
@@ -42,6 +55,20 @@ class Meter:
 
     def spend(self) -> None:
         next(self._units)
+
+    def spend_units(self, units: int) -> None:
+        """Charge the work of a large call."""
+        deque(islice(self._units, units), maxlen=0)
+
+    @property
+    def free_memory(self) -> int:
+        return self._max_memory - self.memory
+
+    def add_memory(self, size: int) -> None:
+        """Charge bytes."""
+        if self.memory + size > self._max_memory:
+            raise LimitExceeded("memory")
+        self.memory += size
 
 
 def _portions(fuel: int, is_overdue: Callable[[], bool] | None) -> Iterator[Iterable[bool]]:
@@ -55,20 +82,190 @@ def _portions(fuel: int, is_overdue: Callable[[], bool] | None) -> Iterator[Iter
     raise LimitExceeded("fuel")
 
 
-def all_of(meter: Meter, items: _Items) -> _Items:
+def all_of(meter: Meter, items: _Items, price: int = 0) -> _Items:
     """Charge all items of a collection and return it. Used where Python needs no loop over it."""
-    deque(meter(items), maxlen=0)
+    deque(_each_fixed(meter, price, meter(items)) if price else meter(items), maxlen=0)
     return items
 
 
-def before_each(meter: Meter, function: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
+def before_each(meter: Meter, function: Callable[[_Item], _Result], price: ItemPrice = 0) -> Callable[[_Item], _Result]:
     """Return the function with a charge per call. Used with `sorted`, which calls it once per item."""
+    keyed = key_of_each(meter, price, function)
 
     def paid(item: _Item) -> _Result:
         meter.spend()
-        return function(item)
+        return keyed(item)
 
     return paid
+
+
+# -- memory ---------------------------------------------------------------------------------------
+
+SKIPPED: Any = object()
+"""Value of an item that a condition excludes."""
+_RECOUNT_BYTES = 1024 * 1024
+_GROUP_BYTES = 200
+
+
+@lru_cache(maxsize=4096)
+def _pricer(price: tuple[int, str, Plan]) -> Callable[[Any], int]:
+    fixed, type_, plan = price
+    found = price_of(declared_type(type_), plan)
+    assert not isinstance(found, int), "a fixed price is written as a number"
+    return lambda value: fixed + found(value)
+
+
+def _price(price: ItemPrice) -> Callable[[Any], int]:
+    return (lambda _: price) if isinstance(price, int) else _pricer(price)
+
+
+def each_value(meter: Meter, price: ItemPrice, values: Iterable[_Item]) -> Iterator[_Item]:
+    """Yield the values of a loop. Each takes its price; what its round took besides is given back."""
+    of = _price(price)
+    kept = meter.memory
+    for value in values:
+        if value is SKIPPED:
+            meter.memory = kept
+            continue
+        size = of(value)
+        meter.add_memory(size)
+        kept += size
+        meter.memory = kept
+        yield value
+    meter.memory = kept
+
+
+def each_entry(meter: Meter, key: ItemPrice, value: ItemPrice, entries: Iterable[_Entry]) -> Iterator[_Entry]:
+    """Yield the keys and values of a map that a loop builds, as `each_value` does."""
+    of_key, of_value = _price(key), _price(value)
+    kept = meter.memory
+    for entry in entries:
+        if entry is not SKIPPED:
+            size = of_key(entry[0]) + of_value(entry[1])
+            meter.add_memory(size)
+            kept += size
+            meter.memory = kept
+            yield entry
+        meter.memory = kept
+    meter.memory = kept
+
+
+def _each_fixed(meter: Meter, price: int, items: Iterable[_Item]) -> Iterator[_Item]:
+    for item in items:
+        meter.add_memory(price)
+        yield item
+
+
+def fitting_items(meter: Meter, price: int, items: Collection[_Item]) -> Iterator[_Item]:
+    """Yield the items of a loop that keeps a value of this price for each, and takes no other memory."""
+    room = meter.free_memory // price
+    return meter(items) if len(items) <= room else _until_full(meter(items), room)
+
+
+def _until_full(items: Iterator[_Item], room: int) -> Iterator[_Item]:
+    yield from islice(items, room + 1)
+    raise LimitExceeded("memory")
+
+
+def kept_values(meter: Meter, price: int, values: _Items) -> _Items:
+    """Charge the values of such a loop."""
+    meter.add_memory(price * len(values))
+    return values
+
+
+def key_of_each(meter: Meter, price: ItemPrice, function: Callable[[_Item], _Result]) -> Callable[[_Item], _Result]:
+    """Return the function of a form, which takes the price of each result and gives back what it took besides."""
+    of = _price(price)
+    memory = -1
+
+    def paid(item: _Item) -> _Result:
+        nonlocal memory
+        if memory < 0:
+            memory = meter.memory
+        result = function(item)
+        size = of(result)
+        meter.add_memory(size)
+        memory += size
+        meter.memory = memory
+        return result
+
+    return paid
+
+
+def kept_items(meter: Meter, items: Iterable[_Item]) -> list[_Item]:
+    """Return the items that a form keeps."""
+    return list(each_value(meter, SLOT_BYTES, items))
+
+
+def charge_groups(meter: Meter, groups: _Items) -> _Items:
+    """Charge the groups of a form."""
+    meter.add_memory(_MAP_BYTES + _GROUP_BYTES * len(groups))
+    return groups
+
+
+class LoopMemory:
+    """The memory of a loop: what it keeps, and its state."""
+
+    __slots__ = ("_counted", "_kept", "_meter")
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._kept = meter.memory
+        self._counted = 0
+
+    def restore(self) -> None:
+        self._meter.memory = self._kept
+
+    def keep(self, size: int) -> None:
+        self._meter.add_memory(size)
+        self._kept += size
+
+    def recount(self, prices: tuple[ItemPrice, ...], values: tuple[Any, ...]) -> None:
+        """Count the state anew, once the rounds have taken a quarter more."""
+        taken = self._meter.memory - self._kept
+        if taken <= self._counted + max(_RECOUNT_BYTES, self._counted // 4):
+            return
+        counted = sum(_price(price)(value) for price, value in zip(prices, values, strict=True))
+        self._meter.memory = self._kept
+        self._meter.add_memory(counted)
+        self._counted = counted
+
+
+def restore_memory(memory: LoopMemory) -> None:
+    """Give back what the last round took."""
+    memory.restore()
+
+
+def keep_item(memory: LoopMemory, price: ItemPrice, collected: list[_Item], value: _Item) -> None:
+    """Add a value to those that a loop collects."""
+    keep(collected, value)
+    memory.keep(_price(price)(value))
+
+
+def recount_memory(memory: LoopMemory, prices: tuple[ItemPrice, ...], values: tuple[Any, ...]) -> None:
+    memory.recount(prices, values)
+
+
+def counted_fold(
+    meter: Meter,
+    price: ItemPrice | None,
+    function: Callable[..., _Result],
+    items: Iterable[Any],
+    initial: _Result,
+    is_of_entries: bool = False,
+) -> _Result:
+    """Fold items, and count the memory of the state."""
+    memory = LoopMemory(meter)
+    state = initial
+    for item in items:
+        if price is None:
+            memory.restore()
+        state = function(state, *item) if is_of_entries else function(state, item)
+        if price is not None:
+            memory.recount((price,), (state,))
+    if price is None:
+        memory.restore()
+    return state
 
 
 def spend(meter: Meter) -> None:

@@ -25,6 +25,8 @@ from vesper.language.check.flow.steps import FlowChecker
 from vesper.language.check.named_types import TypeResolver
 from vesper.language.check.node_types import check_errors, check_node_type
 from vesper.language.check.scope import Scope
+from vesper.language.check.taint import TaintAnalysis
+from vesper.language.check.taint_notes import check_releases, report_taint
 from vesper.language.check.type_clauses import type_clauses, value_clauses
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
@@ -55,6 +57,9 @@ def check_document(
     if found is None:
         return None
     node = ir.number_expressions(found)
+    analysis = TaintAnalysis(node, checker.called)
+    node = replace(node, taint=analysis.run())
+    report_taint(document, node, analysis.effective, bag)
     cases = check_cases(document.cases, node, checker.called, bag)
     return None if bag.has_errors else CheckedNode(node, cases)
 
@@ -102,6 +107,7 @@ class _NodeChecker:
         check_capabilities(requests.needs, document.security, self._bag)
         policy = PolicyReader(self._bag).of_node(document.policies, document.performance)
         sensitive = self._sensitive()
+        check_releases(document, self._scope, self._bag)
         if self._bag.has_errors:
             return None
         self._report_unused()
@@ -126,6 +132,7 @@ class _NodeChecker:
                 document.security.audit,
                 sensitive,
                 policy,
+                tuple(sorted((name.text, reason.text) for name, reason in document.security.declassified)),
             ),
         )
         check_node_type(document, node, requests, self._bag)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from vesper.language.diagnostics.codes import Code
 from vesper.language.ir import nodes as ir
+from vesper.language.ir.taint import Taint
 from vesper.values.types import Type
 
 
@@ -28,6 +29,10 @@ class Interface:
     """Capabilities that the node and the nodes it calls need."""
     versions: Mapping[str, str]
     """Id by name, of this node and of every node called below it."""
+    sensitive: tuple[str, ...] = ()
+    """Inputs that the node declares sensitive."""
+    taint: Taint = field(default_factory=Taint)
+    """Flags of its values, by its inputs."""
     requests: Mapping[str, ir.Request] = field(default_factory=dict)
     """Requests that the node and the nodes it calls can make, by path.
 

@@ -21,7 +21,7 @@ class Code(Enum):
     YAML_FEATURE = (
         "VSP0003",
         "yaml-feature",
-        "{feature} cannot be used in a node",
+        "{feature} cannot be used in a node (rule `{rule}` of the YAML profile)",
     )
     DUPLICATE_KEY = (
         "VSP0004",
@@ -62,6 +62,26 @@ class Code(Enum):
         "VSP0020",
         "too-large",
         "more than {limit} {what}",
+    )
+    UNCLEAR_JSON = (
+        "VSP0021",
+        "unclear-json",
+        "`{text}` is neither a JSON value nor clearly text (rule `plain-json` of the YAML profile)",
+    )
+    UNKNOWN_OPERATION = (
+        "VSP0022",
+        "unknown-operation",
+        "unknown operation `{name}`",
+    )
+    QUOTED_JSON = (
+        "VSP0023",
+        "quoted-json",
+        "`{text}` is a string here: quoted text inside a json is not read as JSON",
+    )
+    NOT_A_NODE = (
+        "VSP0030",
+        "not-a-node",
+        "this is not a node: it has no field `node_id`",
     )
     EXPRESSION_SYNTAX = (
         "VSP0101",
@@ -253,6 +273,16 @@ class Code(Enum):
         "not-a-literal",
         "`{parameter}` of `{function}` must be a literal",
     )
+    SQL_FUNCTION = (
+        "VSP2011",
+        "sql-function",
+        "this SQL uses `{name}`, which is not on the list of pure functions",
+    )
+    SQL_WITHOUT_TABLE = (
+        "VSP2012",
+        "sql-without-table",
+        "this SQL reads no table",
+    )
     ALWAYS_HOLDS = (
         "VSP3101",
         "always-holds",
@@ -277,6 +307,26 @@ class Code(Enum):
         "VSP3105",
         "constant-comparison",
         "`{text}` is always {always}",
+    )
+    SENSITIVE_OUTPUT = (
+        "VSP3106",
+        "sensitive-output",
+        "the {what} {names} is sensitive",
+    )
+    RELEASED_VALUE = (
+        "VSP3107",
+        "released-value",
+        "`{name}` is released: {reason}",
+    )
+    RELEASE_WITHOUT_REASON = (
+        "VSP3108",
+        "release-without-reason",
+        "the release of `{name}` has no reason",
+    )
+    NEEDLESS_RELEASE = (
+        "VSP3109",
+        "needless-release",
+        "`{name}` depends on no input and no sensitive answer: there is nothing to release",
     )
     MISSING_CAPABILITY = (
         "VSP4001",

@@ -16,6 +16,8 @@ class Severity(Enum):
 
     ERROR = "error"
     WARNING = "warning"
+    NOTE = "note"
+    """A fact about a correct node; only `vesper check` shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,11 @@ class DiagnosticBag:
         if len(self._found) < MAX_DIAGNOSTICS:
             self._add(Severity.WARNING, code, span, label, also, help, holes)
 
+    def note(self, code: Code, span: Span, label: str = "", *, help: str | None = None, **holes: object) -> None:
+        """Add a note, unless the maximum number is reached."""
+        if len(self._found) < MAX_DIAGNOSTICS:
+            self._add(Severity.NOTE, code, span, label, (), help, holes)
+
     def _add(
         self, severity: Severity, code: Code, span: Span, label: str, also: tuple[Label, ...], help: str | None,
         holes: dict[str, object],
@@ -108,9 +115,10 @@ class DiagnosticBag:
         """Replace each diagnostic by a more detailed one."""
         self._found = [change(self.source, diagnostic) for diagnostic in self._found]
 
-    def sorted(self) -> list[Diagnostic]:
-        """Return the diagnostics in file order; at one location, in order of discovery."""
-        return sorted(self._found, key=lambda diagnostic: diagnostic.primary.span.start)
+    def sorted(self, notes: bool = False) -> list[Diagnostic]:
+        """Return the diagnostics in file order, notes on request; at one location, in order of discovery."""
+        found = [each for each in self._found if notes or each.severity is not Severity.NOTE]
+        return sorted(found, key=lambda diagnostic: diagnostic.primary.span.start)
 
 
 def one_line(text: str, longest: int = 80) -> str:

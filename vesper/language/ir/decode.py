@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from vesper.language.ir.encode import canonical_json
@@ -40,6 +41,7 @@ from vesper.language.ir.nodes import (
     for_type,
     item_types,
 )
+from vesper.language.ir.taint import taint_from_json
 from vesper.language.ir.type_json import type_from_json
 from vesper.values.generated.operations import OPERATIONS
 from vesper.values.model import from_json
@@ -72,7 +74,8 @@ def decode(data: bytes) -> Node:
     if document.get("ir_version") != IR_VERSION:
         raise IrError(f"format version {document.get('ir_version')!r}; this Vesper reads {IR_VERSION}")
     try:
-        return _Reader(document["semantics"], document["source"]).node()
+        node = _Reader(document["semantics"], document["source"]).node()
+        return replace(node, taint=taint_from_json(document["taint"])) if "taint" in document else node
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise IrError(f"not an IR document: {error!r}") from error
 

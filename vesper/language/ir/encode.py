@@ -33,6 +33,7 @@ from vesper.language.ir.nodes import (
     children,
 )
 from vesper.language.ir.statements import all_statements
+from vesper.language.ir.taint import taint_to_json
 from vesper.language.ir.type_json import type_to_json
 from vesper.values.model import Value, to_json
 from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
@@ -71,10 +72,11 @@ def encode_and_hash(node: Node) -> tuple[bytes, str] | None:
 
 
 def _encode_parts(node: Node, expressions: list[Expression]) -> tuple[bytes, str]:
-    # INVARIANT: `source` sorts last, so the document starts with the hashed text, apart from the closing brace.
+    # INVARIANT: `source` and `taint` sort last, so the document starts with the hashed text without its brace.
     hashed = f'{{"ir_version":{IR_VERSION},"semantics":{_semantics(node, expressions)}}}'.encode()
     source = _source(node, expressions).encode()
-    return b'%s,"source":%s}' % (hashed[:-1], source), hashlib.sha256(hashed).hexdigest()
+    flags = b"" if node.taint is None else b',"taint":%s' % canonical_json(taint_to_json(node.taint))
+    return b'%s,"source":%s%s}' % (hashed[:-1], source, flags), hashlib.sha256(hashed).hexdigest()
 
 
 def _size_of_types(expressions: list[Expression]) -> int:

@@ -65,6 +65,8 @@ def _statement(statement: Statement) -> dict[str, Any]:
                 "result": statement.result.index,
                 "policy": policy_to_json(statement.policy),
             }
+            if statement.sensitive is not False:
+                form["sensitive"] = statement.sensitive if statement.sensitive is True else list(statement.sensitive)
             return {"request": form | _maybe("key", statement.key) | _handlers(statement.handlers)}
         case CallNode():
             form = {
@@ -144,7 +146,7 @@ def grants_to_json(grants: Grants) -> dict[str, Any]:
         "policy": policy_to_json(grants.policy),
         "audit": grants.audit,
         "sensitive": list(grants.sensitive),
-    }
+    } | ({"declassified": dict(grants.declassified)} if grants.declassified else {})
 
 
 def policy_to_json(policy: Policy) -> dict[str, Any]:
@@ -203,6 +205,7 @@ class FlowReader:
                     policy_from_json(body["policy"]),
                     self._place(body),
                     self._handlers(body),
+                    _sensitive_from_json(body.get("sensitive", False)),
                 )
             case "call":
                 return CallNode(
@@ -272,7 +275,12 @@ def grants_from_json(form: dict[str, Any]) -> Grants:
         form["audit"],
         tuple(form["sensitive"]),
         policy_from_json(form["policy"]),
+        tuple(sorted(form.get("declassified", {}).items())),
     )
+
+
+def _sensitive_from_json(form: bool | list[str]) -> bool | tuple[str, ...]:
+    return form if isinstance(form, bool) else tuple(form)
 
 
 def policy_from_json(form: dict[str, Any]) -> Policy:

@@ -34,6 +34,7 @@ from vesper.language.ir.statements import (
     all_statements,
     expressions_of,
 )
+from vesper.language.ir.taint import Taint
 from vesper.values.model import Value
 from vesper.values.types import (
     BOOLEAN,
@@ -375,6 +376,8 @@ class Node:
     calls: tuple[Callee, ...] = ()
     invariants: tuple[Clause, ...] = ()
     grants: Grants = field(default_factory=Grants)
+    taint: Taint | None = None
+    """Flags of its values; None for a node of a document without them, and before the check ends."""
 
     def phases(self) -> tuple[tuple[str, tuple[Clause, ...]], ...]:
         """Return the clauses by phase, under the names that outcomes use."""
@@ -457,9 +460,9 @@ def depth(expression: Expression) -> int:
 
 
 def number_expressions(node: Node) -> Node:
-    """Return the node with indices of expressions and new numbers of locals.
+    """Return the node with indices of expressions and new numbers of locals, without flags.
 
-    Locals follow the order of their binders.
+    Locals follow the order of their binders. Flags name expressions by index, so they are computed afterwards.
     """
     numbers, locals_ = count(), count()
 
@@ -519,6 +522,7 @@ def number_expressions(node: Node) -> Node:
         body=body,
         postconditions=clauses(node.postconditions),
         invariants=clauses(node.invariants),
+        taint=None,
     )
 
 

@@ -132,6 +132,8 @@ class Request:
     policy: Policy
     place: Place
     handlers: tuple[Handler, ...] = ()
+    sensitive: bool | tuple[str, ...] = False
+    """Whether the completion is sensitive, or the fields of it that are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +176,15 @@ class Callee:
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """Required and denied capabilities, audit level, sensitive inputs and policy of a node."""
+    """Required and denied capabilities, audit level, sensitive inputs, releases and policy of a node."""
 
     required: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
     audit: str = "none"
     sensitive: tuple[str, ...] = ()
     policy: Policy = field(default_factory=dict)
+    declassified: tuple[tuple[str, str], ...] = ()
+    """Names of released values with the reasons: a step or output `x`, or an error field `error.x`."""
 
 
 def value_type(statement: Statement) -> Type | None:

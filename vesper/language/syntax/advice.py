@@ -15,7 +15,7 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import MAX_HELP, Diagnostic, one_line
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.fields import QUOTE_HELP
-from vesper.language.syntax.shapes import STEPS
+from vesper.language.syntax.yaml.reader import UNDER_INDENTED
 
 _QUANTIFIER = re.compile(r"(?P<head>(?:FORALL|EXISTS)\s+[a-z_][^:#]*?\s+IN\s+[^:#]*?)\s*:\s+(?P<rest>[^#]*\S)")
 _IN_BRACES = re.compile(r" *(?:- +)?(?:[a-z_]+: +)?\{")
@@ -70,6 +70,8 @@ def _invalid_yaml(source: SourceFile, diagnostic: Diagnostic) -> str | None:
         return "indent with spaces: YAML takes no tabs there"
     if "escape code" in diagnostic.headline:
         return "write the character itself; half of a surrogate pair is no character"
+    if UNDER_INDENTED in diagnostic.headline:
+        return "put spaces before it; `vesper check --fix` does"
     above = source.line_text(number - 1) if number > 1 else ""
     if " #" in above and column > len(above) - len(above.lstrip()) and ":" not in line:
         return CUT_BY_COMMENT
@@ -80,24 +82,6 @@ def _invalid_yaml(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     return None
 
 
-def _yaml_feature(_: SourceFile, diagnostic: Diagnostic) -> str | None:
-    for feature, help_ in (
-        ("an anchor", "write the value itself at each place: a node contains no references"),
-        ("an alias", "write the value itself at each place: a node contains no references"),
-        ("a tag", "remove the tag: the declared type decides how a value is read"),
-        ("a merge key", "list the fields themselves"),
-        ("a second document", "a file holds one node: take the `---` out, or put the rest into a file of its own"),
-        (
-            "the character U+",
-            "remove it: editors would show another text than YAML reads; in quoted YAML text write `\\u…`",
-        ),
-        ("a key that is not", "a key is one word; an expression that starts with `{` or `[` is put in quotes"),
-    ):
-        if diagnostic.headline.startswith(feature):
-            return help_
-    return None
-
-
 def _duplicate(_: SourceFile, __: Diagnostic) -> str:
     return "keep one of the two; most YAML readers would silently take the last"
 
@@ -105,8 +89,6 @@ def _duplicate(_: SourceFile, __: Diagnostic) -> str:
 def _too_deep(_: SourceFile, diagnostic: Diagnostic) -> str | None:
     if "document" in diagnostic.headline:
         return "nothing in a node is nested this deep: a bracket or a dash is repeated"
-    if "rows" in diagnostic.headline:
-        return "look the value up in a constant of type map, or use a second table"
     return "give parts of it names with LET, or steps of their own" if "expression" in diagnostic.headline else None
 
 
@@ -147,8 +129,6 @@ def _wrong_kind(source: SourceFile, diagnostic: Diagnostic) -> str | None:
 def _unknown_key(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     if not _NAME.fullmatch(_marked_text(source, diagnostic)) and _IN_BRACES.match(_line(source, diagnostic)):
         return CUT_IN_BRACES
-    if diagnostic.headline.startswith("the flow "):
-        return f"the operations are {', '.join(STEPS)}"
     return None
 
 
@@ -194,22 +174,19 @@ def _type_mismatch(_: SourceFile, diagnostic: Diagnostic) -> str | None:
     return None
 
 
-def _operator_types(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+def _operator_types(_: SourceFile, diagnostic: Diagnostic) -> str | None:
     types = diagnostic.primary.text.removeprefix("between ").split(" and ")
     if len(types) != 2:
         return None
     numbers, others = {"integer", "decimal"}, set(types)
     if "string" in others and others & numbers:
         return "write a number without quotes; convert a text with `parse_decimal(…)` or `parse_integer(…)`"
-    if "string" in others and _marked_text(source, diagnostic) == "+":
-        return "`+` joins two texts: write `text(…)` around the other value"
     return None
 
 
 _FINDERS: dict[Code, Callable[[SourceFile, Diagnostic], str | None]] = {
     Code.UNREADABLE_FILE: _unreadable,
     Code.INVALID_YAML: _invalid_yaml,
-    Code.YAML_FEATURE: _yaml_feature,
     Code.DUPLICATE_KEY: _duplicate,
     Code.TOO_DEEP: _too_deep,
     Code.WRONG_KIND: _wrong_kind,

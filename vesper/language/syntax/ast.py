@@ -549,6 +549,8 @@ class EffectStep:
     """Values of `timeout`, `retry` and `ttl`."""
     spans: dict[str, Span]
     """Span of each key."""
+    sensitive: bool | tuple[Word, ...] = False
+    """Whether the answer is sensitive, or the fields of it that are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -610,6 +612,8 @@ class Security:
     audit: str = "none"
     span: Span | None = None
     """Span of `capabilities_required`."""
+    declassified: tuple[tuple[Word, Word], ...] = ()
+    """Names of released values, with their reasons."""
 
 
 @dataclass(frozen=True, slots=True)

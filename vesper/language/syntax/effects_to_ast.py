@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from vesper.language.syntax import ast
-from vesper.language.syntax.fields import Fields, expect_scalar
+from vesper.language.diagnostics.codes import Code
+from vesper.language.syntax import ast, shapes
+from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar
 from vesper.language.syntax.slots import CONFIGURED_NAME, SlotReader
 from vesper.language.syntax.template import as_text
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree
@@ -17,6 +18,8 @@ _ACTIONS = {"cache": ("get", "put", "delete"), "file": ("read", "write", "append
 _EXPRESSIONS = ("key", "value", "content", "min", "max", "event_key", "entity")
 _GROUPS = ("bind", "data", "set", "request")
 _LITERALS = ("timeout", "retry", "ttl")
+_DECLARES_TYPE = ("database_query", "cache", "file", "custom")
+"""Operations whose `returns` has the type of the answer."""
 
 
 class EffectReader(SlotReader):
@@ -45,6 +48,7 @@ class EffectReader(SlotReader):
         if entry.get("headers") is not None:
             groups["headers"] = self._headers(entry.mapping("headers"))
         expect = entry.get("expect")
+        type_, sensitive = self._returned(entry.get("returns"), operation.text)
         spans = {key: tree.span for key in entry.names() if (tree := entry.get(key)) is not None}
         return ast.EffectStep(
             operation.text,
@@ -53,11 +57,31 @@ class EffectReader(SlotReader):
             groups,
             None if is_http else _sql(entry.scalar("query")),
             _sql(entry.scalar("where")),
-            self._type(entry.scalar("returns")) or (self._type(expect) if isinstance(expect, Scalar) else None),
+            type_ or (self._type(expect) if isinstance(expect, Scalar) else None),
             self._each(expect, self._field_type) if isinstance(expect, Mapping) else None,
             {key: found for key in _LITERALS if (found := entry.get(key)) is not None},
             spans,
+            sensitive,
         )
+
+    def _returned(self, tree: Tree | None, operation: str) -> tuple[ast.TypeText | None, bool | tuple[ast.Word, ...]]:
+        """Read `returns`: a type, or a mapping that also names what is sensitive."""
+        has_type = operation in _DECLARES_TYPE
+        if isinstance(tree, Scalar) and has_type:
+            return self._type(expect_scalar(tree, "returns", self._bag)), False
+        mapping = None if tree is None else expect_mapping(tree, "returns", self._bag)
+        entry = self._fields(mapping, shapes.RETURNED)
+        if entry is None:
+            return None, False
+        type_ = entry.scalar("type")
+        if type_ is not None and not has_type:
+            where = f"`returns` of `{operation}`"
+            help_ = "write the type as `expect`" if operation == "external_api_call" else "the type is fixed"
+            self._bag.error(Code.UNKNOWN_KEY, type_.span, where=where, key="type", help=help_)
+            return None, False
+        if type_ is None and has_type and entry.get("type") is None:
+            self._bag.error(Code.MISSING_KEY, entry.span, where=shapes.RETURNED.where, key="type")
+        return self._type(type_), self._true_or_names(entry.get("sensitive"), "sensitive")
 
     def _headers(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, ast.Expression], ...]:
         """Read headers: names are any text, values are templates."""

@@ -64,7 +64,7 @@ def parse_binding(scalar: Scalar, bag: DiagnosticBag) -> ast.Binding | None:
 def _is_too_deep(parsed: ast.Expression, bag: DiagnosticBag) -> bool:
     if _depth(parsed) <= MAX_DEPTH:
         return False
-    bag.error(Code.TOO_DEEP, parsed.span, limit=MAX_DEPTH, what="operators in one expression")
+    bag.error(Code.TOO_DEEP, parsed.span, limit=MAX_DEPTH, what="nesting in one expression")
     return True
 
 

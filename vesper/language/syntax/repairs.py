@@ -17,7 +17,8 @@ from vesper.language.diagnostics.fix import Edit, Fix, Safety, apply_edits
 from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.language.diagnostics.suggest import single_suggestion
 from vesper.language.syntax.expression_slot import expression_slot, quote_scalar
-from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree, read_yaml
+from vesper.language.syntax.yaml.reader import UNDER_INDENTED, missing_spaces, read_yaml
+from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ENUM_TYPE = re.compile(r"(?<=type: )(?P<type>(?P<set>set<)?enum\[[^\[\]{}'\"\n]*\](?(set)>))(?= *[,}])")
@@ -126,6 +127,9 @@ def _mapping_for_text(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
 
 def _not_yaml(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
     at = diagnostic.primary.span.start
+    if UNDER_INDENTED in diagnostic.headline:
+        edits = (Edit(Span(offset, offset), " " * count) for offset, count in missing_spaces(source).items())
+        return _safe("indent the lines inside quotes and brackets", *edits)
     slot = expression_slot(source, at)
     if slot is not None and slot.start <= at < slot.end:
         text = source.slice(slot)

@@ -12,15 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vesper.language.diagnostics.source import SourceFile, Span
+from vesper.language.syntax.yaml.scalars import BREAK, ESCAPES, HEX_ESCAPES
 from vesper.language.syntax.yaml_tree import Scalar
 
-_SINGLE_ESCAPES = {
-    "0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b", " ": " ",
-    '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",
-}  # fmt: skip
-# Line breaks of YAML 1.1. Vesper accepts only the first three, but the header of a block scalar follows YAML.
-_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-_HEX_ESCAPES = {"x": 2, "u": 4, "U": 8}
+_LINE_BREAK = re.compile(BREAK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +81,13 @@ def _double_quoted(raw: str, start: int) -> PlacedText:
         offset = start + index
         if raw[index] != "\\":
             character, width = raw[index], 1
-        elif raw[index + 1] in _HEX_ESCAPES:
-            digits = _HEX_ESCAPES[raw[index + 1]]
+        elif raw[index + 1] in HEX_ESCAPES:
+            digits = HEX_ESCAPES[raw[index + 1]]
             character, width = chr(int(raw[index + 2 : index + 2 + digits], 16)), 2 + digits
         elif raw[index + 1] in "\r\n":
             character, width = "\n", 2
         else:
-            character, width = _SINGLE_ESCAPES[raw[index + 1]], 2
+            character, width = ESCAPES[raw[index + 1]], 2
         characters.append(character)
         offsets.append(offset)
         index += width

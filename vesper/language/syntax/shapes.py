@@ -101,8 +101,14 @@ SECURITY: Final = Shape(
         "capabilities_required",
         "denied_capabilities",
         "sensitive_data",
+        "declassify",
         "audit_level",
     ),
+)
+RETURNED: Final = Shape(
+    "`returns`",
+    required=("sensitive",),
+    optional=("type",),
 )
 INPUT: Final = Shape(
     "an input",
@@ -559,6 +565,7 @@ EXTERNAL_API_CALL: Final = Shape(
         "headers",
         "body",
         "expect",
+        "returns",
         "effect",
         "key",
         "timeout",
@@ -683,6 +690,7 @@ RANDOM: Final = Shape(
         "max",
     ),
     optional=(
+        "returns",
         "effect",
         "key",
         "timeout",
@@ -701,6 +709,7 @@ UUID: Final = Shape(
         "operation",
     ),
     optional=(
+        "returns",
         "effect",
         "key",
         "timeout",

@@ -105,6 +105,13 @@ class SlotReader:
         scalars = [expect_scalar(item, key, self._bag) for item in items]
         return tuple(self._name(scalar, "this") for scalar in scalars if scalar is not None)
 
+    def _true_or_names(self, tree: Tree | None, key: str) -> bool | tuple[ast.Word, ...]:
+        """Read `true`, `false`, or a list of names."""
+        if isinstance(tree, Scalar):
+            word = self._word(tree, key, ("true", "false"))
+            return word is not None and word.text == "true"
+        return self._names(tree, key)
+
     # -- types and expressions --------------------------------------------------------------------
 
     def _type(self, scalar: Scalar | None) -> ast.TypeText | None:

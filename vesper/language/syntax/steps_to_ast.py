@@ -48,7 +48,7 @@ class StepReader(EffectReader):
         self._steps += 1
         if self._steps > MAX_STEPS:
             if self._steps == MAX_STEPS + 1:
-                self._bag.error(Code.TOO_DEEP, mapping.span, limit=f"{MAX_STEPS:,}", what="steps in this node")
+                self._bag.error(Code.TOO_LARGE, mapping.span, limit=f"{MAX_STEPS:,}", what="steps in this node")
             return []
         mapping = self._with_parameters(mapping)
         operation = next((value for key, value in mapping.entries if key.text == "operation"), None)
@@ -60,8 +60,8 @@ class StepReader(EffectReader):
         if scalar is None:
             return []
         if scalar.text not in shapes.STEPS:
-            help_ = did_you_mean(scalar.text, shapes.STEPS)
-            self._bag.error(Code.UNKNOWN_KEY, scalar.span, where="the flow", key=scalar.text, help=help_)
+            help_ = did_you_mean(scalar.text, shapes.STEPS) or f"the operations are {', '.join(shapes.STEPS)}"
+            self._bag.error(Code.UNKNOWN_OPERATION, scalar.span, name=scalar.text, help=help_)
             return []
         word = ast.Word(scalar.text, scalar.span)
         if scalar.text == "compute" and any(key.text == "compute" for key, _ in mapping.entries):
@@ -143,7 +143,9 @@ class StepReader(EffectReader):
         listed = entry.sequence("rows")
         items = listed.items if listed else ()
         if len(items) > MAX_ROWS:
-            self._bag.error(Code.TOO_DEEP, items[MAX_ROWS].span, limit=MAX_ROWS, what="rows in this table")
+            help_ = "look the value up in a constant of type map, or use a second table"
+            span = items[MAX_ROWS].span
+            self._bag.error(Code.TOO_LARGE, span, limit=MAX_ROWS, what="rows in this table", help=help_)
             return None
         if listed is not None and not items:
             self._bag.error(Code.MISSING_KEY, listed.span, where="a decision table", key="otherwise")

@@ -246,24 +246,27 @@ class _Builder(StepReader):
         entry = self._fields(mapping, shapes.SECURITY)
         if entry is None:
             return ast.Security()
-        sensitive = entry.get("sensitive_data")
-        is_all = False
-        names: tuple[ast.Word, ...] = ()
-        if isinstance(sensitive, Scalar):
-            word = self._word(sensitive, "sensitive_data", ("true", "false"))
-            is_all = word is not None and word.text == "true"
-        elif sensitive is not None:
-            names = self._names(sensitive, "sensitive_data")
+        sensitive = self._true_or_names(entry.get("sensitive_data"), "sensitive_data")
         audit = self._word(entry.scalar("audit_level"), "audit_level", ("none", "basic", "detailed"))
         required = entry.sequence("capabilities_required")
         return ast.Security(
             self._texts(entry, "capabilities_required"),
             self._texts(entry, "denied_capabilities"),
-            is_all,
-            names,
+            sensitive is True,
+            () if isinstance(sensitive, bool) else sensitive,
             "none" if audit is None else audit.text,
             None if required is None else required.span,
+            self._declassified(entry.mapping("declassify")),
         )
+
+    def _declassified(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, ast.Word], ...]:
+        found = []
+        for key, tree in mapping.entries if mapping else ():
+            if not isinstance(tree, Scalar) or not tree.text.strip():
+                self._bag.error(Code.RELEASE_WITHOUT_REASON, key.span, name=key.text)
+                continue
+            found.append((ast.Word(key.text, key.span), ast.Word(tree.text.strip(), tree.span)))
+        return tuple(found)
 
     def _literals(self, mapping: Mapping | None, shape: Shape) -> dict[str, Tree]:
         entry = self._fields(mapping, shape)

@@ -31,8 +31,18 @@ from vesper.engines.outcome import (
     Returned,
 )
 from vesper.language.ir.nodes import Node
+from vesper.language.ir.taint import hides_error_code
 from vesper.migration.compare.divergence import Kind
 from vesper.migration.compare.reports import Difference
+from vesper.migration.compare.request_difference import (
+    Names,
+    Place,
+    first_place,
+    is_alike,
+    names_in,
+    request_kind,
+    request_texts,
+)
 from vesper.migration.compare.tolerances import Allowance, allowances_of, is_within
 from vesper.values.model import same
 from vesper.values.types import JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, Type
@@ -69,6 +79,8 @@ class Comparator:
     ) -> None:
         """Raises `BadTolerance` for a tolerance that does not fit the node."""
         self._node = compiled.node
+        self._names: Names | None = None
+        """Names in the source, computed at the first difference."""
         self._today = _utc_today if today is None else today
         self._allowances = allowances_of(compiled.node, tolerances)
 
@@ -91,7 +103,7 @@ class Comparator:
         if faults:
             return self._difference("fault", "engine", leader, follower)
         for outcome in (leader, follower):
-            if isinstance(outcome, LimitHit) and outcome.limit != "fuel":
+            if isinstance(outcome, LimitHit) and not outcome.is_counted:
                 return Incomparable(
                     f"the limit on {outcome.limit} was hit, and when that happens depends on the machine"
                 )
@@ -108,14 +120,23 @@ class Comparator:
             asked = leader or follower
             if asked is None:
                 return _SAME
-            return Difference("request", asked.path, asking(leader), asking(follower), asked.effect_class != "read")
+            return self._request_difference(asked.path, leader, follower, asked.effect_class != "read", None)
         if leader is follower or same_requests((leader,), (follower,)):
             return _SAME
-        where = _request_location(leader, follower)
-        if where is None:
+        if self._names is None:
+            self._names = names_in(self._node)
+        place = _request_place(leader, follower, self._names)
+        if place is None:
             return _SAME
         is_effect = not leader.effect_class == follower.effect_class == "read"
-        return Difference("request", where, asking(leader), asking(follower), is_effect)
+        where = place.where if leader.path != follower.path else f"{leader.path}: {place.where}"
+        return self._request_difference(where, leader, follower, is_effect, place)
+
+    def _request_difference(
+        self, where: str, leader: Request | None, follower: Request | None, is_effect: bool, place: Place | None
+    ) -> Difference:
+        texts = request_texts(leader, follower, place)
+        return Difference("request", where, request_kind(leader), request_kind(follower), is_effect, texts)
 
     def _in_force(self) -> Mapping[str, Allowance]:
         today = self._today()
@@ -171,7 +192,8 @@ def kind_of(node: Node, outcome: Outcome) -> str:
         case DeclaredError(value):
             listed = next((each.type for each in node.errors if each.name == "error_code"), None)
             found = value.get("error_code")
-            return f"error {found}" if isinstance(listed, Enum) and found in listed.members else "error"
+            is_shown = isinstance(listed, Enum) and found in listed.members and not hides_error_code(node)
+            return f"error {found!s}" if is_shown else "error"
         case Denied(capability):
             return f"denied {capability}"
         case LimitHit(limit):
@@ -182,33 +204,28 @@ def kind_of(node: Node, outcome: Outcome) -> str:
             return outcome.kind
 
 
-def asking(request: Request | None) -> str:
-    """Return a text about the request, without its values."""
-    return "asks for nothing" if request is None else f"asks for {request.path} ({request.effect})"
-
-
 def fold_rounds(where: str) -> str:
     """Return the location without loop rounds and item numbers: `outputs.lines[].total`."""
     return _ROUND.sub("[]", where)
 
 
-def _request_location(leader: Request, follower: Request) -> str | None:
+def _request_place(leader: Request, follower: Request, names: Names) -> Place | None:
+    """Return the first part that differs: the path, the effect, the key, a fixed part, a field of an argument."""
     if leader.path != follower.path:
         # Sorted, so that the divergence has the same identity whichever engine leads.
-        return " or ".join(sorted((leader.path, follower.path)))
+        return Place(" or ".join(sorted((leader.path, follower.path))), leader.path, follower.path)
     if (leader.effect, leader.effect_class) != (follower.effect, follower.effect_class):
-        return f"{leader.path}: the effect"
+        return Place("the effect", leader.effect, follower.effect)
     if leader.key != follower.key:
-        return f"{leader.path}: key"
-    name = _first_name(leader.fixed, follower.fixed) or _first_name(leader.arguments, follower.arguments)
-    return None if name is None else f"{leader.path}: {name}"
+        return Place("key", leader.key, follower.key)
+    return first_place(leader.fixed, follower.fixed, names) or first_place(leader.arguments, follower.arguments, names)
 
 
 def _first_name(left: Mapping[str, object], right: Mapping[str, object]) -> str | None:
     """Return the first name whose values differ, or that only one of the two has."""
     names = (*left, *(name for name in right if name not in left))
     return next(
-        (each for each in names if each not in left or each not in right or not _is_alike(left[each], right[each])),
+        (each for each in names if each not in left or each not in right or not is_alike(left[each], right[each])),
         None,
     )
 
@@ -253,18 +270,8 @@ def _differing_values(type_: Type, left: object, right: object, at: str) -> Iter
                 yield from _differing_values(of, left[key], right[key], f"{at}[{number}]")
         case Record(fields), dict(), dict():
             yield from _differing_fields(dict(fields), left, right, at)
-        case _ if type_ != JSON or not _is_alike(left, right):
+        case _ if type_ != JSON or not is_alike(left, right):
             yield _ValuePair(at, left, right)
-
-
-def _is_alike(left: object, right: object) -> bool:
-    """Return `same` for values of unknown type: a dict may be a record, so the order of its keys is ignored."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        names, others = ({(type(key), key) for key in each} for each in (left, right))
-        return names == others and all(_is_alike(value, right[key]) for key, value in left.items())
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(_is_alike(one, other) for one, other in zip(left, right, strict=True))
-    return same(left, right)
 
 
 # -- three answers --------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The stored form of a divergence: its identity, its count, a few exemplars, and whether it is closed.
 
-The fingerprint identifies node, kind and location. The same fault on a thousand inputs is one divergence with a count
-of a thousand.
+The fingerprint identifies node, kind, location and path. The same fault on a thousand inputs of one path is one
+divergence with a count of a thousand.
 """
 
 from __future__ import annotations
@@ -63,6 +63,11 @@ class Divergence:
     """Shrunk form as a conformance case; None until it was shrunk."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def place(self) -> str:
+        """Fingerprint of the place, which divergences on several paths share."""
+        return str(self.extra.get("place", self.fingerprint))
+
     def to_text(self) -> str:
         return json.dumps({"format": _FORMAT, **asdict(self)}, sort_keys=True)
 
@@ -92,12 +97,12 @@ class Divergence:
         )
 
 
-def fingerprint_of(node: str, kind: Kind, where: str, leader: str, follower: str) -> str:
-    """Return the identity of a divergence.
+def fingerprint_of(node: str, kind: Kind, where: str, leader: str, follower: str, path: str = "") -> str:
+    """Return the identity of a divergence; without a path, that of its place.
 
     `leader` and `follower` are kinds of outcomes with their codes, never values.
     """
-    text = f"{node}\x00{kind}\x00{where}\x00{leader}\x00{follower}"
+    text = f"{node}\x00{kind}\x00{where}\x00{leader}\x00{follower}" + (f"\x00{path}" if path else "")
     data = text.encode("utf-8", "surrogatepass")  # a map key may be a lone surrogate
     return hashlib.blake2b(data, digest_size=8, person=b"vesper.diverge.1").hexdigest()
 

@@ -1,8 +1,8 @@
 """Conversion of a reported disagreement into the divergence that a store keeps.
 
-The fingerprint covers kind and location, without loop rounds and without values: the same fault has the same
-fingerprint on every input, in every process, whichever engine led. For a sensitive node only the occurrence is kept:
-the run id leads to the journal, which holds the rest sealed.
+The fingerprint covers kind, location and the direct engine's path, without loop rounds and without values: the same
+fault has the same fingerprint on every input of a path, in every process, whichever engine led. For a sensitive node
+only the occurrence is kept: the run id leads to the journal, which holds the rest sealed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,26 @@ from vesper.values.times import parse_timestamp, timestamp_text
 MAX_EXEMPLAR = 256 << 10
 """Maximum bytes of inputs and records. For a larger execution only its name and size are kept."""
 PAIR = ("python", "interp")
+_PATHLESS = ("fault", "noise")
+"""Kinds whose identity has no path: a faulty engine reports none, or another one each time."""
+_MAX_PATHS = 32
+"""Maximum number of paths of one place with a divergence each. Further paths share one divergence."""
 _FAULT = re.compile(r"[A-Za-z_]+(?: [A-Za-z_]+){0,3}", re.ASCII)
+
+
+class PathsByPlace:
+    """The paths that have a divergence of their own, by place. Each process has its own, so their number is bounded."""
+
+    def __init__(self) -> None:
+        self._paths: dict[str, set[str]] = {}
+
+    def identity(self, place: str, path: str) -> str:
+        """Return the path if it is one of the first at this place, else an empty text."""
+        known = self._paths.setdefault(place, set())
+        if path not in known and len(known) >= _MAX_PATHS:
+            return ""
+        known.add(path)
+        return path
 
 
 def divergence_of(
@@ -46,18 +65,24 @@ def divergence_of(
     engines: tuple[str, str] = PAIR,
     odd: str | None = None,
     redact: Callable[[str], str] | None = None,
+    paths: PathsByPlace | None = None,
 ) -> Divergence:
     """Return the divergence of a report.
 
     `engines` are the leader and the follower. `redact` removes secrets from a text that may contain a response.
+    `paths` bounds the number of divergences at one place.
     """
     difference = _difference(report, compiled.node)
     if difference.kind == "noise":
         engines = (engines[1], engines[1])  # the follower, twice
     exemplar = _exemplar(report, difference, is_sensitive, now_us, redact or _keep_text)
     note = report.note if isinstance(report, Disagreement) else None
+    path = report.path if isinstance(report, Disagreement) and difference.kind not in _PATHLESS else ""
+    place = fingerprint_by(compiled.node.node_id, difference, engines, _fault_of(report))
+    if path and paths is not None:
+        path = paths.identity(place, path)
     return Divergence(
-        fingerprint_by(compiled.node.node_id, difference, engines, _fault_of(report)),
+        fingerprint_by(compiled.node.node_id, difference, engines, path=path) if path else place,
         compiled.node.node_id,
         difference.kind,
         fold_rounds(difference.where),
@@ -70,21 +95,27 @@ def divergence_of(
         (exemplar,),
         extra={
             "semantic_hash": compiled.semantic_hash,
+            "place": place,
             "leader": fold_rounds(difference.leader),
             "follower": fold_rounds(difference.follower),
         },
     )
 
 
-def fingerprint_by(node_id: str, difference: Difference, engines: tuple[str, str], fault: str = "") -> str:
-    """Return the fingerprint, which does not depend on the leader: the reference comes first."""
+def fingerprint_by(
+    node_id: str, difference: Difference, engines: tuple[str, str], fault: str = "", path: str = ""
+) -> str:
+    """Return the fingerprint, which does not depend on the leader: the reference comes first.
+
+    Without a path it identifies the place, at which several paths may differ.
+    """
     sides = [fold_rounds(difference.leader), fold_rounds(difference.follower)]
     if engines[1] == REFERENCE:
         sides.reverse()
     if difference.kind == "fault":
         # The other engine's outcome depends on the input; the identity of the fault must not.
         sides = ["", fault_words(fault)]
-    return fingerprint_of(node_id, difference.kind, fold_rounds(difference.where), *sides)
+    return fingerprint_of(node_id, difference.kind, fold_rounds(difference.where), sides[0], sides[1], path)
 
 
 def fault_words(what: str) -> str:
@@ -176,6 +207,8 @@ def _outcome_texts(report: Disagreement | Fault, difference: Difference) -> tupl
     leader = "" if transcript is None else outcome_words(transcript.outcome)
     if isinstance(report, Fault):
         return leader, printable(report.what)
+    if difference.requests is not None:
+        return difference.requests
     if difference.kind == "request":
         return difference.leader, difference.follower
     return leader, difference.follower if report.follower is None else outcome_words(report.follower)

@@ -27,6 +27,8 @@ class Difference:
     follower: str
     is_effect: bool = False
     """True where the engines requested different effects, or only one made a request."""
+    requests: tuple[str, str] | None = None
+    """Both requests as texts with values, the leader's first. A sensitive node keeps none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,13 @@ class Disagreement:
     follower: Outcome | None
     """Outcome of the follower; None where it made another request."""
     execution: str | None = None
+    prefix: str = ""
+    """Name of the prefix where the direct engine made another request, and has no path."""
+
+    @property
+    def path(self) -> str:
+        """The path of the direct engine, or its prefix, as part of the divergence's identity."""
+        return self.prefix if self.note is None else self.note.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 from vesper.compiler import Compiled
 from vesper.engines.engine import Completion, Done, Program, Request
 from vesper.engines.outcome import EngineFault
+from vesper.engines.path import Conditions, conditions_of_marks
 from vesper.language.ir.nodes import Node
 from vesper.migration.compare.comparator import Comparator, Verdict, odd_one_of
 from vesper.migration.compare.divergence import Divergence, Exemplar
@@ -49,7 +50,8 @@ class Shrunk:
     """The smallest form that was found."""
 
     compiled: Compiled
-    fingerprint: str
+    place: str
+    """Fingerprint of the place at which the engines differ, without a path."""
     found: differential.Difference
     """The difference as `vesper verify` reports it: inputs, completions, and the outcome of each engine."""
     difference: Difference
@@ -81,9 +83,13 @@ def shrink_divergence(
     comparator: Comparator,
     seconds: float = SECONDS,
     progress: Callable[[int, int], None] | None = None,
+    *,
+    keeps_path: bool = False,
 ) -> Shrunk:
     """Return the smallest inputs and completions on which the engines differ in the same way.
 
+    `keeps_path` keeps every condition as it is, for a place at which several paths differ: a smaller case of another
+    path may show another fault.
     `programs` are the engines by name: the two that differed, and any third. `progress` receives the number of
     candidates tried and the size of the smallest. Raises `CannotShrink`.
     """
@@ -96,7 +102,7 @@ def shrink_divergence(
             raise CannotShrink(
                 f"the divergence is between {' and '.join(engines)}, and there is no {name} here to ask{hint}"
             )
-    runner = _Runner(compiled, programs, engines, comparator, time.monotonic() + seconds)
+    runner = _Runner(compiled, programs, engines, comparator, time.monotonic() + seconds, keeps_path)
     start, target = _start(runner, shown)
     search = _Search(runner, target, progress)
     small = search.smallest(start)
@@ -120,7 +126,7 @@ def _start(runner: _Runner, shown: Divergence | Exemplar | Transcript) -> tuple[
         if target is not None:
             seen.append((given, target))
     for given, target in seen:
-        if wanted is None or target.fingerprint == wanted.fingerprint:
+        if wanted is None or target.place == wanted.place:
             return given, target
     for given, target in seen:
         if wanted is not None and target.kind in _ALIKE.get(wanted.kind, (wanted.kind,)):
@@ -147,7 +153,10 @@ class _Target:
     """The identity that every candidate must keep."""
 
     kind: str
-    fingerprint: str
+    place: str
+    """Fingerprint of the place, without a path."""
+    conditions: Conditions | None
+    """Conditions of the follower; None where a candidate may take another path."""
 
 
 class _Runner:
@@ -160,6 +169,7 @@ class _Runner:
         engines: tuple[str, str],
         comparator: Comparator,
         until: float,
+        keeps_path: bool,
     ) -> None:
         self._compiled = compiled
         self._programs = programs
@@ -167,6 +177,7 @@ class _Runner:
         self._comparator = comparator
         self._steps = steps_by_expression(compiled.node)
         self._responses = GeneratedResponses(compiled)
+        self._keeps_path = keeps_path
         self.until = until
 
     @property
@@ -187,7 +198,9 @@ class _Runner:
         if not isinstance(verdict, Difference):
             return None
         faults = (done.outcome.message for done in (leader, follower) if isinstance(done.outcome, EngineFault))
-        return _Target(verdict.kind, fingerprint_by(self.node.node_id, verdict, self._engines, next(faults, "")))
+        place = fingerprint_by(self.node.node_id, verdict, self._engines, next(faults, ""))
+        conditions = conditions_of_marks(follower.marks, self.node) if self._keeps_path else None
+        return _Target(verdict.kind, place, conditions)
 
     def type_at(self, path: str) -> Type | None:
         """Return the type of the completion at a path; None for a path that the node does not have any more."""
@@ -218,7 +231,7 @@ class _Runner:
         )
         return Shrunk(
             self._compiled,
-            target.fingerprint,
+            target.place,
             found,
             difference,
             odd_one_of(answers, self._compare),

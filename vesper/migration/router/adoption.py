@@ -18,9 +18,8 @@ from datetime import datetime
 from typing import Any
 
 from vesper.compiler import Compiled
-from vesper.engines.engine import Done, Execution, Limits, Observer, Program, PureExecution
+from vesper.engines.engine import Done, Execution, Limits, Observer, PureExecution
 from vesper.engines.outcome import Failed, Outcome, Returned
-from vesper.host.sizes import size_of
 from vesper.migration.compare.comparator import Comparator, Same, Verdict
 from vesper.migration.compare.noise import checked
 from vesper.migration.compare.paths import path_name
@@ -30,11 +29,11 @@ from vesper.migration.control.modes import Mode
 from vesper.migration.router.context import Chooser, RoutingContext
 from vesper.migration.shadow.guarded_direct import Broke, DirectSide
 from vesper.migration.shadow.recorded_program import transcript_of
-from vesper.migration.shadow.shadow_queue import Following
 from vesper.migration.shadow.shadow_run import follow_transcript
+from vesper.values.problem import Problem, ProblemKind
 from vesper.values.types import OptionalOf
 from vesper.values.vesper_error import VesperError
-from vesper.verify.differential.against import identity_of
+from vesper.verify.differential.against import Answers, answers_of
 
 _log = logging.getLogger("vesper.migration")
 
@@ -114,7 +113,7 @@ def function_name(function: Callable[..., object]) -> str:
 class FunctionCall:
     """One call of the function, with its result or exception for the caller."""
 
-    def __init__(self, function: Callable[..., Any], answers: Program) -> None:
+    def __init__(self, function: Callable[..., Any], answers: Answers) -> None:
         self._function = function
         self._answers = answers
         self.result: Any = None
@@ -127,10 +126,13 @@ class FunctionCall:
             self.error = error
             return Failed(type(error).__name__, None)
         try:
-            read = self._answers.call(dict(self.result)) if isinstance(self.result, Mapping) else None
+            read = self._answers.read(self.result) if isinstance(self.result, Mapping) else None
         except Exception:  # noqa: BLE001  # an unreadable result still belongs to the caller
             read = None
-        return read if isinstance(read, Returned) else Failed("no_outputs", None)
+        if not isinstance(read, Returned):
+            return Failed("no_outputs", None)
+        other = self._answers.other_form(self.result, read)
+        return read if other is None else Failed(other.code, None, (Problem(other.where, ProblemKind.WRONG_TYPE),))
 
 
 class FunctionProgram:
@@ -141,7 +143,7 @@ class FunctionProgram:
 
     def __init__(self, function: Callable[..., Any], compiled: Compiled) -> None:
         self._function = function
-        self._answers = answers_of(compiled)
+        self._answers = answers_of(compiled.node)
         self.semantic_hash = compiled.semantic_hash
 
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
@@ -164,6 +166,8 @@ class FunctionComparator(Comparator):
     def outcomes(self, leader: Outcome, follower: Outcome) -> Verdict:
         if isinstance(leader, Returned) and isinstance(follower, Returned):
             return super().outcomes(leader, follower)
+        if isinstance(leader, Failed) and leader.problems and isinstance(follower, Returned):
+            return Difference("outcome", leader.problems[0].path, _describe(leader), _describe(follower))
         if isinstance(leader, Returned) or isinstance(follower, Returned):
             return Difference("outcome", "whether there is an answer", _describe(leader), _describe(follower))
         return Same()
@@ -171,11 +175,6 @@ class FunctionComparator(Comparator):
 
 def _describe(outcome: Outcome) -> str:
     return f"failed {outcome.code}" if isinstance(outcome, Failed) else outcome.kind
-
-
-def answers_of(compiled: Compiled) -> Program:
-    """Return a program that reads the function's result as outputs of the node."""
-    return identity_of([(each.name, each.type, None) for each in compiled.node.outputs])
 
 
 class AdoptedProgram:
@@ -206,8 +205,8 @@ class AdoptedProgram:
             self.live.report(given)
             return
         transcript = replace(given, outcome=outcome)
-        size = size_of(transcript.inputs)
-        self._context.followers.put(Following(lambda: self._follow(transcript, took_ns), self.live.report, size))
+        following = self._context.following(lambda: self._follow(transcript, took_ns), transcript)
+        self._context.followers.put(following)
 
     def _learn(self, work: Callable[[], None]) -> None:
         """Run `work`, and log its errors: the function is done, and its caller must not see them."""

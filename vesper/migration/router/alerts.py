@@ -127,6 +127,15 @@ class Alerts:
         text = f"{what} cannot be used, and that does not pass by itself: the log of this process says why"
         self._post(key, Alert(logging.ERROR, text, {"kind": "store_damaged"}))
 
+    def following_stopped(self, abandoned: int) -> None:
+        """Log and post that this process follows nothing any more."""
+        text = (
+            f"the direct engine hung {abandoned} times in this process: every node of it runs on Python alone until it "
+            "is restarted"
+        )
+        _LOG.error("%s", text)
+        self._post(WHOLE, Alert(logging.ERROR, text, {"kind": "following_stopped"}))
+
     def _post(self, key: NodeKey, alert: Alert) -> None:
         if self._poster is not None and alert.level >= logging.WARNING:
             self._poster.get().put(_body(key, alert))

@@ -32,6 +32,7 @@ from vesper.migration.stores.reservoir import Reservoir
 from vesper.migration.stores.store import Store, StoreError
 from vesper.migration.workers.enumeration import NotEnumerable, Position, domain_of, enumerate_all
 from vesper.migration.workers.helper import Answer, Helper, Known
+from vesper.storage.file_access import make_private_folder
 
 _log = logging.getLogger("vesper.migration")
 _CLOSE_CHECKS_PER_PATH = 64
@@ -153,7 +154,7 @@ class Tending:
             domain = domain_of(self._compiled)
         except NotEnumerable:
             return
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._folder)
         path = self._folder / f"{self._live.key.node}.enumerated"
         with path.with_suffix(".lock").open("w") as lock:
             try:

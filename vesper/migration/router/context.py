@@ -14,15 +14,18 @@ from vesper.compiler import Compiled
 from vesper.config.migration import Tolerance
 from vesper.engines.python_engine import PythonProgram
 from vesper.host.plans import Plans
+from vesper.host.sizes import size_of
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import encode
 from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.reports import Fault, Lost, Report
+from vesper.migration.compare.transcript import Transcript
 from vesper.migration.control.modes import Mode
 from vesper.migration.control.routing import Shares, is_in_canary, is_sampled
 from vesper.migration.router.node_state import Live
 from vesper.migration.shadow.guarded_direct import PathedProgram
 from vesper.migration.shadow.lockstep import Pair
-from vesper.migration.shadow.shadow_queue import Followers
+from vesper.migration.shadow.shadow_queue import HANG_FACTOR, Followers, Following
 from vesper.migration.stores.store import NodeKey
 
 
@@ -69,6 +72,24 @@ class RoutingContext:
     @property
     def is_sensitive(self) -> bool:
         return self.plans.is_sensitive
+
+    def following(
+        self, follow: Callable[[], Report | None], transcript: Transcript, execution: str | None = None
+    ) -> Following:
+        """Return the entry of the shadow queue for one execution."""
+
+        def follow_unless_stopped() -> Report | None:
+            if self.live.local.mode is Mode.PYTHON_ONLY:  # it hung, for example, and the next one may hang too
+                return Lost("the node runs on Python alone")
+            return follow()
+
+        return Following(
+            follow_unless_stopped,
+            self.live.report,
+            size_of(transcript.inputs) + sum(size_of(each.value) for each in transcript.exchanges),
+            None if self.rules.has_workers else HANG_FACTOR * self.rules.deadline,
+            lambda why: Fault(why, transcript, execution),
+        )
 
     def pair(self, python: PythonProgram, key: bytes) -> Pair:
         """Return both engines of the node, compared under this key."""

@@ -1,8 +1,8 @@
 """The fast entry of a node without effects: `node.call` during its migration.
 
 `direct_engine.Route` handles the common cases in Rust: it calls the generated function or the direct engine, draws,
-compares short executions and collects agreements. Everything else returns here, as a planned request to carry out from
-the start, or as an execution for Python to compare. So no decision is made in two places.
+compares executions in a thread without the GIL, and collects agreements. Everything else returns here, as a planned
+request to carry out from the start, or as an execution for Python to compare. So no decision is made in two places.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Protocol
+from weakref import WeakMethod
 
 from vesper.engines.direct_engine import DirectProgram, Flight, Plan, Route
 from vesper.engines.engine import Unwrap
@@ -59,18 +60,18 @@ class WayIn:
         unwrap: Unwrap,
     ) -> None:
         self._routed = routed
-        self._admission = admission = context.followers.admission
+        self._followers, admission = context.followers, context.followers.admission
         self._keyed = context.keyed
         self._sample = context.rules.shares.sample / 10_000
         self._unwrap = unwrap
         self._draining = threading.Lock()
         self._aside: deque[tuple[Any, ...]] = deque()
         """Executions with a possible difference, until a thread without locks of the node compares them."""
-        self._is_closed = False
         self._route: Route = direct.route(
             python.entry,
             self._slow,
             self._hand_over,
+            _weakly(routed.live.hurry),
             flights,
             is_bare=python.is_always_plain,
             deadline=context.rules.deadline,
@@ -127,14 +128,12 @@ class WayIn:
                 # After the agreements, which a difference revokes; and even if counting failed, because there is no
                 # other copy of a difference.
                 while self._aside:
-                    inputs, outputs, took_ns, *others = self._aside.popleft()
-                    # On closing it is compared here, however long it takes: the shadow queue has ended.
-                    self._hand_over(inputs, outputs, None if self._is_closed else took_ns, *others)
+                    self._hand_over(*self._aside.popleft())
 
     def _take(self, is_counted: bool) -> None:
         """Take over the collected data, without agreements unless `is_counted`. Possible differences are set aside."""
         live = self._routed.live
-        agreed, times, served, lost, asked, followed, spent_ns, handed = self._route.drain()
+        agreed, times, served, lost, asked, followed, spent_ns, abandoned, handed = self._route.drain()
         self._aside.extend(handed)
         for points, fingerprints, compared in agreed if is_counted else ():
             live.agree_many(PathNote(points, (), "returned"), fingerprints, compared)
@@ -146,7 +145,9 @@ class WayIn:
                     live.served(mode, engine, count)
         if lost:
             live.lost(lost)
-        self._admission.fed(asked, followed, spent_ns / 1_000_000_000)
+        self._followers.admission.fed(asked, followed, spent_ns / 1_000_000_000)
+        if abandoned:
+            self._followers.note_abandoned(abandoned)
 
     def wait(self, timeout: float) -> bool:
         """Wait for queued shadow runs; return False after `timeout` seconds."""
@@ -157,10 +158,23 @@ class WayIn:
         self._route.wait(_CLOSING)
         self._route.close()
         self.drain()
-        self._is_closed = True
 
     def after_fork(self) -> None:
         self._draining = threading.Lock()  # a thread of the parent may have held it
         self._aside.clear()  # the parent compares these
-        self._is_closed = False  # the parent may have been closing it
         self._route.after_fork()
+
+
+def _weakly(method: Callable[[], None]) -> Callable[[], None]:
+    """Return a function that calls a method and does not keep its object alive.
+
+    The follower thread holds it, where the garbage collector does not see it.
+    """
+    held = WeakMethod(method)
+
+    def call() -> None:
+        found = held()
+        if found is not None:
+            found()
+
+    return call

@@ -99,6 +99,8 @@ class Live:
         self._is_held = False
         """True while the store has been away for too long."""
         self._is_killed = False
+        self._is_followed = True
+        """False where this process cannot follow any more."""
         self._state = NodeState(key.node, key.epoch)
         self._version = -1
         self._attempt = self._state.attempt
@@ -136,6 +138,7 @@ class Live:
     def after_fork(self, process: str) -> None:
         """Restart the collection in the child of a fork: the parent reports its own."""
         self._process = process
+        self._is_followed = True
         self._begin()
         with self._mode_lock:
             self._replace_local()  # the parent may have been replacing it
@@ -443,6 +446,13 @@ class Live:
                 self._is_killed = killed
                 self._replace_local()
 
+    def set_followed(self, followed: bool) -> None:
+        """Run Python alone where this process cannot follow any more."""
+        with self._mode_lock:
+            if followed != self._is_followed:
+                self._is_followed = followed
+                self._replace_local()
+
     def _replace_local(self) -> None:
         """Replace `local`, and call the listeners with it."""
         self.local = self._local()
@@ -451,7 +461,7 @@ class Live:
 
     def _local(self) -> Local:
         state = self._state
-        if self._is_stopped or self._is_held or self._is_killed or self._unsaved:
+        if self._is_stopped or self._is_held or self._is_killed or self._unsaved or not self._is_followed:
             return Local(Mode.PYTHON_ONLY, version=self._version, attempt=state.attempt)
         mode = min(state.mode, self._highest, key=lambda each: each.level)
         proven = frozenset(path for path in state.paths if path not in self._demoted and is_proven(state, path))

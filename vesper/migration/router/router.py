@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from vesper.engines.direct_engine import DirectProgram, Plan
-from vesper.engines.engine import Execution, FastEntry, Limits, ModalProgram, Observer, Unwrap
+from vesper.engines.engine import Execution, FastEntry, Limits, ModalProgram, Observer, Raises, Unwrap
 from vesper.engines.outcome import Outcome, Returned
 from vesper.engines.python_engine import PythonProgram
 from vesper.host.host import Host, Prepared
@@ -98,7 +98,9 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
 
     # -- the fast entry ---------------------------------------------------------------------------
 
-    def fast_entry(self, unwrap: Unwrap, takes_now: bool) -> Callable[..., dict[str, Any]] | None:
+    def fast_entry(
+        self, unwrap: Unwrap, takes_now: bool, raises: Raises | None = None
+    ) -> Callable[..., dict[str, Any]] | None:
         """Return the route of the extension; None where the direct engine runs in another process."""
         direct, slot = self._context.direct, None
         if isinstance(direct, CountedProgram):

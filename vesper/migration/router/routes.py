@@ -26,7 +26,7 @@ from vesper.host.host import Host, limits_of_run
 from vesper.host.plans import plans_of
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.divergence import Divergence
-from vesper.migration.compare.divergence_record import divergence_of
+from vesper.migration.compare.divergence_record import PathsByPlace, divergence_of
 from vesper.migration.compare.reports import Disagreement, Fault
 from vesper.migration.control.routing import Shares
 from vesper.migration.control.state import Diverged, EngineFaulted, Noisy
@@ -39,10 +39,11 @@ from vesper.migration.router.store_sync import Migration
 from vesper.migration.shadow.admission import Admission
 from vesper.migration.shadow.guarded_direct import PathedProgram
 from vesper.migration.shadow.shadow_queue import Followers
-from vesper.migration.stores.store import Happened, NodeKey, Store
+from vesper.migration.stores.store import Happened, NodeKey, Store, StoreError
 from vesper.migration.workers.counted_program import Counting
 from vesper.migration.workers.helper import Helper
 from vesper.storage.after_fork import Order, register
+from vesper.storage.trust import distrust
 
 if TYPE_CHECKING:
     from vesper.migration.router.adoption import AdoptedProgram
@@ -57,6 +58,8 @@ class Routes:
         self.config = config
         self.settings = config.migrating()
         self._folder = config.folder / ".vesper" / "migration"
+        if (reason := distrust(self._folder)) is not None:
+            raise StoreError(reason)
         self.migration = Migration(self.settings, self._folder, store)
         self.helper = Helper()
         self._hosts: WeakSet[Host] = WeakSet()
@@ -65,7 +68,8 @@ class Routes:
         self.followers = Followers(Admission(self.settings.follow_cpu, self.settings.follow_memory))
         self.migration.lull = self.followers.lull
         self.migration.gatherers.append(self._drain)
-        self.migration.chores.append(self.followers.admission.adjust)
+        self.followers.on_exhausted = self.migration.stop_following
+        self.migration.chores += (self.followers.check, self.followers.admission.adjust)
         self._counting = Counting(self._folder / "flights", self.migration.tell_of)
         self.migration.chores.append(self._counting.look)
         self._programs: dict[NodeKey, RoutedProgram] = {}
@@ -115,9 +119,13 @@ class Routes:
         rules, plans = self._rules(compiled), plans_of(compiled)
         direct = self._counted(key, self._direct(compiled))
 
+        paths = PathsByPlace()
+
         def happened(report: Disagreement | Fault) -> Happened:
             engines = (leader, DirectEngine.name)
-            kept = divergence_of(report, compiled, plans.is_sensitive, now_us(), engines, redact=self._redact)
+            kept = divergence_of(
+                report, compiled, plans.is_sensitive, now_us(), engines, redact=self._redact, paths=paths
+            )
             return happened_of(report, kept)
 
         return RoutingContext(
@@ -147,19 +155,20 @@ class Routes:
         _check_routing_key(compiled, node.routing_key)
         canary = self.settings.canary if node.canary is None else node.canary
         shares = Shares(round(canary * _WHOLE), round(self.settings.sample * _WHOLE))
-        has_workers = self.settings.isolation == "process"
+        has_workers = self.settings.isolation != "none"
         return Rules(shares, node.routing_key, self.settings.deadline, node.tolerances, has_workers)
 
     def _counted(self, key: NodeKey, direct: PathedProgram) -> PathedProgram:
         """Count executions under way, unless workers run them: a crash of a worker ends no caller."""
-        return direct if self.settings.isolation == "process" else self._counting.program(key, direct)
+        return direct if self.settings.isolation != "none" else self._counting.program(key, direct)
 
     def _direct(self, compiled: Compiled) -> PathedProgram:
-        if self.settings.isolation == "process":
+        if self.settings.isolation != "none":
             from vesper.migration.workers.isolation import IsolatedProgram, Workers
 
             if self._workers is None:
-                self._workers = Workers(deadline=self.settings.deadline, is_owned=True)
+                is_sandboxed = self.settings.isolation == "sandbox"
+                self._workers = Workers(deadline=self.settings.deadline, is_owned=True, is_sandboxed=is_sandboxed)
             return IsolatedProgram(compiled, self._workers)
         return DirectEngine(tiering(self.config.engine)).load(compiled)
 

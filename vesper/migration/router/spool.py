@@ -28,6 +28,7 @@ from vesper.journal.owner import is_dead
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.control.state import Diverged, EngineFaulted, Enumerated, Event, Noisy, RunLost
 from vesper.migration.stores.store import Batch, Happened, NodeKey
+from vesper.storage.file_access import make_private_folder
 
 _log = logging.getLogger("vesper.migration")
 _ENDING = ".spool"
@@ -73,7 +74,7 @@ class Spool:
             self.written += 1
 
     def _open(self) -> int:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._folder)
         while self._path.exists():  # it was closed with content, which other processes now handle
             self._path = self._folder / f"{self._process}-{secrets.token_hex(4)}{_ENDING}"
         making = self._path.with_suffix(".making")

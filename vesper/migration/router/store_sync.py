@@ -94,6 +94,7 @@ class Migration:
         self._last_flush = 0.0
         self._last_look_around = 0.0
         self._is_away = False
+        self._is_following = True
         self._lasting_failures = 0
         """Number of failures, transient ones aside, since the last contact."""
 
@@ -120,6 +121,7 @@ class Migration:
                 most = highest_mode(self.settings.of(key.node).max_mode)
                 live = Live(key, compiled, self.process, most, self._write, self._wake, divergence_of)
                 self._nodes[key] = live
+                live.set_followed(self._is_following)
                 try:
                     self._read_key()
                     live.set_killed(self._switch is not None or ledger.read_kill_switch(self.store) is not None)
@@ -255,6 +257,13 @@ class Migration:
         """
         applied = ledger.apply_event(self.store, key, event, self._rules, now_us())
         self._alerts.decided(key, applied.decisions)
+
+    def stop_following(self, abandoned: int) -> None:
+        """Run every node of this process on Python alone: without followers no outcome is checked."""
+        self._is_following = False
+        for live in self._nodes.copy().values():
+            live.set_followed(False)
+        self._alerts.following_stopped(abandoned)
 
     @contextmanager
     def _holding_damaged(self, step: str, live: Live) -> Iterator[None]:

@@ -15,6 +15,9 @@ from collections.abc import Callable
 _MIN_CHANCE = 0.001
 """Minimum chance of admission. Without any evidence a node would never rise."""
 _WINDOW_SECONDS = 1.0
+_MAX_BUSY_SHARE = 0.5
+"""Share of the time for which the shadow queue may be busy, unless the share of the processor is larger. Its runs wait
+for the GIL of busy callers, which costs no processor time, and a queue that grows loses executions."""
 
 
 class _WorkerTime(threading.local):
@@ -45,9 +48,12 @@ class Admission:
         self._waiting = 0
         self._asked = 0
         self._spent = 0.0
+        self._elapsed = 0.0
         self._followed = 0
         self._mean: float | None = None
         """Mean cost of a shadow run in seconds, when some were last measured."""
+        self._mean_elapsed = 0.0
+        """Mean time of a shadow run in the queue's thread."""
         self._clock = clock
         self._since = clock()
         self._draw = random.Random().random  # one per process, seeded by the system
@@ -68,12 +74,13 @@ class Admission:
             self._waiting += size
             return True
 
-    def followed(self, seconds: float, size: int = 0) -> None:
-        """Record the cost of one shadow run, and free its room."""
+    def followed(self, seconds: float, size: int = 0, elapsed: float = 0.0) -> None:
+        """Record the cost of one shadow run and the time that it took, and free its room."""
         with self._lock:
             self._waiting -= size
             self._followed += 1
             self._spent += seconds
+            self._elapsed += elapsed
 
     def fed(self, asked: int, followed: int, seconds: float) -> None:
         """Record the cost of shadow runs that the extension drew for."""
@@ -91,13 +98,15 @@ class Admission:
                 return
             if self._followed:
                 self._mean = self._spent / self._followed
+                self._mean_elapsed = self._elapsed / self._followed
             # Without requests the chance stays: the runs after a pause cost as much as those before.
             if self._asked and self._mean is not None:
-                wanted = self._asked / passed * self._mean
-                chance = 1.0 if wanted <= self._share else self._share / wanted
+                busy_share = max(_MAX_BUSY_SHARE, self._share)
+                wanted = self._asked / passed * max(self._mean / self._share, self._mean_elapsed / busy_share)
+                chance = 1.0 if wanted <= 1.0 else 1.0 / wanted
                 # Half of the way, to damp bursts.
                 self.chance = max(_MIN_CHANCE, min(1.0, (self.chance + chance) / 2 if chance < 1.0 else 1.0))
-            self._asked, self._followed, self._spent, self._since = 0, 0, 0.0, now
+            self._asked, self._followed, self._spent, self._elapsed, self._since = 0, 0, 0.0, 0.0, now
         for tell in self.listeners:
             tell(self.chance)
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Protocol, TypeGuard
 
 from vesper.engines.engine import DEFAULT_LIMITS, Blocked, Completion, Done, Limits
-from vesper.engines.outcome import EngineFault, LimitHit, Outcome
+from vesper.engines.outcome import COUNTED_LIMITS, EngineFault, LimitHit, Outcome
 from vesper.engines.path import Point
 from vesper.migration.compare.paths import PathNote, ending_of, prefix_name, settled_text
 from vesper.migration.compare.transcript import Exchange
@@ -94,7 +94,7 @@ class Broke:
 @lru_cache(64)
 def _limits_with_deadline(deadline: float | None) -> Limits:
     """Return the default limits with this deadline. Cached, because every request needs them."""
-    return Limits(DEFAULT_LIMITS.fuel, deadline)
+    return replace(DEFAULT_LIMITS, seconds=deadline)
 
 
 class DirectSide:
@@ -128,7 +128,7 @@ class DirectSide:
         )
         self._limits = limits
         if self._has_own_deadline:
-            self._limits = _limits_with_deadline(deadline) if limits is None else Limits(limits.fuel, deadline)
+            self._limits = _limits_with_deadline(deadline) if limits is None else replace(limits, seconds=deadline)
         self._deadline = deadline
         self._is_sensitive = is_sensitive
         self._execution: PathedExecution | None = None
@@ -209,7 +209,7 @@ class DirectSide:
                     return Broke("the limit on time was hit", is_fault=False)
                 case LimitHit("time"):
                     return self._missed_deadline()
-                case LimitHit(limit) if limit != "fuel":
+                case LimitHit(limit) if limit not in COUNTED_LIMITS:
                     return Broke(f"it hit a limit on {limit}, which is not its own"[:_MAX_MESSAGE_CHARS])
         is_late = self._deadline is not None and self._spent_ns > self._deadline * 1_000_000_000
         return self._missed_deadline() if is_late and not isinstance(step, Broke) else step
@@ -233,9 +233,13 @@ class Trail:
 
     def prefix(self, points: bytes, step: str) -> str:
         """Return the name of the prefix at a request that is not a read, and record it."""
-        name = prefix_name(points, self._settled, step)
+        name = self.name_at(points, step)
         self._prefixes[name] = None
         return name
+
+    def name_at(self, points: bytes, step: str) -> str:
+        """Return the name of the prefix at a request."""
+        return prefix_name(points, self._settled, step)
 
     def note(self, points: bytes, outcome: Outcome) -> PathNote:
         return PathNote(points, self._settled, ending_of(outcome), tuple(self._prefixes))

@@ -16,9 +16,10 @@ from vesper.engines.path import Pathed, Point
 from vesper.host.outcomes import outcome_record
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.typed_json import encode
-from vesper.migration.compare.comparator import Same, Verdict, asking
+from vesper.migration.compare.comparator import Same, Verdict
 from vesper.migration.compare.journalled import NOT_KEPT, journalled_transcript
 from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault
+from vesper.migration.compare.request_difference import request_kind
 from vesper.migration.shadow.guarded_direct import DirectSide
 from vesper.migration.shadow.shadow_run import Following
 
@@ -75,8 +76,8 @@ class _JournalComparator:
             return Same()
         asked = leader or follower
         path = "" if asked is None else asked.path
-        other = f"{asking(follower)} otherwise" if asking(leader) == asking(follower) else asking(follower)
-        return Difference("request", path, asking(leader), other)
+        recorded, other = request_kind(leader), request_kind(follower)
+        return Difference("request", path, recorded, f"{other} otherwise" if recorded == other else other)
 
 
 def _is_same(recorded: Request, request: Request) -> bool:

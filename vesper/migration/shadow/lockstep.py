@@ -28,8 +28,9 @@ from vesper.engines.python_engine import PythonEngine, PythonProgram
 from vesper.host.plans import Plans
 from vesper.host.routed import Parted, Routed
 from vesper.language.ir.nodes import Node
-from vesper.migration.compare.comparator import Incomparable, Same, Verdict, asking
+from vesper.migration.compare.comparator import Incomparable, Same, Verdict
 from vesper.migration.compare.reports import Agreement, Difference, Disagreement, Fault, Lost, Report, Watch
+from vesper.migration.compare.request_difference import request_kind, request_texts
 from vesper.migration.compare.transcript import Exchange, Transcript
 from vesper.migration.shadow.guarded_direct import Broke, DirectSide, PathedProgram, Trail
 from vesper.migration.shadow.recorded_program import transcript_of
@@ -373,7 +374,8 @@ class Lockstep(Routed):
         if isinstance(verdict, Difference):
             return verdict
         is_effect = performed.effect_class != "read" or (asked is not None and asked.effect_class != "read")
-        return Difference("request", performed.path, asking(asked), asking(performed), is_effect)
+        kinds = request_kind(asked), request_kind(performed)
+        return Difference("request", performed.path, *kinds, is_effect, request_texts(asked, performed, None))
 
     # -- Python alone -----------------------------------------------------------------------------
 
@@ -413,9 +415,13 @@ class Lockstep(Routed):
         self._found = f"the engines differ: {difference.kind} {difference.where}"
         transcript = self._transcript(python or _UNFINISHED)
         note = fingerprint = None
-        if direct is not None and self._side is not None:
-            note, fingerprint = self._trail.note(self._side.points, direct), self._side.fingerprint
-        self._report(Disagreement(difference, note, fingerprint, transcript, direct, self._name))
+        prefix = ""
+        if self._side is not None:
+            if direct is None:
+                prefix = self._trail.name_at(self._side.points, difference.where)
+            else:
+                note, fingerprint = self._trail.note(self._side.points, direct), self._side.fingerprint
+        self._report(Disagreement(difference, note, fingerprint, transcript, direct, self._name, prefix))
 
     def _lose(self, why: str) -> None:
         if self._found is None:

@@ -8,6 +8,9 @@ their responses, at half load by more than its own length, because others queue 
 callers. If there is none for long, or the queue grows, it runs nevertheless, because a node without evidence never
 rises. A serving thread does not wake it in the middle of a request, which would cost that request time; it wakes it at
 the end, and the thread polls while more may come.
+
+The direct engine runs without the GIL, so that a kernel that hangs delays no other thread. Another thread supervises
+this one (`check`): a run that does not return in time is abandoned with its thread, and a new thread continues.
 """
 
 from __future__ import annotations
@@ -31,6 +34,12 @@ _PRESSING_LENGTH = 32
 """Queue length from which the thread does not wait for such a moment."""
 _POLL_DURATION_SECONDS = 1.0
 """Seconds for which the idle thread polls before it sleeps."""
+HANG_FACTOR = 3
+"""Deadlines after which a run is abandoned. An execution runs at most twice; half as much again is for the machine."""
+_MAX_CHECK_SECONDS = 1.0
+"""Maximum time that counts between two checks: the process may have been stopped meanwhile."""
+MAX_ABANDONED = 4
+"""Number of abandoned threads at which the process stops following. Each keeps its stack and its execution."""
 
 
 class Serving(Protocol):
@@ -53,6 +62,10 @@ class Following:
     """Function that returns the report; None where there is nothing to report."""
     report: Callable[[Report], None]
     size: int
+    limit: float | None = None
+    """Seconds after which it is abandoned; None where another component supervises the run."""
+    hung: Callable[[str], Report] = Lost
+    """Returns the report of an abandoned run."""
 
 
 class Followers:
@@ -60,6 +73,8 @@ class Followers:
         self.admission = admission
         self._serving: tuple[ref[Serving], ...] = ()
         """Hosts of this process. Replaced, never mutated: other threads read it."""
+        self.on_exhausted: Callable[[int], None] = _ignore
+        """Called once with the number of abandoned threads, when the process has to stop following."""
         self._begin()
 
     def _begin(self) -> None:
@@ -69,8 +84,15 @@ class Followers:
         self._wanted = threading.Condition(self._lock)
         self._queue: deque[Following] = deque()
         self._thread: threading.Thread | None = None
-        self._is_closed = False
+        self.is_closed = False
         self._is_busy = False
+        self._current: Following | None = None
+        """The run of the thread, while the direct engine may be in it."""
+        self._watched: Following | None = None
+        """The run at the last check, and for how many seconds it has been the same."""
+        self._waited = 0.0
+        self._checked = time.monotonic()
+        self._abandoned = 0
         self._is_asleep = False
         """True while the thread does not poll and must be woken."""
         self._will_be_woken = False
@@ -95,7 +117,7 @@ class Followers:
         lost, is_pressing, is_taken = "", False, False
         try:
             with self._lock:
-                if self._is_closed:
+                if self.is_closed:
                     lost = "the process ends"
                 elif not self._ensure_thread():
                     lost = "no thread can be started that follows"
@@ -147,7 +169,7 @@ class Followers:
                 while not self._queue:
                     self._is_busy = False
                     self._wanted.notify_all()
-                    if self._is_closed:
+                    if self.is_closed:
                         return
                     self._is_asleep = time.monotonic() - idle_since > _POLL_DURATION_SECONDS
                     self._wanted.wait(None if self._is_asleep else _LULL_SECONDS)
@@ -157,22 +179,56 @@ class Followers:
             with self._lock:
                 if not self._queue:  # closed meanwhile
                     continue
-                following = self._queue.popleft()
+                following = self._current = self._queue.popleft()
                 self._is_busy = True
             take_worker_seconds()  # discards those of earlier work
-            begun = time.thread_time()
+            begun, started = time.thread_time(), time.perf_counter()
             report: Report | None
             try:
                 report = following.follow()
             except Exception as error:  # noqa: BLE001  # a failed comparison is no agreement
                 _log.exception("a comparison broke")
                 report = Lost(f"the comparison broke: {type(error).__name__}")
+            elapsed = time.perf_counter() - started
+            with self._lock:
+                if self._thread is not threading.current_thread():
+                    return  # abandoned: the run is reported already
+                self._current = None
             try:
                 if report is not None:
                     following.report(report)
             except Exception:  # noqa: BLE001  # this thread must survive, or nothing is compared any more
                 _log.exception("what a comparison came to could not be reported")
-            self.admission.followed(time.thread_time() - begun + take_worker_seconds(), following.size)
+            spent = time.thread_time() - begun + take_worker_seconds()
+            self.admission.followed(spent, following.size, elapsed)
+
+    def check(self) -> None:
+        """Abandon the thread where its run hangs in native code, and continue with another. Called periodically."""
+        with self._lock:
+            now = time.monotonic()
+            passed, self._checked = min(now - self._checked, _MAX_CHECK_SECONDS), now
+            hung = self._current
+            if hung is None or hung is not self._watched:
+                self._watched, self._waited = hung, 0.0
+                return
+            self._waited += passed
+            if hung.limit is None or self._waited < hung.limit:
+                return
+            self._thread = self._current = self._watched = None
+            self._is_busy = False
+        hung.report(hung.hung(f"it did not return within {hung.limit:g} s"))
+        self.admission.followed(0.0, hung.size)
+        self.note_abandoned(1)
+        with self._lock:
+            self._wanted.notify_all()
+            if self._queue:
+                self._ensure_thread()
+
+    def note_abandoned(self, count: int) -> None:
+        """Count abandoned threads, also those of the extension."""
+        before, self._abandoned = self._abandoned, self._abandoned + count
+        if before < MAX_ABANDONED <= self._abandoned:
+            self.on_exhausted(self._abandoned)
 
     def lull(self) -> None:
         """Wait briefly for a moment without callers."""
@@ -196,8 +252,11 @@ class Followers:
         """Follow queued executions for at most `timeout` seconds; the rest is reported as lost."""
         self.drain(timeout)
         with self._lock:
-            self._is_closed = True
+            self.is_closed = True
             left, self._queue = list(self._queue), deque()
             self._wanted.notify_all()
         for following in left:
             following.report(Lost("the process ended before it was followed"))
+
+
+def _ignore(_: int) -> None: ...

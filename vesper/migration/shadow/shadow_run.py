@@ -116,7 +116,7 @@ class Following:
         return Agreement(note, self._side.fingerprint, None, self._side.took_ns)
 
     def _check_fuel(self, step: Blocked | Done) -> Lost | None:
-        """Return `Lost` where one engine alone ran out of fuel, and the leader's limit is unknown."""
+        """Return `Lost` where one engine alone hit a limit, and the leader's limits are unknown."""
         mine = isinstance(step, Done) and isinstance(step.outcome, LimitHit)
         is_alone = mine != isinstance(self._transcript.outcome, LimitHit)
         return (
@@ -144,9 +144,12 @@ class Following:
                 return self._disagreement(verdict, outcome)
 
     def _disagreement(self, difference: Difference, outcome: Outcome | None) -> Disagreement:
-        note = None if outcome is None else self._trail.note(self._side.points, outcome)
-        fingerprint = None if outcome is None else self._side.fingerprint
-        return Disagreement(difference, note, fingerprint, self._transcript, outcome, self._execution)
+        points = self._side.points
+        if outcome is None:
+            prefix = self._trail.name_at(points, difference.where)
+            return Disagreement(difference, None, None, self._transcript, None, self._execution, prefix)
+        note = self._trail.note(points, outcome)
+        return Disagreement(difference, note, self._side.fingerprint, self._transcript, outcome, self._execution)
 
     def _report_failure(self, broke: Broke) -> Report:
         return Fault(broke.what, self._transcript, self._execution) if broke.is_fault else Lost(broke.what)
@@ -154,7 +157,7 @@ class Following:
 
 def was_stopped(outcome: Outcome) -> bool:
     """Return True where the execution was not ended by the node. Fuel is deterministic, and is compared."""
-    return isinstance(outcome, Denied) or (isinstance(outcome, LimitHit) and outcome.limit != "fuel")
+    return isinstance(outcome, Denied) or (isinstance(outcome, LimitHit) and not outcome.is_counted)
 
 
 def _stop_reason(outcome: Outcome) -> str:

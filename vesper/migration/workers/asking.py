@@ -52,15 +52,13 @@ def encode_run(
         given = packed.pack(packed.as_inputs(inputs))
     except packed.Unsendable as error:
         raise Unavailable(str(error)) from None
-    fuel, seconds = (None, None) if limits is None else (limits.fuel, limits.seconds)
     return _encode(
         {
             "do": do,
             "program": program,
             "inputs": given,
             "now": now,
-            "fuel": fuel,
-            "seconds": seconds,
+            "limits": None if limits is None else (limits.fuel, limits.seconds, limits.memory),
             "key": key,
             **more,
         }

@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -37,9 +38,15 @@ MAX_REPLY_BYTES = 64 << 20
 """Maximum bytes of a reply. The longest text of the language is shorter, however it is escaped."""
 HEADER = struct.Struct(">IQ")
 """Length of a message, and its number."""
+JSON_CALL = b"\0json "
+"""Begin of a message with the hash of a program and JSON text. No typed JSON begins so; the reply is JSON text."""
+JSON_FAULT = b"\0fault "
+"""Begin of a reply to such a message that is an engine fault."""
 _SEND_BYTES = 1 << 20
 _READ_BYTES = 1 << 16
 """Bytes per read: the capacity of a pipe."""
+_SHORT_WAIT_MS = 5
+_SHORT_TRIES = 60
 _POLL_MS = 1000.0
 """Milliseconds between two checks that a silent child still runs."""
 _MAX_STDERR_BYTES = 2000
@@ -68,7 +75,8 @@ class ChildLate(ChildDied):
 class Child:
     """One child process. Only one thread at a time may call `ask`."""
 
-    def __init__(self, module: str, *arguments: str) -> None:
+    def __init__(self, module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+        """`environment` replaces the variables of this process."""
         with ExitStack() as unless_it_runs, ExitStack() as of_the_child:
             try:
                 self._errors = unless_it_runs.enter_context(tempfile.TemporaryFile())
@@ -89,7 +97,7 @@ class Child:
                     # Keeps terminal signals away from the child, and makes its group killable.
                     start_new_session=True,
                     bufsize=0,
-                    env=_environment(),
+                    env=_environment() if environment is None else environment,
                 )
             except OSError as error:
                 raise ChildDied(f"no process could be started: {error}") from None
@@ -98,6 +106,8 @@ class Child:
         self._from = self._process.stdout.fileno()
         self._to.setblocking(False)
         os.set_blocking(self._from, False)
+        self._arrivals = select.poll()
+        self._arrivals.register(self._from, select.POLLIN)
         self._ending = threading.RLock()
         """Reentrant: a finaliser may end a child while the same thread does."""
         self._read_so_far = bytearray()
@@ -147,21 +157,38 @@ class Child:
                 raise self._death() from None
 
     def receive(self, seconds: float) -> Any:
-        clock = _Clock(self.pid, seconds)
-        self._read(HEADER.size, clock)
+        text = self._receive_text(seconds)
+        try:
+            return decode(text)
+        except JournalError as error:
+            raise self._reject_reply(str(error)) from None
+
+    def ask_json(self, question: bytes, seconds: float) -> bytes:
+        """Send a message that begins with `JSON_CALL` and return the reply as it is. Raises like `ask`."""
+        self.send(question)
+        return self._receive_text(seconds)
+
+    def _receive_text(self, seconds: float) -> bytes:
+        # A short call needs no clock, and asks a few times before it sleeps: to be woken takes as long as such a call.
+        if not self._read_so_far:
+            arrived = self._arrivals.poll
+            if any(arrived(0) for _ in range(_SHORT_TRIES)) or arrived(_SHORT_WAIT_MS):
+                with suppress(BlockingIOError):
+                    self._read_so_far += os.read(self._from, _READ_BYTES)
+        clock = _Clock(self.pid, seconds) if len(self._read_so_far) < HEADER.size else None
+        if clock is not None:
+            self._read(HEADER.size, clock)
         length, number = HEADER.unpack_from(self._read_so_far)
         if length > MAX_REPLY_BYTES:
             raise self._reject_reply(f"it has {length:,} bytes, more than {MAX_REPLY_BYTES:,}")
         if number != self._number:
             raise self._reject_reply("it belongs to another question")
         end = HEADER.size + length
-        self._read(end, clock)
+        if len(self._read_so_far) < end:
+            self._read(end, clock or _Clock(self.pid, seconds))
         text = bytes(self._read_so_far[HEADER.size : end])
         del self._read_so_far[:end]
-        try:
-            return decode(text)
-        except JournalError as error:
-            raise self._reject_reply(str(error)) from None
+        return text
 
     def _reject_reply(self, why: str) -> ChildDied:
         self.close()

@@ -35,6 +35,7 @@ from vesper.migration.control.state import Enumerated
 from vesper.migration.shadow.guarded_direct import Broke, DirectSide, Trail
 from vesper.migration.statistics.evidence import MAX_ENUMERATED
 from vesper.migration.workers.rerun import Pair
+from vesper.storage.file_access import make_private_folder
 from vesper.values.model import MAX_INTEGER, MIN_INTEGER
 from vesper.values.types import BOOLEAN, INTEGER, Enum, OptionalOf, Record, Type
 
@@ -389,7 +390,7 @@ class Position:
         return done
 
     def write(self, epoch: str, size: int, done: int) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._path.parent)
         beside = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         document = {"format": _FORMAT, "epoch": epoch, "size": size, "done": done, "check": _check(epoch, done)}
         beside.write_text(json.dumps(document), encoding="utf-8")

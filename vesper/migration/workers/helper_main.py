@@ -18,7 +18,7 @@ from vesper.migration.compare.comparator import Comparator
 from vesper.migration.workers import wire_values as packed
 from vesper.migration.workers.enumeration import domain_of, run_part
 from vesper.migration.workers.rerun import Pair, rerun
-from vesper.migration.workers.serving import end_with_parent, limit_resources, serve
+from vesper.migration.workers.serving import end_with_parent, limit_resources, open_pipes, serve
 from vesper.migration.workers.wire_values import MAX_PROGRAMS
 
 
@@ -69,7 +69,7 @@ def main(worker: HelpingWorker, arguments: Sequence[str]) -> None:
     end_with_parent(int(arguments[0]))
     os.nice(19)
     limit_resources(int(arguments[1]))
-    serve(worker.answer)
+    serve(open_pipes(), worker.answer)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from vesper.journal.owner import is_dead, this_owner
 from vesper.migration.control.state import LOST_RUNS, RunLost
 from vesper.migration.stores.store import NodeKey
 from vesper.storage.after_fork import Order, register
+from vesper.storage.file_access import make_private_folder
 
 _log = logging.getLogger("vesper.migration")
 _MAGIC = b"VSPFLT01"
@@ -111,7 +112,7 @@ class Flights:
 
     def _open(self) -> None:
         self._lock = threading.Lock()
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(self._folder)
         owner = this_owner()
         # The id tells two objects of one process apart.
         self._path = self._folder / f"{owner}@{id(self):x}{_ENDING}"

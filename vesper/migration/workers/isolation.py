@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -28,9 +29,10 @@ from vesper.engines.engine import Limits, Observer
 from vesper.engines.outcome import Outcome
 from vesper.engines.path import Pathed, Point
 from vesper.migration.compare.transcript import Exchange
+from vesper.migration.workers import sandbox
 from vesper.migration.workers import wire_values as packed
 from vesper.migration.workers.asking import Busy, Misuse, Unavailable, decode_outcome, encode_run
-from vesper.migration.workers.child import Child, ChildDied, Restarts
+from vesper.migration.workers.child import JSON_CALL, Child, ChildDied, Restarts
 from vesper.migration.workers.execution import IsolatedExecution
 from vesper.migration.workers.worker_lease import LoadError, Worker, WorkerLease
 from vesper.migration.workers.worker_main import MAX_PROGRAMS
@@ -41,6 +43,7 @@ _HELLO_SECONDS = 20.0
 _MAX_DEATHS = 10
 _DEADLINE_FACTOR = 1.5
 """Factor on the deadline before a worker is killed. An engine that checks its time limit ends earlier by itself."""
+_WAIT_SECONDS = 0.05
 _ALL: WeakSet[Workers] = WeakSet()
 T = TypeVar("T")
 
@@ -59,8 +62,12 @@ class Workers:
         max_deaths: int = _MAX_DEATHS,
         module: str = "vesper.migration.workers.worker_main",
         is_owned: bool = False,
+        is_sandboxed: bool = False,
     ) -> None:
-        """`is_owned` leaves closing at exit to the owner, after its own pending work."""
+        """`is_owned` leaves closing at exit to the owner, after its own pending work.
+
+        `is_sandboxed` confines each worker before it reads a node (docs/spec/sandbox.md).
+        """
         if size < 1 or deadline <= 0 or memory_mib < 16:
             raise ValueError("workers are at least one, with a deadline and with 16 MiB of memory or more")
         self.size = size
@@ -69,6 +76,11 @@ class Workers:
         self._max_deaths = max_deaths
         self._module = module
         self._is_owned = is_owned
+        self.is_sandboxed = is_sandboxed
+        self.lacks: tuple[str, ...] = ()
+        """What the kernel lacks for the sandbox, once a worker is up."""
+        self.problem = ""
+        """Why the last worker did not come up."""
         self.is_closed = False
         self._begin_afresh()
         _ALL.add(self)
@@ -124,6 +136,20 @@ class Workers:
             self._drop(into[-1], "it ended while it had nothing to do")
             into.clear()
         raise Busy(self._start_another())
+
+    def take_waiting(self, into: list[Worker], seconds: float) -> None:
+        """Move an idle worker into the caller's list, and wait for one. Raises `Busy` after `seconds`."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                return self.take(into)
+            except Busy:
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise
+            with suppress(Empty):
+                # Short waits: a worker that died is started again by `take`.
+                self._idle.put(self._idle.get(timeout=min(left, _WAIT_SECONDS)))
 
     def give_back(self, taken: list[Worker]) -> None:
         """Move the worker back, also in C. Takes no lock, so that a finaliser may call it."""
@@ -201,14 +227,22 @@ class Workers:
             self._starting += 1
         return "a process of the direct engine is being started"
 
+    def _start_child(self) -> Child:
+        if not self.is_sandboxed:
+            return Child(self._module, str(self._memory_mib))
+        return Child(self._module, str(self._memory_mib), sandbox.ARGUMENT, environment=sandbox.environment())
+
     def _bring_up(self) -> None:
         child = worker = None
         try:
-            child = Child(self._module, str(self._memory_mib))
-            if child.ask(packed.message({"do": "hello"}), _HELLO_SECONDS) != {"hello": True}:
+            child = self._start_child()
+            answer = child.ask(packed.message({"do": "hello"}), _HELLO_SECONDS)
+            if not isinstance(answer, dict) or answer.get("hello") is not True:
                 raise ChildDied("it does not say what it should")
+            self.lacks = tuple(map(str, answer.get("lacks", ())))
             worker = Worker(child)
         except Exception as error:  # noqa: BLE001  # whatever the error, another worker may start
+            self.problem = str(error)
             _log.error("a process of the direct engine does not come up: %s", error)
             if child is not None:
                 child.close()
@@ -246,10 +280,13 @@ def _decode_pathed(answer: Mapping[str, Any]) -> Pathed:
 class IsolatedProgram:
     """A node on the direct engine in a worker."""
 
-    def __init__(self, compiled: Compiled, workers: Workers) -> None:
+    def __init__(self, compiled: Compiled, workers: Workers, wait_seconds: float = 0.0) -> None:
+        """`wait_seconds` is the time that an execution waits for an idle worker."""
         self.semantic_hash = compiled.semantic_hash
         self._workers = workers
+        self._wait_seconds = wait_seconds
         self._points: tuple[Point, ...] | None = None
+        self._json_call = JSON_CALL + self.semantic_hash.encode("ascii")
         self._load = packed.message(
             {
                 "do": "load",
@@ -268,6 +305,14 @@ class IsolatedProgram:
         """Run an execution as `DirectProgram.call_pathed` does; a fault has no path."""
         return self._ask(encode_run("call", self.semantic_hash, inputs, now, limits, key), _decode_pathed)
 
+    def call_json(self, text: bytes) -> bytes:
+        """Return the outcome for JSON text as canonical JSON, at the default limits. Raises `WorkerFault`."""
+        held = self._lease()
+        try:
+            return held.ask_json(self._json_call + text, self)
+        finally:
+            held.release()
+
     def points(self) -> tuple[Point, ...]:
         """Return the points of the node, loading it in a worker if needed. Raises `Busy`."""
         if self._points is None:
@@ -285,13 +330,13 @@ class IsolatedProgram:
         is_traced: bool = True,
     ) -> IsolatedExecution:
         start = encode_run("start", self.semantic_hash, inputs, now, limits, is_traced=is_traced)
-        return IsolatedExecution(WorkerLease(self._workers), start, self, observe)
+        return IsolatedExecution(self._lease(), start, self, observe)
 
     def start_pathed(
         self, inputs: Mapping[str, object], key: bytes, now: datetime | None = None, limits: Limits | None = None
     ) -> IsolatedExecution:
         start = encode_run("start", self.semantic_hash, inputs, now, limits, key)
-        return IsolatedExecution(WorkerLease(self._workers), start, self, None)
+        return IsolatedExecution(self._lease(), start, self, None)
 
     def start_scripted(
         self,
@@ -310,16 +355,19 @@ class IsolatedProgram:
         except packed.Unsendable as error:
             raise Unavailable(str(error)) from None
         start = encode_run("script", self.semantic_hash, inputs, now, limits, key, exchanges=recorded)
-        return IsolatedExecution(WorkerLease(self._workers), start, self, None, [each.request for each in exchanges])
+        return IsolatedExecution(self._lease(), start, self, None, [each.request for each in exchanges])
 
     def _ask(self, question: bytes | None, decode: Callable[[Mapping[str, Any]], T]) -> T:
-        held = WorkerLease(self._workers)
+        held = self._lease()
         try:
             return held.ask(question, self, decode)
         except Misuse as misuse:
             raise misuse.error from None
         finally:
             held.release()
+
+    def _lease(self) -> WorkerLease:
+        return WorkerLease(self._workers, self._wait_seconds)
 
     def load_on(self, worker: Worker, seconds: float) -> None:
         """Load the node in a worker that lacks it. Raises `LoadError`."""

@@ -17,9 +17,10 @@ from typing import Any
 
 from vesper.journal.errors import TooLarge
 from vesper.journal.typed_json import decode, encode_text
-from vesper.migration.workers.child import HEADER, MAX_REPLY_BYTES, OUT_OF_MEMORY
+from vesper.migration.workers.child import HEADER, JSON_CALL, JSON_FAULT, MAX_REPLY_BYTES, OUT_OF_MEMORY
 
 _MIB = 1 << 20
+_READ_BYTES = 1 << 16
 _MAX_FILE_BYTES = _MIB
 """Maximum bytes of any file that a child writes, such as its standard error."""
 
@@ -59,17 +60,27 @@ def _lower(limit: int, value: int) -> None:
     resource.setrlimit(limit, (value, value))
 
 
-def serve(answer: Callable[[Any, Callable[[object], None]], object]) -> None:
-    """Reply to messages until the pipe closes.
-
-    `answer` gets the message and a function that sends a notice before the reply.
-    """
+def open_pipes() -> tuple[int, int]:
+    """Return the descriptors of messages and of replies, and keep prints away from both."""
     questions, answers = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     os.close(nothing)
+    return questions, answers
 
+
+def serve(
+    pipes: tuple[int, int],
+    answer: Callable[[Any, Callable[[object], None]], object],
+    answer_json: Callable[[bytes], bytes] | None = None,
+) -> None:
+    """Reply to messages until the pipe closes.
+
+    `answer` gets the message and a function that sends a notice before the reply. `answer_json` gets the messages that
+    begin with `JSON_CALL`, and returns the reply as it is sent.
+    """
+    questions, answers = _Reader(pipes[0]), pipes[1]
     number = 0
 
     def send(value: object) -> None:
@@ -77,16 +88,30 @@ def serve(answer: Callable[[Any, Callable[[object], None]], object]) -> None:
         _write(answers, HEADER.pack(len(text), number) + text)
 
     try:
-        while (header := _read(questions, HEADER.size)) is not None:
+        while (header := questions.read(HEADER.size)) is not None:
             length, number = HEADER.unpack(header)
-            question = _read(questions, length)
+            question = questions.read(length)
             if question is None:
                 return
-            send(answer(decode(question), send))
+            if answer_json is not None and question.startswith(JSON_CALL):
+                text = _guarded_json(answer_json, question[len(JSON_CALL) :])
+                _write(answers, HEADER.pack(len(text), number) + text)
+            else:
+                send(answer(decode(question), send))
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
     except BrokenPipeError:
         return  # the parent has ended
+
+
+def _guarded_json(answer_json: Callable[[bytes], bytes], question: bytes) -> bytes:
+    try:
+        text = answer_json(question)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  # any error is reported to the parent
+        return JSON_FAULT + f"{type(error).__name__}: {error}"[:2000].encode(errors="replace")
+    return text if len(text) <= MAX_REPLY_BYTES else JSON_FAULT + b"the outcome is too large to send"
 
 
 def _encode_reply(value: object) -> bytes:
@@ -101,15 +126,26 @@ def _encode_reply(value: object) -> bytes:
     return encode_text({"unfit": unfit}).encode()
 
 
-def _read(file: int, count: int) -> bytes | None:
-    """Read exactly `count` bytes; None where the other side has closed."""
-    found = bytearray()
-    while len(found) < count:
-        part = os.read(file, min(1 << 20, count - len(found)))
-        if not part:
-            return None
-        found += part
-    return bytes(found)
+class _Reader:
+    """Reads messages, which mostly arrive whole: one system call for the header and the text."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._ready = b""
+
+    def read(self, count: int) -> bytes | None:
+        """Read exactly `count` bytes; None where the other side has closed."""
+        if len(self._ready) < count:
+            found = bytearray(self._ready)
+            while len(found) < count:
+                part = os.read(self._file, max(_READ_BYTES, min(1 << 20, count - len(found))))
+                if not part:
+                    return None
+                found += part
+            self._ready = bytes(found)
+        ready = self._ready
+        self._ready = ready[count:]
+        return ready[:count]
 
 
 def _write(file: int, data: bytes) -> None:

@@ -145,14 +145,21 @@ def pack_report(report: Report | None) -> object:
             return ["part", count]
         case Agreement(note, fingerprint, python_ns, direct_ns):
             return ["agreement", note.to_text(), fingerprint, python_ns, direct_ns]
-        case Disagreement(difference, note, fingerprint, transcript, follower, execution):
+        case Disagreement(difference, note, fingerprint, transcript, follower, execution, prefix):
+            texts = None if difference.requests is None else list(difference.requests)
             how = [difference.kind, difference.where, difference.leader, difference.follower, difference.is_effect]
             told = [None if note is None else note.to_text(), fingerprint, pack_transcript(transcript)]
-            return ["disagreement", how, *told, None if follower is None else pack_outcome(follower), execution]
+            end = None if follower is None else pack_outcome(follower)
+            return ["disagreement", [*how, texts], *told, end, execution, prefix]
         case Fault(what, transcript):
             return ["fault", what, None if transcript is None else pack_transcript(transcript)]
         case Lost(why):
             return ["lost", why]
+
+
+def _unpack_difference(how: list[Any], texts: list[str] | None) -> Difference:
+    kind, where, leader, follower, is_effect = how
+    return Difference(kind, where, leader, follower, is_effect, None if texts is None else (texts[0], texts[1]))
 
 
 def unpack_report(packed: Any) -> Report | None:
@@ -163,14 +170,15 @@ def unpack_report(packed: Any) -> Report | None:
             return PartAgreed.on(count)
         case ["agreement", note, fingerprint, python_ns, direct_ns]:
             return Agreement(PathNote.from_text(note), fingerprint, python_ns, direct_ns)
-        case ["disagreement", how, note, fingerprint, transcript, follower, execution]:
+        case ["disagreement", [*how, texts], note, fingerprint, transcript, follower, execution, prefix]:
             return Disagreement(
-                Difference(*how),
+                _unpack_difference(how, texts),
                 None if note is None else PathNote.from_text(note),
                 fingerprint,
                 unpack_transcript(transcript),
                 None if follower is None else unpack_outcome(follower),
                 execution,
+                prefix,
             )
         case ["fault", what, transcript]:
             return Fault(what, None if transcript is None else unpack_transcript(transcript))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from vesper.engines.path import Point
 from vesper.migration.shadow.admission import add_worker_seconds
 from vesper.migration.workers.asking import MISUSE, Misuse, Unavailable
-from vesper.migration.workers.child import Child, ChildDied
+from vesper.migration.workers.child import JSON_FAULT, Child, ChildDied, ChildLate
+from vesper.values.model import printable
 
 if TYPE_CHECKING:
     from vesper.migration.workers.isolation import IsolatedProgram, Workers
@@ -34,15 +35,27 @@ class LoadError(Exception):
         super().__init__(f"{answer['raised']}: {answer['message']}")
 
 
+class WorkerFault(Exception):
+    """An engine fault in a worker, or the death of the worker."""
+
+    def __init__(self, message: str, is_late: bool = False) -> None:
+        super().__init__(message)
+        self.is_late = is_late
+        """True where the worker missed its deadline."""
+
+
 class WorkerLease:
     """A lease on a worker. It ends with `release`, or when this object is collected."""
 
-    def __init__(self, workers: Workers) -> None:
+    def __init__(self, workers: Workers, wait_seconds: float = 0.0) -> None:
         self._taken: list[Worker] = []
         """At most one worker. A list moves it between owners in one step, which Ctrl-C cannot split."""
         self._workers = workers
         self._pid = os.getpid()
-        workers.take(self._taken)
+        if wait_seconds:
+            workers.take_waiting(self._taken, wait_seconds)
+        else:
+            workers.take(self._taken)
 
     def __del__(self) -> None:
         if hasattr(self, "_pid"):  # otherwise Ctrl-C came before the lease began
@@ -87,6 +100,28 @@ class WorkerLease:
             self._taken.clear()
             self._workers.abandon(worker)
             raise
+
+    def ask_json(self, question: bytes, program: IsolatedProgram) -> bytes:
+        """Send JSON text to a program and return the outcome as JSON text. Raises `WorkerFault`."""
+        worker = self._worker()
+        try:
+            program.load_on(worker, self._workers.patience)
+            answer = worker.child.ask_json(question, self._workers.patience)
+        except ChildDied as error:
+            self._discard(worker, error.how)
+            if self._workers.is_closed:
+                raise Unavailable("the processes of the direct engine were closed") from None
+            is_late = isinstance(error, ChildLate)
+            raise WorkerFault(f"the process of the direct engine is gone: {error}", is_late) from None
+        except LoadError as error:
+            raise WorkerFault(f"the direct engine does not load the node: {error}") from None
+        except BaseException:
+            self._taken.clear()
+            self._workers.abandon(worker)
+            raise
+        if answer.startswith(JSON_FAULT):
+            raise WorkerFault(printable(answer[len(JSON_FAULT) :].decode(errors="replace")))
+        return answer
 
     def _worker(self) -> Worker:
         if not self._taken or self._pid != os.getpid():

@@ -13,7 +13,8 @@ from typing import Any
 
 from vesper.engines.direct_engine import load_documents
 from vesper.engines.engine import Blocked, Completion, Done, Limits, Request
-from vesper.migration.workers.serving import end_with_parent, limit_resources, serve
+from vesper.migration.workers.sandbox import ARGUMENT, enter_sandbox
+from vesper.migration.workers.serving import end_with_parent, limit_resources, open_pipes, serve
 from vesper.migration.workers.wire_values import (
     Unsendable,
     pack_marks,
@@ -26,6 +27,8 @@ from vesper.migration.workers.wire_values import (
 from vesper.values.model import Value
 
 MAX_PROGRAMS = 256
+_HASH = 64
+"""Characters of the hash of a program."""
 _MEASURED = frozenset({"call", "start", "script", "advance"})
 
 
@@ -33,6 +36,8 @@ class Worker:
     """The server side of one `isolation.Workers`."""
 
     def __init__(self) -> None:
+        self.lacks: list[str] = []
+        """What the kernel lacks for the sandbox."""
         self._programs: dict[str, Any] = {}
         self._execution: Any = None
         self._has_path = False
@@ -51,6 +56,11 @@ class Worker:
             found["cpu"] = (self._computed - before) // 1000
         return found
 
+    def answer_json(self, question: bytes) -> bytes:
+        """Return the outcome of a call as canonical JSON. The message is the hash of a program and its JSON text."""
+        program = self._programs[question[:_HASH].decode("ascii")]
+        return bytes(program.run_json(question[_HASH:]))
+
     def _guarded(self, question: Mapping[str, Any]) -> dict[str, object]:
         try:
             return self._answer(question)
@@ -62,7 +72,7 @@ class Worker:
     def _answer(self, question: Mapping[str, Any]) -> dict[str, object]:
         match question["do"]:
             case "hello":
-                return {"hello": True}
+                return {"hello": True, "lacks": self.lacks}
             case "load":
                 program = self.load(question["ir"], question["callees"])
                 if len(self._programs) >= MAX_PROGRAMS:  # after loading: the parent clears its own record only then
@@ -148,14 +158,18 @@ def _digest(request: Request) -> str | None:
 
 
 def _arguments(question: Mapping[str, Any]) -> tuple[Any, ...]:
-    fuel, seconds = question["fuel"], question["seconds"]
-    return unpack(question["inputs"]), question["now"], None if fuel is None else Limits(fuel, seconds)
+    limits = question["limits"]
+    return unpack(question["inputs"]), question["now"], None if limits is None else Limits(*limits)
 
 
 def main(worker: Worker, arguments: Sequence[str]) -> None:
-    end_with_parent(int(arguments[0]))
-    limit_resources(int(arguments[1]))
-    serve(worker.answer)
+    life, memory_mib, *more = arguments
+    end_with_parent(int(life))
+    limit_resources(int(memory_mib))
+    pipes = open_pipes()
+    if ARGUMENT in more:
+        worker.lacks = enter_sandbox()
+    serve(pipes, worker.answer, worker.answer_json)
 
 
 if __name__ == "__main__":

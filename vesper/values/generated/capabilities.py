@@ -6,6 +6,7 @@ from typing import Final
 CAPABILITIES: Final[dict[str, str]] = {
     "database.read": "Read rows of a table.",
     "database.write": "Insert, update and delete rows of a table.",
+    "database.function": "Use an SQL function or type that is not on the list of pure ones.",
     "network.http_client": "Send requests to a provider.",
     "network.http_server": "Accept connections. No effect needs it; it can be denied.",
     "cache.read": "Read entries of a cache.",

@@ -18,6 +18,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right"),
     ),
     "array.not_equal": OpSpec(
         name="array.not_equal",
@@ -31,6 +32,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right"),
     ),
     "array.length": OpSpec(
         name="array.length",
@@ -122,6 +124,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "array.drop": OpSpec(
         name="array.drop",
@@ -135,6 +138,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "array.slice": OpSpec(
         name="array.slice",
@@ -148,6 +152,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(("end", "9223372036854775807"),),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "array.append": OpSpec(
         name="array.append",
@@ -161,6 +166,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("values", "result"),
     ),
     "array.concat": OpSpec(
         name="array.concat",
@@ -174,6 +180,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right", "result"),
     ),
     "array.replace_at": OpSpec(
         name="array.replace_at",
@@ -187,6 +194,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("values", "result"),
     ),
     "array.flatten": OpSpec(
         name="array.flatten",
@@ -200,6 +208,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("values", "result"),
     ),
     "array.sort": OpSpec(
         name="array.sort",
@@ -213,6 +222,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(("order", '"ascending"'),),
         literals=(),
         status="implemented",
+        work=("values", "result"),
     ),
     "array.sort_by": OpSpec(
         name="array.sort_by",
@@ -228,6 +238,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         form="sort_by",
         call="sort_by(key FOR x IN values[, order])",
         status="implemented",
+        work=("values", "result"),
     ),
     "array.distinct": OpSpec(
         name="array.distinct",
@@ -241,6 +252,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("values", "result"),
     ),
     "array.distinct_by": OpSpec(
         name="array.distinct_by",
@@ -256,6 +268,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         form="distinct_by",
         call="distinct_by(key FOR x IN values)",
         status="implemented",
+        work=("values", "result"),
     ),
     "array.zip": OpSpec(
         name="array.zip",
@@ -269,6 +282,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right", "result"),
     ),
     "array.range": OpSpec(
         name="array.range",
@@ -282,6 +296,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(("step", "1"),),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "array.enumerate": OpSpec(
         name="array.enumerate",
@@ -295,6 +310,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("values", "result"),
     ),
     "array.reverse": OpSpec(
         name="array.reverse",
@@ -308,6 +324,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("values", "result"),
     ),
     "array.chunks": OpSpec(
         name="array.chunks",
@@ -321,6 +338,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("values", "result"),
     ),
     "array.is_item": OpSpec(
         name="array.is_item",
@@ -334,6 +352,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("values",),
     ),
     "array.contains": OpSpec(
         name="array.contains",
@@ -347,6 +366,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("values",),
     ),
     "array.index_of": OpSpec(
         name="array.index_of",
@@ -360,6 +380,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("values",),
     ),
     "array.min": OpSpec(
         name="array.min",
@@ -373,6 +394,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("values",),
     ),
     "array.max": OpSpec(
         name="array.max",
@@ -386,6 +408,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("values",),
     ),
     "array.min_by": OpSpec(
         name="array.min_by",
@@ -401,6 +424,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         form="min_by",
         call="min_by(key FOR x IN values)",
         status="implemented",
+        work=("values",),
     ),
     "array.max_by": OpSpec(
         name="array.max_by",
@@ -416,6 +440,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         form="max_by",
         call="max_by(key FOR x IN values)",
         status="implemented",
+        work=("values",),
     ),
     "array.transform": OpSpec(
         name="array.transform",
@@ -431,6 +456,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         form="array",
         call="[result FOR x IN values]",
         status="implemented",
+        work=("values", "result"),
     ),
     "array.filter": OpSpec(
         name="array.filter",
@@ -446,6 +472,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         form="array",
         call="[x FOR x IN values WHERE condition]",
         status="implemented",
+        work=("values", "result"),
     ),
     "array.for_all": OpSpec(
         name="array.for_all",
@@ -461,6 +488,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         form="forall",
         call="FORALL x IN values SATISFIES condition",
         status="implemented",
+        work=("values",),
     ),
     "array.exists": OpSpec(
         name="array.exists",
@@ -476,6 +504,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         form="exists",
         call="EXISTS x IN values SATISFIES condition",
         status="implemented",
+        work=("values",),
     ),
     "array.fold": OpSpec(
         name="array.fold",
@@ -491,6 +520,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         form="fold",
         call="fold(next FOR x IN values, acc = initial)",
         status="implemented",
+        work=("values",),
     ),
     "array.group_by": OpSpec(
         name="array.group_by",
@@ -506,6 +536,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         form="group_by",
         call="group_by(key FOR x IN values)",
         status="implemented",
+        work=("values", "result"),
     ),
     "array.count_by": OpSpec(
         name="array.count_by",
@@ -521,6 +552,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         form="count_by",
         call="count_by(key FOR x IN values)",
         status="implemented",
+        work=("values", "result"),
     ),
     "array.index_by": OpSpec(
         name="array.index_by",
@@ -536,6 +568,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         form="index_by",
         call="index_by(key FOR x IN values)",
         status="implemented",
+        work=("values", "result"),
     ),
     "array.take_while": OpSpec(
         name="array.take_while",
@@ -551,6 +584,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         form="take_while",
         call="take_while(condition FOR x IN values)",
         status="implemented",
+        work=("values", "result"),
     ),
     "array.drop_while": OpSpec(
         name="array.drop_while",
@@ -566,6 +600,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         form="drop_while",
         call="drop_while(condition FOR x IN values)",
         status="implemented",
+        work=("values", "result"),
     ),
     "array.to_set": OpSpec(
         name="array.to_set",
@@ -579,6 +614,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("values", "result"),
     ),
     "boolean.not": OpSpec(
         name="boolean.not",
@@ -631,6 +667,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "bytes.equal": OpSpec(
         name="bytes.equal",
@@ -696,6 +733,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(("end", "9223372036854775807"),),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "bytes.concat": OpSpec(
         name="bytes.concat",
@@ -709,6 +747,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right", "result"),
     ),
     "bytes.hex": OpSpec(
         name="bytes.hex",
@@ -722,6 +761,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "bytes.parse_hex": OpSpec(
         name="bytes.parse_hex",
@@ -735,6 +775,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "bytes.base64": OpSpec(
         name="bytes.base64",
@@ -748,6 +789,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "bytes.parse_base64": OpSpec(
         name="bytes.parse_base64",
@@ -761,6 +803,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "bytes.utf8": OpSpec(
         name="bytes.utf8",
@@ -774,6 +817,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "bytes.parse_utf8": OpSpec(
         name="bytes.parse_utf8",
@@ -787,6 +831,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "bytes.sha256": OpSpec(
         name="bytes.sha256",
@@ -800,6 +845,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "date.equal": OpSpec(
         name="date.equal",
@@ -891,6 +937,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value",),
     ),
     "date.from_parts": OpSpec(
         name="date.from_parts",
@@ -917,6 +964,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "date.to_timestamp": OpSpec(
         name="date.to_timestamp",
@@ -1142,6 +1190,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(("holidays", "[]"), ("weekend", '["saturday", "sunday"]')),
         literals=(),
         status="implemented",
+        work=("holidays", "weekend"),
     ),
     "date.add_business_days": OpSpec(
         name="date.add_business_days",
@@ -1160,6 +1209,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(("holidays", "[]"), ("weekend", '["saturday", "sunday"]')),
         literals=(),
         status="implemented",
+        work=("holidays", "weekend"),
     ),
     "date.business_days_between": OpSpec(
         name="date.business_days_between",
@@ -1178,6 +1228,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(("holidays", "[]"), ("weekend", '["saturday", "sunday"]')),
         literals=(),
         status="implemented",
+        work=("holidays", "weekend"),
     ),
     "decimal.from_integer": OpSpec(
         name="decimal.from_integer",
@@ -1512,6 +1563,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "decimal.parse": OpSpec(
         name="decimal.parse",
@@ -1525,6 +1577,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value",),
     ),
     "decimal.allocate": OpSpec(
         name="decimal.allocate",
@@ -1538,6 +1591,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("weights", "result"),
     ),
     "decimal.sum": OpSpec(
         name="decimal.sum",
@@ -1746,6 +1800,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value",),
     ),
     "duration.text": OpSpec(
         name="duration.text",
@@ -1759,6 +1814,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "duration.total_seconds": OpSpec(
         name="duration.total_seconds",
@@ -1915,6 +1971,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "float.add": OpSpec(
         name="float.add",
@@ -2162,6 +2219,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "float.parse": OpSpec(
         name="float.parse",
@@ -2175,6 +2233,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value",),
     ),
     "float.is_nan": OpSpec(
         name="float.is_nan",
@@ -2487,6 +2546,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "integer.parse": OpSpec(
         name="integer.parse",
@@ -2500,6 +2560,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value",),
     ),
     "integer.bit_and": OpSpec(
         name="integer.bit_and",
@@ -2760,6 +2821,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "map.equal": OpSpec(
         name="map.equal",
@@ -2773,6 +2835,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right"),
     ),
     "map.not_equal": OpSpec(
         name="map.not_equal",
@@ -2786,6 +2849,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right"),
     ),
     "map.length": OpSpec(
         name="map.length",
@@ -2864,6 +2928,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("entries", "result"),
     ),
     "map.values": OpSpec(
         name="map.values",
@@ -2877,6 +2942,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("entries", "result"),
     ),
     "map.entries": OpSpec(
         name="map.entries",
@@ -2890,6 +2956,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("entries", "result"),
     ),
     "map.put": OpSpec(
         name="map.put",
@@ -2903,6 +2970,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("entries", "result"),
     ),
     "map.remove": OpSpec(
         name="map.remove",
@@ -2916,6 +2984,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("entries", "result"),
     ),
     "map.merge": OpSpec(
         name="map.merge",
@@ -2929,6 +2998,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right", "result"),
     ),
     "map.from_entries": OpSpec(
         name="map.from_entries",
@@ -2942,6 +3012,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("entries", "result"),
     ),
     "optional.is_null": OpSpec(
         name="optional.is_null",
@@ -3072,6 +3143,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=("pattern",),
         status="implemented",
+        work=("value",),
     ),
     "regex.find": OpSpec(
         name="regex.find",
@@ -3085,6 +3157,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=("pattern",),
         status="implemented",
+        work=("value",),
     ),
     "regex.find_all": OpSpec(
         name="regex.find_all",
@@ -3098,6 +3171,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=("pattern",),
         status="implemented",
+        work=("value", "result"),
     ),
     "regex.groups": OpSpec(
         name="regex.groups",
@@ -3111,6 +3185,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=("pattern",),
         status="implemented",
+        work=("value",),
     ),
     "regex.replace": OpSpec(
         name="regex.replace",
@@ -3124,6 +3199,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=("pattern",),
         status="implemented",
+        work=("value", "result"),
     ),
     "regex.split": OpSpec(
         name="regex.split",
@@ -3137,6 +3213,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=("pattern",),
         status="implemented",
+        work=("value", "result"),
     ),
     "set.is_member": OpSpec(
         name="set.is_member",
@@ -3163,6 +3240,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right"),
     ),
     "set.not_equal": OpSpec(
         name="set.not_equal",
@@ -3176,6 +3254,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right"),
     ),
     "set.contains": OpSpec(
         name="set.contains",
@@ -3215,6 +3294,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right", "result"),
     ),
     "set.intersection": OpSpec(
         name="set.intersection",
@@ -3228,6 +3308,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right", "result"),
     ),
     "set.difference": OpSpec(
         name="set.difference",
@@ -3241,6 +3322,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right", "result"),
     ),
     "set.is_subset": OpSpec(
         name="set.is_subset",
@@ -3254,6 +3336,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right"),
     ),
     "set.is_disjoint": OpSpec(
         name="set.is_disjoint",
@@ -3267,6 +3350,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right"),
     ),
     "set.put": OpSpec(
         name="set.put",
@@ -3280,6 +3364,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("members", "result"),
     ),
     "set.remove": OpSpec(
         name="set.remove",
@@ -3293,6 +3378,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("members", "result"),
     ),
     "set.to_array": OpSpec(
         name="set.to_array",
@@ -3306,6 +3392,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("members", "result"),
     ),
     "text.length": OpSpec(
         name="text.length",
@@ -3358,6 +3445,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("left", "right", "result"),
     ),
     "text.less": OpSpec(
         name="text.less",
@@ -3436,6 +3524,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(("end", "9223372036854775807"),),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "text.split": OpSpec(
         name="text.split",
@@ -3449,6 +3538,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "separator", "result"),
     ),
     "text.words": OpSpec(
         name="text.words",
@@ -3462,6 +3552,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "text.join": OpSpec(
         name="text.join",
@@ -3475,6 +3566,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(("separator", '""'),),
         literals=(),
         status="implemented",
+        work=("parts", "separator", "result"),
     ),
     "text.trim": OpSpec(
         name="text.trim",
@@ -3488,6 +3580,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "text.trim_start": OpSpec(
         name="text.trim_start",
@@ -3501,6 +3594,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "text.trim_end": OpSpec(
         name="text.trim_end",
@@ -3514,6 +3608,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "text.lower": OpSpec(
         name="text.lower",
@@ -3527,6 +3622,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "text.upper": OpSpec(
         name="text.upper",
@@ -3540,6 +3636,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "text.starts_with": OpSpec(
         name="text.starts_with",
@@ -3579,6 +3676,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "part"),
     ),
     "text.index_of": OpSpec(
         name="text.index_of",
@@ -3592,6 +3690,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "part"),
     ),
     "text.replace": OpSpec(
         name="text.replace",
@@ -3605,6 +3704,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "old", "new", "result"),
     ),
     "text.repeat": OpSpec(
         name="text.repeat",
@@ -3618,6 +3718,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "text.pad_start": OpSpec(
         name="text.pad_start",
@@ -3631,6 +3732,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(("fill", '" "'),),
         literals=(),
         status="implemented",
+        work=("value", "fill", "result"),
     ),
     "text.pad_end": OpSpec(
         name="text.pad_end",
@@ -3644,6 +3746,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(("fill", '" "'),),
         literals=(),
         status="implemented",
+        work=("value", "fill", "result"),
     ),
     "text.reverse": OpSpec(
         name="text.reverse",
@@ -3657,6 +3760,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "text.is_digits": OpSpec(
         name="text.is_digits",
@@ -3670,6 +3774,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value",),
     ),
     "text.code_point": OpSpec(
         name="text.code_point",
@@ -3696,6 +3801,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "text.code_points": OpSpec(
         name="text.code_points",
@@ -3709,6 +3815,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "text.percent_encode": OpSpec(
         name="text.percent_encode",
@@ -3722,6 +3829,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value", "result"),
     ),
     "timestamp.equal": OpSpec(
         name="timestamp.equal",
@@ -3852,6 +3960,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("value",),
     ),
     "timestamp.text": OpSpec(
         name="timestamp.text",
@@ -3865,6 +3974,7 @@ OPERATIONS: Final[dict[str, OpSpec]] = {
         defaults=(),
         literals=(),
         status="implemented",
+        work=("result",),
     ),
     "timestamp.to_date": OpSpec(
         name="timestamp.to_date",

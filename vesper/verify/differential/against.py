@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from vesper.compiler import Compiled
@@ -20,8 +21,9 @@ from vesper.engines.python_engine import PythonEngine
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.encode import encode, semantic_hash
-from vesper.values.model import Value, show
+from vesper.values.model import ProblemKind, Value, show
 from vesper.values.types import Type
+from vesper.verify.differential.python_forms import OtherForm, field_names, first_other_form
 
 
 class CannotImport(Exception):
@@ -65,10 +67,13 @@ class Function:
         self._outputs = [each.name for each in compiled.node.outputs]
         # Two identity nodes: their engine converts the Python forms of every type.
         self._inputs = identity_of([(each.name, each.type, each.default) for each in compiled.node.inputs])
-        self._answers = identity_of([(each.name, each.type, None) for each in compiled.node.outputs])
+        self._answers = answers_of(compiled.node)
 
     def answer(self, inputs: Mapping[str, object]) -> Done:
-        """Return the function's result on inputs that the node accepts."""
+        """Return the function's result on inputs that the node accepts.
+
+        Numbers beyond the limits of the outputs count as not returned, because the node fails there.
+        """
         taken = self._inputs.call(dict(inputs))
         assert isinstance(taken, Returned), "the node accepts these inputs"
         try:
@@ -79,12 +84,43 @@ class Function:
         if not isinstance(answer, Mapping):
             wanted = ", ".join(self._outputs)
             raise BadAnswer(f"{self.name} returned {show(answer)} for {shown}; it must return a dict with {wanted}")
-        read = self._answers.call(dict(answer))
+        read = self._answers.read(answer)
         if not isinstance(read, Returned):
             assert isinstance(read, Failed)
+            if all(each.kind is ProblemKind.OUT_OF_RANGE for each in read.problems):
+                return Done(Failed("out_of_range", None), ())
             problems = "; ".join(f"`{each.path}` is {each.kind.value.replace('_', ' ')}" for each in read.problems)
             raise BadAnswer(f"{self.name} returned {show(dict(answer))} for {shown}, which are no outputs: {problems}")
+        other = self._answers.other_form(answer, read)
+        if other is not None:
+            raise BadAnswer(
+                f"{self.name} returned a {other.function} at {other.where} for {shown}, where the node returns a "
+                f"{other.node}: callers would get another Python type"
+            )
         return Done(read, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The outputs of a node, to read results of a function."""
+
+    program: Program
+    names: frozenset[str]
+    """Declared fields, at every depth."""
+
+    def read(self, answer: Mapping[str, object]) -> Outcome:
+        """Return the function's result as outputs, or a failure with its problems."""
+        return self.program.call(dict(answer))
+
+    def other_form(self, answer: object, read: Returned) -> OtherForm | None:
+        """Return where the result has another Python type than the node's outputs."""
+        return first_other_form(answer, read.value, self.names)
+
+
+def answers_of(node: ir.Node) -> Answers:
+    types = [each.type for each in node.outputs]
+    names = field_names(types) | {each.name for each in node.outputs}
+    return Answers(identity_of([(each.name, each.type, None) for each in node.outputs]), names)
 
 
 def is_refused(outcome: Outcome) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from vesper.compiler import Compiled
 from vesper.engines.engine import Done
 from vesper.engines.outcome import DeclaredError, Returned
 from vesper.engines.path import guards
@@ -19,13 +20,13 @@ from vesper.language.ir.nodes import (
     Expression,
     If,
     Loop,
-    Node,
     Raise,
     Request,
     Return,
     children,
 )
 from vesper.language.ir.statements import all_statements, expressions_of
+from vesper.verify.branches import BranchKey, BranchMap, NodeBranch, percent
 
 Path = tuple[tuple[int, bool], ...]
 
@@ -40,17 +41,31 @@ class Coverage:
     """Semantic paths (docs/spec/ir.md) as sequences of conditions; unbounded with loops."""
     operations_total: int = 0
     operations: set[str] = field(default_factory=set)
+    branches_total: int = 0
+    uncovered: list[NodeBranch] = field(default_factory=list)
+    """Branches that no execution covered, once all have ended."""
+
+    @property
+    def branches_covered(self) -> int:
+        return self.branches_total - len(self.uncovered)
+
+    @property
+    def percent(self) -> float:
+        return percent(self.branches_covered, self.branches_total)
 
 
 class CoverageCollector:
     """Collector of coverage from the executions of one node."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, compiled: Compiled) -> None:
+        self._node = node = compiled.node
         self._conditions = guards(node)
+        self._map = BranchMap(compiled)
+        self._covered: set[BranchKey] = set()
         self._marked: set[int] = set()
         self._ends: set[type] = set()
         self.coverage = Coverage(2 * len(self._conditions))
+        self.coverage.branches_total = len(self._map.branches)
         self.coverage.operations_total = len({each.op for each in node.expressions() if isinstance(each, Call)})
 
     def observe(self, done: Done) -> None:
@@ -59,11 +74,15 @@ class CoverageCollector:
         if path not in self.coverage.paths:
             self.coverage.paths.add(path)
             self.coverage.guards.update(path)
+        if self._map.has_more:
+            self._covered |= self._map.seen(done)
         self._marked.update([index for index, _ in done.marks])
         self._ends.add(type(done.outcome))
 
     def finish(self) -> None:
-        """Count the operations; conditions are counted by `see`."""
+        """Count the operations and list uncovered branches; conditions are counted by `observe`."""
+        covered = self._covered | {("condition", *each) for each in self.coverage.guards}
+        self.coverage.uncovered = self._map.uncovered(covered)
         for root in self._evaluated():
             self._reach(root)
 

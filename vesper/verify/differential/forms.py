@@ -92,7 +92,7 @@ class FormsExecution:
 
 def _is_time(outcome: Outcome) -> bool:
     """Return whether a time limit ended the form, which depends on the machine."""
-    return isinstance(outcome, LimitHit) and outcome.limit != "fuel"
+    return isinstance(outcome, LimitHit) and not outcome.is_counted
 
 
 def _fault(message: str) -> Done:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 from vesper.compiler import Compiled
 from vesper.engines.engine import Completion
 from vesper.language.ir.encode import canonical_json
-from vesper.values.model import decimal_text, scalar_text
+from vesper.storage.file_access import create_private
+from vesper.values.model import base64_text, decimal_text, scalar_text
 from vesper.verify.differential.verifier import Difference
 
 FOLDER = Path("tests/conformance/regressions")
@@ -28,6 +31,16 @@ def typed_value(value: object) -> dict[str, object]:
             return {"string": value}
         case None:
             return {"null": True}
+        case datetime() if value.tzinfo is UTC:
+            return {"timestamp": scalar_text(value)}
+        case date() if type(value) is date:
+            return {"date": scalar_text(value)}
+        case timedelta():
+            return {"duration": scalar_text(value)}
+        case bytes():
+            return {"bytes": base64_text(value)}
+        case frozenset():
+            return {"set": sorted((typed_value(item) for item in value), key=canonical_json)}
         case list():
             return {"array": [typed_value(item) for item in value]}
         case dict() if all(isinstance(key, str) and key.isprintable() for key in value):
@@ -65,8 +78,14 @@ def save_regression(folder: Path, compiled: Compiled, difference: Difference, ag
         if path.read_text(encoding="utf-8") == text:
             return path
         number += 1
-    path.write_text(text, encoding="utf-8")
+    _write_private(path, text)
     return path
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a new file: its inputs may come from live traffic."""
+    with os.fdopen(create_private(path), "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _response(path: str, found: Completion) -> dict[str, object]:
@@ -79,7 +98,8 @@ def save_program(folder: Path, text: str) -> Path:
     """Write a random program beside its case, named by its node."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{text.partition('node_id: ')[2].partition(chr(10))[0]}.vsp"
-    path.write_text(text, encoding="utf-8")
+    path.unlink(missing_ok=True)
+    _write_private(path, text)
     return path
 
 

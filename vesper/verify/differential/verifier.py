@@ -34,6 +34,7 @@ from vesper.verify.inputs.responses import (
     run_with,
 )
 from vesper.verify.shrink.inputs import shrink
+from vesper.verify.solve.goals import BranchAims
 
 MAX_DISAGREEMENTS = 3
 
@@ -98,6 +99,8 @@ class Report:
     differences: list[Difference] = field(default_factory=list)
     broken: list[BrokenPromise] = field(default_factory=list)
     outcomes: dict[str, int] = field(default_factory=dict)
+    broken_clauses: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Inputs that broke a constraint or precondition, by phase and index of the clause."""
     coverage: Coverage = field(default_factory=Coverage)
     against: str | None = None
     """Name of the function that the node was compared with."""
@@ -138,9 +141,10 @@ class Verifier:
         self._cases = compiled.cases
         self._programs: dict[str, Program] = {name: engine.load(compiled) for name, engine in engines.items()}
         self._generator = InputGenerator(compiled.node, seed, seeks_boundaries, [each.inputs for each in self._cases])
+        self._aims = BranchAims(compiled.node)
         self._responses = GeneratedResponses(compiled)
         self._against = against
-        self._watch = CoverageCollector(compiled.node)
+        self._watch = CoverageCollector(compiled)
         self._places = steps_by_expression(compiled.node)
         self.report = Report(compiled.node.node_id, compiled.semantic_hash, tuple(engines), seed)
         self.report.coverage = self._watch.coverage
@@ -175,7 +179,7 @@ class Verifier:
             if not case.effects:
                 yield dict(case.inputs)
         while True:
-            yield self._generator.draw()
+            yield self._generator.draw(self._aims.next(self.report.coverage.guards.__contains__))
 
     def _run_cases(self) -> None:
         for case in self._cases:
@@ -206,9 +210,9 @@ class Verifier:
             self._report_broken(inputs, number, reference.outcome)
 
     def _answers(self, inputs: Mapping[str, object], number: int) -> dict[str, Done]:
-        # Seeded by the run's number, not by the inputs, so that completions stay the same while shrinking.
+        # Seeded by the run's number, so that completions stay the same while shrinking, but for repeated inputs.
         seed = f"{self.report.seed} {number}"
-        now, respond = self._responses.now(seed), self._responses.responder(seed)
+        now, respond = self._responses.now(seed), self._responses.responder(seed, inputs)
         answers = {name: _run_to_end(program, inputs, now, respond) for name, program in self._programs.items()}
         if self._against is not None and not is_refused(next(iter(answers.values())).outcome):
             answers[self._against.name] = self._against.answer(inputs)
@@ -225,6 +229,9 @@ class Verifier:
     def _cover(self, done: Done) -> None:
         self._watch.observe(done)
         outcome = done.outcome
+        if isinstance(outcome, ContractBroken) and outcome.phase in ("constraint", "precondition"):
+            clause = (outcome.phase, outcome.index)
+            self.report.broken_clauses[clause] = self.report.broken_clauses.get(clause, 0) + 1
         kind = f"{outcome.phase}_broken" if isinstance(outcome, ContractBroken) else outcome.kind
         self.report.outcomes[kind] = self.report.outcomes.get(kind, 0) + 1
 
@@ -239,7 +246,7 @@ class Verifier:
         answers = self._answers(small, number)
         seed = f"{self.report.seed} {number}"
         asked: Sequence[Request] = max((done.requests for done in answers.values()), key=len)
-        respond = self._responses.responder(seed)
+        respond = self._responses.responder(seed, small)
         responses = tuple((each.path, respond(each)) for each in asked)
         now = None if self._node.type == "function" else self._responses.now(seed)
         self.report.differences.append(Difference(small, number, answers, place, step, with_function, responses, now))

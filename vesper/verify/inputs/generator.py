@@ -15,7 +15,7 @@ from decimal import Decimal
 from math import ceil, floor
 
 from vesper.kernels.decimal import EXACT
-from vesper.language.ir.nodes import Literal, Node
+from vesper.language.ir.nodes import Call, Literal, Node
 from vesper.values.model import MAX_INTEGER, MIN_INTEGER, Json, Value, plain
 from vesper.values.types import BOOLEAN, DECIMAL, INTEGER, STRING, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.verify.inputs.boundaries import BoundarySeeker
@@ -23,6 +23,8 @@ from vesper.verify.inputs.bounds import Bounds, length_bounds, number_bounds
 from vesper.verify.inputs.pattern_texts import all_patterns, constraint_patterns, draw_text
 from vesper.verify.inputs.scalars import ScalarSource
 from vesper.verify.inputs.variation import Variation
+from vesper.verify.solve.pool import InputPool
+from vesper.verify.solve.search import InputSolver, Wanted
 
 _WRONG_SHARE = 40
 _BOUNDARY_SHARE = 0.15
@@ -30,7 +32,11 @@ _ALIKE_SHARE = 0.15
 _TAME_SHARE = 0.6
 _CASE_SHARE = 0.3
 _PATTERN_SHARE = 0.4
+_JOINED_SHARE = 0.6
+_REPAIRED_SHARE = 0.85
+"""Share of the inputs that are changed to meet the contracts; the others show that the engines refuse alike."""
 _MAX_ITEMS = 60
+_SPLITS = ("text.split", "text.index_of", "text.contains", "text.join")
 _LETTERS = "aZ09 _-é😀\u0301\x00\U0010ffff"
 _INVALID_VALUES: tuple[object, ...] = (
     None, True, 0, -1, 2**63, 10**1001, 0.1, "", "x", "1e999999999", "1E-1001", "\ud800", b"x", [], {},
@@ -102,17 +108,24 @@ class InputGenerator:
         """Create a generator. `examples` are known useful inputs, such as those of cases."""
         self._node = node
         self._edges = find_edges(node)
+        self._separators = _separators(node)
         self._numbers, self._lengths = number_bounds(node), length_bounds(node)
         self._asked, self._patterns = constraint_patterns(node), all_patterns(node)
         self._random = random.Random(seed)
         self._scalars = ScalarSource(self._random, [*self._edges.others, *self._edges.strings])
-        self._boundaries = BoundarySeeker(node, self._random) if seeks_boundaries else None
         self._examples = [dict(each) for each in examples]
         self._types = {each.name: each.type for each in node.inputs}
         self._variation = Variation(self._random, self._value)
         self._is_tame = True
+        self._solver = InputSolver(node, self._random, self._value)
+        evaluator = self._solver.evaluator
+        self._boundaries = BoundarySeeker(evaluator, self._random) if seeks_boundaries else None
+        self._pool = InputPool(
+            self._solver, self._random, lambda inputs: self._variation.of_inputs(inputs, self._types)
+        )
 
-    def draw(self) -> dict[str, object]:
+    def draw(self, aim: Sequence[Wanted] = ()) -> dict[str, object]:
+        """Return new inputs; with an aim, inputs that meet the contracts and its conditions if some are found."""
         # Tame inputs pass the contracts and reach most of the node; wild ones test all edges.
         self._is_tame = self._random.random() < _TAME_SHARE
         if self._examples and self._random.random() < _CASE_SHARE:
@@ -127,6 +140,12 @@ class InputGenerator:
             inputs = self._boundaries.seek(inputs) or inputs
         elif self._boundaries is None and self._random.random() < _ALIKE_SHARE:
             self._equalise(inputs)
+        if aim:
+            self._is_tame = True
+            return self._solver.repair(inputs, aim).inputs
+        if self._solver.has_contracts and self._random.random() < _REPAIRED_SHARE:
+            self._is_tame = True
+            inputs = self._pool.meet(inputs)
         if self._random.randrange(_WRONG_SHARE) == 0:
             self._invalidate(inputs)
         return inputs
@@ -275,8 +294,26 @@ class InputGenerator:
             known = tuple(each for each in known if bounds.admit(len(each)))
         if known and self._random.random() < (0.7 if self._is_tame else 0.4):
             return self._random.choice(known)
+        if self._separators and self._random.random() < _JOINED_SHARE:
+            return self._joined()
         length = self._random.choice(self._edges.lengths)
         if bounds is not None:
             low = max(0, ceil(bounds.low or 0))
             length = low if bounds.high is None else self._random.randint(low, max(low, floor(bounds.high)))
         return "".join(self._random.choice(_LETTERS) for _ in range(min(length, 1000)))
+
+    def _joined(self) -> str:
+        """Return texts of the node and numbers, joined by a separator at which the node splits texts."""
+        separator = self._random.choice(self._separators)
+        parts = [
+            self._random.choice(self._edges.strings) if self._random.random() < 0.5 else str(self._integer(""))
+            for _ in range(self._random.choice((1, 2, 2, 3, 3, 4, 6)))
+        ]
+        return separator.join(parts)
+
+
+def _separators(node: Node) -> list[str]:
+    """Return the texts at which the node splits or searches texts."""
+    calls = [each for each in node.expressions() if isinstance(each, Call) and each.op in _SPLITS]
+    values = [each.args[1].value for each in calls if isinstance(each.args[1], Literal)]
+    return list(dict.fromkeys(each for each in values if isinstance(each, str) and each))

@@ -1,13 +1,14 @@
 """Executions with effects but without a Host: completions come from a case or a seed.
 
-A case lists the expected requests and their answers. A generated answer depends only on the seed, the path and the
-effect, so that engines with equal requests get equal completions.
+A case lists the expected requests and their answers. A generated answer depends only on the seed, the inputs, the path
+and the effect, so that engines with equal requests get equal completions.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, cast
 
@@ -19,8 +20,9 @@ from vesper.language.check.cases import Case
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.statements import all_statements
 from vesper.values.generated.effects import EFFECTS
+from vesper.values.inputs import accept_inputs
 from vesper.values.model import Value, plain, same, show
-from vesper.values.types import Type
+from vesper.values.types import ArrayOf, OptionalOf, Record, Type
 from vesper.verify.inputs.generator import InputGenerator
 
 Responder: TypeAlias = Callable[[Request], Completion]
@@ -31,6 +33,10 @@ _FAILURE_SHARE = 0.2
 _CASE_SHARE = 0.5
 _DEPARTURE_SHARE = 0.1
 _VARIED_SHARE = 0.3
+_REPEATING_SHARE = 0.4
+"""Share of the answers that repeat values of the inputs."""
+_SAME_NAME_SHARE = 0.6
+_SAME_TYPE_SHARE = 0.1
 _HTTP_CODES = ("http_400", "http_402", "http_404", "http_409", "http_429", "http_500", "http_503")
 
 
@@ -52,14 +58,18 @@ def run_with(
     """Run one observed execution to its end; the result includes its requests."""
     execution = program.start(inputs, now, limits)
     asked: list[Request] = []
+    failed: list[tuple[str, str]] = []
     step = execution.advance(())
     while isinstance(step, Blocked):
         request = step.requests[0]
         asked.append(request)
         if len(asked) > MAX_REQUESTS:
             raise TooManyRequests
-        step = execution.advance((respond(request),))
-    return Done(step.outcome, step.marks, tuple(asked), step.is_observed, step.way) if asked else step
+        completion = respond(request)
+        if completion.failure is not None:
+            failed.append((request.path, completion.failure))
+        step = execution.advance((completion,))
+    return replace(step, requests=tuple(asked), failed=tuple(failed)) if asked else step
 
 
 # -- cases ----------------------------------------------------------------------------------------
@@ -120,12 +130,14 @@ class GeneratedResponses:
     """Answers drawn by type, one in five a declared failure; or the answers of a case.
 
     In half of the runs of a node whose cases have requests, one case answers the requests that it lists, because random
-    answers end a long flow early. Such an answer is sometimes varied.
+    answers end a long flow early. Such an answer is sometimes varied. Some answers repeat values of the inputs, because
+    flows compare a stored row with the input that selected it.
     """
 
     def __init__(self, compiled: Compiled) -> None:
         self._types: dict[str, Type] = {}
         self._collect(compiled, "")
+        self._declared = [(each.name, each.type, each.default) for each in compiled.node.inputs]
         self._values = InputGenerator(compiled.node, 0, seeks_boundaries=False)
         self._cases = [_answers_of(case) for case in compiled.cases if case.effects]
 
@@ -137,12 +149,25 @@ class GeneratedResponses:
             elif isinstance(statement, ir.CallNode):
                 self._collect(callees[statement.node], f"{prefix}{statement.name}/")
 
-    def responder(self, seed: str) -> Responder:
-        """Return the answers of a seed, equal for every engine with equal requests."""
+    def responder(self, seed: str, inputs: Mapping[str, object] | None = None) -> Responder:
+        """Return the answers of a seed, equal for every engine with equal requests.
 
+        With the inputs of the execution, some answers repeat values of them.
+        """
         case = self._case(seed)
+        values = {} if inputs is None or not self._types else accept_inputs(self._declared, dict(inputs))[0]
+        known = {name: (_present(type_), plain(values[name])) for name, type_, _ in self._declared if name in values}
 
         def respond(request: Request) -> Completion:
+            completion = draw(request)
+            chance = random.Random(f"{seed} {request.path} {request.id} inputs")
+            has_value = completion.failure is None and request.effect != "state_transition"
+            if not known or not has_value or chance.random() >= _REPEATING_SHARE:
+                return completion
+            value = _repeat(known, chance, "", self.type_of(request.path), completion.result)
+            return replace(completion, result=value)
+
+        def draw(request: Request) -> Completion:
             chance = random.Random(f"{seed} {request.path} {request.id}")
             expected = case.get(_without_iterations(request.path).lstrip("_"))
             if expected is not None and chance.random() >= _DEPARTURE_SHARE:
@@ -179,6 +204,32 @@ class GeneratedResponses:
     def now(self, seed: str) -> datetime:
         chance = random.Random(f"{seed} now")
         return NOON + timedelta(microseconds=chance.randrange(-(10**15), 10**15))
+
+
+def _present(type_: Type) -> Type:
+    return type_.inner if isinstance(type_, OptionalOf) else type_
+
+
+def _repeat(
+    known: Mapping[str, tuple[Type, object]], chance: random.Random, name: str, type_: Type, value: object
+) -> object:
+    """Return a value with some parts replaced by inputs of the same type, most often of the same name."""
+    match type_, value:
+        case _, None:
+            return None
+        case OptionalOf(inner), _:
+            return _repeat(known, chance, name, inner, value)
+        case ArrayOf(element), list():
+            return [_repeat(known, chance, name, element, each) for each in value]
+        case Record(fields), dict():
+            return {
+                field: _repeat(known, chance, field, each, value[field]) for field, each in fields if field in value
+            }
+        case _:
+            alike = [each for each, (its_type, found) in known.items() if its_type == type_ and found is not None]
+            if name in alike and chance.random() < _SAME_NAME_SHARE:
+                return known[name][1]
+            return known[chance.choice(alike)][1] if alike and chance.random() < _SAME_TYPE_SHARE else value
 
 
 def _answers_of(case: Case) -> dict[str, ExpectedRequest]:

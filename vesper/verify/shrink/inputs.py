@@ -184,6 +184,9 @@ def _simpler_decimals(value: Decimal) -> Iterator[Decimal]:
         for lower in {0, 1, digit - 1}
         if 0 <= lower < digit
     ]
+    if any(digits):  # 10 is simplified to 9 in no other way
+        below = int("".join(map(str, digits))) - 1
+        shapes.append((sign, tuple(map(int, str(below))), exponent))
     constants = [Decimal(text) for text in ("0", "1", "10", "0.1", "0.01")]
     # Keyed by text: 100.0 and 100.00 are equal numbers, but different inputs.
     found = {decimal_text(each): each for each in (*constants, *(Decimal(shape) for shape in shapes if shape[1]))}

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use vesper_interp::inputs::{Given, ProblemKind, convert, is_too_long};
+use vesper_interp::inputs::{Given, ProblemKind, collect_all, convert, is_too_long};
+use vesper_interp::json::json_of_text;
 use vesper_interp::problems::{Path, Problems};
+use vesper_ir::decimal::ParseDecimalError;
 use vesper_ir::json::{MAX_DEPTH, Object};
 use vesper_ir::limits::ITEMS;
 use vesper_ir::{Decimal, Json, Map, MapType, OwnedKey, RecordType, Set, Type, Value, float};
@@ -199,14 +201,18 @@ pub(crate) fn parse_text(ty: &Type, text: &str) -> Result<Value, ProblemKind> {
             if let Some(value) = float::parse_named(text) {
                 return Ok(Value::Float(value));
             }
-            let number = Decimal::parse(text).map_err(|_| ProblemKind::Malformed)?;
-            Some(number.to_float())
+            let nearest = match Decimal::parse(text) {
+                Ok(number) => number.to_float(),
+                Err(ParseDecimalError::OutOfRange) => text.parse().map_err(|_| ProblemKind::Malformed)?,
+                Err(ParseDecimalError::Malformed) => return Err(ProblemKind::Malformed),
+            };
+            Some(nearest)
                 .filter(|nearest| nearest.is_finite())
                 .map(Value::Float)
                 .ok_or(ProblemKind::OutOfRange)
         }
         Type::Json => {
-            let json = vesper_ir::json::parse(text).map_err(|_| ProblemKind::Malformed)?;
+            let json = json_of_text(text)?;
             Ok(Value::Json(Arc::new(json)))
         }
         ty => convert(ty, Given::Text(text)),
@@ -254,20 +260,4 @@ fn json(cell: &Cell<'_>, depth: usize) -> Result<Json, ProblemKind> {
         }
         _ => return Err(ProblemKind::WrongType),
     })
-}
-
-/// Collects all values, or returns the kind that comes first in the table of problems.
-fn collect_all<T>(found: impl Iterator<Item = Result<T, ProblemKind>>) -> Result<Vec<T>, ProblemKind> {
-    let mut values = Vec::new();
-    let mut worst: Option<ProblemKind> = None;
-    for each in found {
-        match each {
-            Ok(value) => values.push(value),
-            Err(kind) => worst = Some(worst.map_or(kind, |known| known.min(kind))),
-        }
-    }
-    match worst {
-        None => Ok(values),
-        Some(kind) => Err(kind),
-    }
 }

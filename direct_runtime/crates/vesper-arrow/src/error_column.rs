@@ -11,9 +11,9 @@ use crate::plan::error_fields;
 /// The error of a row, in the terms of an outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowError {
-    pub kind: String,
-    pub code: String,
-    pub place: Option<String>,
+    pub kind: Arc<str>,
+    pub code: Arc<str>,
+    pub place: Option<Arc<str>>,
     pub message: String,
 }
 
@@ -106,9 +106,9 @@ mod tests {
 
     fn row_errors(code: &str, place: Option<&str>) -> RowError {
         RowError {
-            kind: "failed".to_owned(),
-            code: code.to_owned(),
-            place: place.map(str::to_owned),
+            kind: Arc::from("failed"),
+            code: Arc::from(code),
+            place: place.map(Arc::from),
             message: format!("it is {code}"),
         }
     }

@@ -11,6 +11,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use vesper_ir::node::ExpressionIndex;
+use vesper_ir::prices::Price;
 use vesper_ir::{ErrorCode, KeyKind, MAX_ARITY, Op, Value};
 
 use crate::inputs::reads::Reads;
@@ -190,6 +191,29 @@ pub enum Instruction {
         slot: LoopSlot,
         value: Operand,
         expression: ExpressionIndex,
+        /// The price of the item.
+        price: u32,
+    },
+    /// Begins to count the memory of a loop.
+    LoopMemory {
+        slot: LoopSlot,
+    },
+    /// Gives back the memory of the last round.
+    LoopRestore {
+        slot: LoopSlot,
+    },
+    /// Takes memory for a value that a loop keeps.
+    LoopCharge {
+        slot: LoopSlot,
+        value: Operand,
+        price: u32,
+    },
+    /// Counts the memory of a loop's state anew, once the rounds have taken much more.
+    LoopRecount {
+        slot: LoopSlot,
+        state: OperandList,
+        /// The price of the first variable; those of the others follow.
+        price: u32,
     },
     /// Adds a member to the set that a loop builds; duplicates are allowed.
     LoopPushMember {
@@ -347,6 +371,8 @@ pub struct Code {
     pub constants: Vec<Value>,
     /// The operands of `Array` and `Record`.
     pub operands: Vec<Operand>,
+    /// Prices of values that loops keep: a fixed part, and one that depends on the value.
+    pub prices: Vec<(u64, Price)>,
     /// The number of loop slots.
     pub loops: usize,
     /// Inner guards before outer ones.
@@ -387,6 +413,7 @@ impl Code {
             clauses: self.clauses.clone(),
             constants: self.constants.clone(),
             operands: self.operands.clone(),
+            prices: self.prices.clone(),
             loops: self.loops,
             guards: Vec::new(),
             failures: 0,

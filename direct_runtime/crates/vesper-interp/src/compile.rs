@@ -20,6 +20,7 @@ use crate::bytecode::{Clause, Code, Instruction, LoopSlot, Mention, Operand, Ope
 mod flow;
 pub(crate) mod link;
 mod loops;
+mod memory;
 mod optimizer_facts;
 mod path_notes;
 mod sites;
@@ -27,6 +28,7 @@ mod sites;
 use flow::Exits;
 
 use loops::Locals;
+use memory::{ItemPrice, Memory};
 
 /// A state that a verified node cannot reach; the message is for an engine fault.
 #[derive(Debug)]
@@ -46,16 +48,21 @@ pub(crate) enum Form<'a> {
 
 /// Compiles a node as verified.
 pub(crate) fn compile<'a>(node: &'a Node, form: Form<'a>) -> Compiled<Code> {
-    compile_form(node, None, form)
+    compile_form(node, None, form, Memory::of(node))
 }
 
-/// Compiles the plain form of an optimised node.
-pub(crate) fn compile_optimised(of: &Optimised) -> Compiled<Code> {
-    compile_form(&of.node, Some(&of.facts), Form::Plain)
+/// Compiles the plain form of an optimised node. Prices are those of the node as verified.
+pub(crate) fn compile_optimised(of: &Optimised, verified: &Node) -> Compiled<Code> {
+    compile_form(&of.node, Some(&of.facts), Form::Plain, Memory::of(verified))
 }
 
-fn compile_form<'a>(node: &'a Node, facts: Option<&'a Facts>, form: Form<'a>) -> Compiled<Code> {
-    let mut compiler = Compiler::new(node, facts, form)?;
+fn compile_form<'a>(
+    node: &'a Node,
+    facts: Option<&'a Facts>,
+    form: Form<'a>,
+    memory: Memory,
+) -> Compiled<Code> {
+    let mut compiler = Compiler::new(node, facts, form, memory)?;
     compiler.clauses(Phase::Constraint, &node.constraints)?;
     compiler.clauses(Phase::Precondition, &node.preconditions)?;
     let exits = compiler.body(&node.body)?;
@@ -74,6 +81,8 @@ struct Compiler<'a> {
     /// The findings of the optimizer; `None` for a node as verified.
     facts: Option<&'a Facts>,
     form: Form<'a>,
+    /// The prices of values that loops keep.
+    memory: Memory,
     code: Code,
     /// The first register of held values.
     held: u32,
@@ -106,7 +115,7 @@ struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    fn new(node: &'a Node, facts: Option<&'a Facts>, form: Form<'a>) -> Compiled<Self> {
+    fn new(node: &'a Node, facts: Option<&'a Facts>, form: Form<'a>, memory: Memory) -> Compiled<Self> {
         // Constants of the node come first, so that a reference is its own index; literals follow.
         let constants = node
             .constants
@@ -121,6 +130,7 @@ impl<'a> Compiler<'a> {
             clauses: Vec::new(),
             constants,
             operands: Vec::new(),
+            prices: Vec::new(),
             loops: 0,
             guards: Vec::new(),
             failures: 0,
@@ -135,6 +145,7 @@ impl<'a> Compiler<'a> {
             node,
             facts,
             form,
+            memory,
             code,
             held: 0,
             is_held: Vec::new(),
@@ -172,6 +183,12 @@ impl<'a> Compiler<'a> {
             .registers
             .max(usize::try_from(self.top).unwrap_or(usize::MAX));
         Ok(register)
+    }
+
+    /// Adds a price to the program.
+    fn price(&mut self, price: ItemPrice) -> Compiled<u32> {
+        self.code.prices.push(price);
+        place(self.code.prices.len() - 1)
     }
 
     fn emit(&mut self, instruction: Instruction) {

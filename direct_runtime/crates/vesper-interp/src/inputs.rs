@@ -162,3 +162,19 @@ fn time_problem(error: TimeError) -> ProblemKind {
         TimeError::OutOfRange => ProblemKind::OutOfRange,
     }
 }
+
+/// Collects all values, or returns the kind that comes first in the table of problems.
+pub fn collect_all<T>(found: impl Iterator<Item = Result<T, ProblemKind>>) -> Result<Vec<T>, ProblemKind> {
+    let mut values = Vec::new();
+    let mut worst: Option<ProblemKind> = None;
+    for each in found {
+        match each {
+            Ok(value) => values.push(value),
+            Err(kind) => worst = Some(worst.map_or(kind, |known| known.min(kind))),
+        }
+    }
+    match worst {
+        None => Ok(values),
+        Some(kind) => Err(kind),
+    }
+}

@@ -1,8 +1,8 @@
 //! Runs on JSON text: JSON inputs to a canonical JSON outcome, without a host language (docs/spec/values.md).
 
-use vesper_ir::Value;
-use vesper_ir::json::{build, quote};
+use vesper_ir::json::{ParseJsonError, build, quote};
 use vesper_ir::node::Input;
+use vesper_ir::{Json, Value};
 
 use crate::inputs::ProblemKind;
 use crate::inputs::problems::{Path, Problems};
@@ -57,12 +57,12 @@ impl Program {
     /// Converts JSON inputs with the general reader.
     fn frame_of_json(&self, declared: &[Input], text: &[u8]) -> Result<Vec<Value>, Problems> {
         let mut reading = InputReader::default();
-        let spelled = std::str::from_utf8(text).ok().and_then(|text| build(text).ok());
-        let entries = match spelled {
-            Some(Spelled::Object(entries)) => entries,
-            Some(_) => return Err(reading.reject(ProblemKind::WrongType)),
-            // SEMANTICS: a text that is not JSON, or exceeds its limits, is a single problem.
-            None => return Err(reading.reject(ProblemKind::Malformed)),
+        let text = std::str::from_utf8(text).map_err(|_| ProblemKind::Malformed);
+        let entries = match text.and_then(parse) {
+            Ok(Spelled::Object(entries)) => entries,
+            Ok(_) => return Err(reading.reject(ProblemKind::WrongType)),
+            // SEMANTICS: a text that is not JSON, or too deep for any inputs, is a single problem.
+            Err(kind) => return Err(reading.reject(kind)),
         };
         let mut frame = self.new_frame();
         for input in declared {
@@ -76,6 +76,18 @@ impl Program {
         }
         reading.finish(frame)
     }
+}
+
+/// Returns the value of a JSON text for an input of type `json`, or its problem.
+pub fn json_of_text(text: &str) -> Result<Json, ProblemKind> {
+    parse(text)?.to_json()
+}
+
+fn parse(text: &str) -> Result<Spelled, ProblemKind> {
+    build(text).map_err(|error| match error {
+        ParseJsonError::Malformed => ProblemKind::Malformed,
+        ParseJsonError::TooLarge => ProblemKind::TooDeep,
+    })
 }
 
 /// Returns the outcome of an engine fault.

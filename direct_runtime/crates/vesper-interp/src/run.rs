@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use vesper_ir::node::ExpressionIndex;
+use vesper_ir::prices::{Charge, Price, charge_of};
 use vesper_ir::{CallError, ErrorCode, FailureCode, MAX_ARITY, Op, SortOrder, Value, dispatch};
 use vesper_kernels::Native;
 
@@ -12,7 +13,7 @@ use crate::observe::marks::Mark;
 use crate::observe::marks::Marks;
 use frame::{Failure, Frame};
 use inline_operations::{InlineResult, compare_inline, run_inline};
-use loop_state::LoopState;
+use loop_state::{LoopState, price_at};
 use meter::Meter;
 
 pub(crate) mod execution;
@@ -143,7 +144,13 @@ pub(crate) fn execute(
                     InlineResult::Done => {}
                     InlineResult::Failed(failure) => fail!(failure, expression),
                     InlineResult::Unknown => match call(op, &args, out, constants, registers)? {
-                        Ok(()) => {}
+                        Ok(None) => {}
+                        Ok(Some(charge)) => {
+                            if let Err(limit) = meter.charge(charge) {
+                                *place = next;
+                                return Ok(Stop::Ended(limit.into()));
+                            }
+                        }
                         Err(failure) => fail!(failure, expression),
                     },
                 }
@@ -238,10 +245,45 @@ pub(crate) fn execute(
                 slot,
                 value,
                 expression,
+                price,
             } => {
                 let value = read(value, constants, registers)?.clone();
-                if let Err(failure) = state(loops, slot)?.push(value) {
+                let state = state(loops, slot)?;
+                let price = price_at(&code.prices, price, &value);
+                if let Err(failure) = state.push(value) {
                     fail!(failure, expression);
+                } else if let Err(limit) = state.memory.keep(price, meter) {
+                    *place = next;
+                    return Ok(Stop::Ended(limit.into()));
+                }
+            }
+            Instruction::LoopMemory { slot } => state(loops, slot)?.memory.begin(meter),
+            Instruction::LoopRestore { slot } => state(loops, slot)?.memory.restore(meter),
+            Instruction::LoopCharge { slot, value, price } => {
+                let price = price_at(&code.prices, price, read(value, constants, registers)?);
+                if let Err(limit) = state(loops, slot)?.memory.keep(price, meter) {
+                    *place = next;
+                    return Ok(Stop::Ended(limit.into()));
+                }
+            }
+            Instruction::LoopRecount {
+                slot,
+                state: variables,
+                price,
+            } => {
+                let count = || {
+                    price_state(
+                        &code.operands,
+                        variables,
+                        &code.prices,
+                        price,
+                        constants,
+                        registers,
+                    )
+                };
+                if let Err(limit) = state(loops, slot)?.memory.recount(meter, count)? {
+                    *place = next;
+                    return Ok(Stop::Ended(limit.into()));
                 }
             }
             Instruction::LoopPushMember { slot, value } => {
@@ -536,6 +578,25 @@ fn read<'a>(operand: Operand, constants: &'a [Value], registers: &'a [Value]) ->
     operand.read(constants, registers).ok_or(NO_REGISTER)
 }
 
+/// Returns the price of a loop's state.
+#[cold]
+pub(crate) fn price_state(
+    operands: &[Operand],
+    variables: OperandList,
+    prices: &[(u64, Price)],
+    first: u32,
+    constants: &[Value],
+    registers: &[Value],
+) -> Result<u64, Fault> {
+    let start = variables.start as usize;
+    let variables = operands.get(start..start + variables.length as usize);
+    let mut total = 0;
+    for (place, variable) in (first..).zip(variables.ok_or(NO_OPERANDS)?) {
+        total += price_at(prices, place, read(*variable, constants, registers)?);
+    }
+    Ok(total)
+}
+
 /// Evaluates a comparison.
 #[inline]
 fn compare(
@@ -565,7 +626,7 @@ fn compare_any(op: Op, left: &Value, right: &Value) -> Result<bool, Fault> {
     }
 }
 
-/// Calls a kernel.
+/// Calls a kernel. Returns the charge of a large call.
 #[inline(never)]
 fn call(
     op: Op,
@@ -573,13 +634,17 @@ fn call(
     out: Register,
     constants: &[Value],
     registers: &mut [Value],
-) -> Result<Result<(), ErrorCode>, Fault> {
+) -> Result<Result<Option<Charge>, ErrorCode>, Fault> {
     let mut values = [&Value::Boolean(false); MAX_ARITY];
     for (value, arg) in values.iter_mut().zip(args) {
         *value = read(*arg, constants, registers)?;
     }
     match dispatch(&Native, op, &values) {
-        Ok(result) => write(registers, out, result).map(Ok),
+        Ok(result) => {
+            let charge = charge_of(op, &values, &result);
+            write(registers, out, result)?;
+            Ok(Ok(charge))
+        }
         Err(CallError::Failed(failure)) => Ok(Err(failure)),
         Err(CallError::Mistyped(_)) => Err(MISTYPED),
     }

@@ -19,6 +19,7 @@ use crate::{IR_VERSION, Rejected};
 mod expression;
 mod flow;
 mod header;
+mod taint;
 mod types;
 
 use expression::expression;
@@ -55,11 +56,13 @@ pub fn decode(bytes: &[u8]) -> Result<Document, Rejected> {
             .as_ref(),
     );
     let source = reader.field("source", source)?;
+    let flags = reader.optional_field("taint", taint::taint)?;
     reader.close_object()?;
     reader.end()?;
     Ok(Document {
         semantics,
         source,
+        flags,
         types,
         semantic_hash,
     })
@@ -95,6 +98,9 @@ fn semantics(reader: &mut Reader<'_>, types: &mut Types) -> Result<Semantics, Re
         reader.list(LISTED, |reader| constant(reader, types))
     })?;
     let constraints = reader.field("constraints", |reader| reader.list(LISTED, constraint))?;
+    let declassified = reader
+        .optional_field("declassified", taint::declassified)?
+        .unwrap_or_default();
     let expressions = reader.field("expressions", |reader| {
         reader.list(EXPRESSIONS, |reader| expression(reader, types))
     })?;
@@ -122,6 +128,7 @@ fn semantics(reader: &mut Reader<'_>, types: &mut Types) -> Result<Semantics, Re
         calls,
         constants,
         constraints,
+        declassified,
         errors,
         expressions,
         inputs,

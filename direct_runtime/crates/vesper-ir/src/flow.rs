@@ -92,6 +92,8 @@ pub struct Request {
     pub key: Option<ExpressionIndex>,
     pub arguments: Vec<NamedValue>,
     pub result: ExpressionIndex,
+    /// Fields of the completion that the node declares sensitive. The Host reads them; an engine only verifies them.
+    pub sensitive: Vec<Arc<str>>,
     pub handlers: Vec<Handler>,
 }
 

@@ -17,6 +17,7 @@ pub mod json;
 pub mod limits;
 pub mod node;
 pub mod pattern;
+pub mod prices;
 pub mod time;
 pub mod types;
 pub mod unicode;

@@ -22,6 +22,22 @@ pub const CALL_DEPTH: usize = 32;
 pub const DEPTH: u16 = 512;
 /// Default fuel of an execution (docs/spec/limits.md).
 pub const FUEL: u64 = 10_000_000;
+/// Default memory of an execution, in bytes.
+pub const MEMORY: u64 = 256 * 1024 * 1024;
+/// Size of the values of a call up to which it costs nothing.
+pub const FREE_SIZE: u64 = 4_096;
+/// Size of an item of a collection; a code point or a byte has size 1.
+pub const SIZE_OF_ITEM: u64 = 4;
+/// Work of an item of a collection.
+pub const WORK_OF_ITEM: u64 = 64;
+/// Work of an item in operations that compare, sort or build for each.
+pub const WORK_OF_SLOW_ITEM: u64 = 512;
+/// Work of a code point in operations of regex.
+pub const WORK_OF_PATTERN: u64 = 8_192;
+/// Work of a byte of the price of a json that is read or made.
+pub const WORK_OF_JSON: u64 = 192;
+/// Work that costs one unit of fuel.
+pub const WORK_PER_UNIT: u64 = 4_096;
 /// Maximum number of code points in a string.
 pub const TEXT_LENGTH: usize = 10_000_000;
 /// Maximum number of bytes in a value of type `bytes`.

@@ -17,6 +17,8 @@ pub type ExpressionIndex = u32;
 pub struct Document {
     pub semantics: Semantics,
     pub source: Source,
+    /// Taint flags; `None` for a document that was written without them.
+    pub flags: Option<Flags>,
     /// All types that the document names.
     pub types: Types,
     /// SHA-256 of the canonical bytes of version and semantics, in hexadecimal.
@@ -30,6 +32,8 @@ pub struct Semantics {
     pub calls: Vec<CalledNode>,
     pub constants: Vec<RawConstant>,
     pub constraints: Vec<RawConstraint>,
+    /// Names of released values: steps and outputs, or `error.` and an error field.
+    pub declassified: Vec<Arc<str>>,
     /// Fields of declared errors.
     pub errors: Vec<Output>,
     pub expressions: Vec<RawExpression>,
@@ -40,6 +44,26 @@ pub struct Semantics {
     pub outputs: Vec<Output>,
     pub postconditions: Vec<ExpressionIndex>,
     pub preconditions: Vec<ExpressionIndex>,
+}
+
+/// Taint flags: the sources of each value. The Host reads them; an engine only verifies them.
+#[derive(Debug)]
+pub struct Flags {
+    pub errors: Vec<(Arc<str>, SourceFlow)>,
+    pub failures: Vec<(ExpressionIndex, SourceFlow)>,
+    pub outputs: Vec<(Arc<str>, SourceFlow)>,
+    /// Names of inputs, requests and calls; bit n of a flow stands for the n-th.
+    pub sources: Vec<Arc<str>>,
+    pub steps: Vec<(Arc<str>, SourceFlow)>,
+    pub values: Vec<(ExpressionIndex, SourceFlow)>,
+}
+
+/// Sources of a value, and further sources of single fields.
+#[derive(Debug)]
+pub struct SourceFlow {
+    pub fields: Vec<(String, SourceFlow)>,
+    /// Nibbles of the set of sources, the lowest first.
+    pub from: Vec<u8>,
 }
 
 /// JSON value that has no type yet.

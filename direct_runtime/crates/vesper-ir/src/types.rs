@@ -452,4 +452,8 @@ pub struct Signature {
     pub typed: &'static [usize],
     /// Parameters with a literal argument, which the kernel receives as a compiled pattern.
     pub patterns: &'static [usize],
+    /// Parameters whose size counts as work (docs/spec/limits.md).
+    pub work: &'static [usize],
+    /// True where the size of the result counts as work.
+    pub builds: bool,
 }

@@ -21,10 +21,12 @@ mod flow;
 mod locals;
 mod request;
 mod structure;
+mod taint;
 
 use expression::{Names, Scope, Typing};
 use flow::Flow;
 use locals::Locals;
+use taint::Flagged;
 
 /// Declaration behind a name of the shared namespace of inputs, constants and steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,7 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
     let Document {
         semantics,
         source,
+        flags,
         types,
         semantic_hash,
     } = document;
@@ -102,9 +105,18 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
     let (typing, step_types) = flow.finish();
     let (expressions, uses_now, loop_locals) = typing.finish();
     let step_places = parts.names.iter().cloned().zip(0..).collect();
-    let steps = (parts.names.into_iter().zip(step_types))
+    let steps: Vec<Step> = (parts.names.into_iter().zip(step_types))
         .map(|(name, ty)| Step { name, ty })
         .collect();
+    let flagged = Flagged {
+        inputs: &inputs,
+        outputs: &semantics.outputs,
+        errors: &semantics.errors,
+        steps: &steps,
+        answering: &parts.answering,
+        expressions: &expressions,
+    };
+    flagged.check(&semantics.declassified, flags.as_ref())?;
     Ok(Node {
         node_id: semantics.node_id,
         semantic_hash,

@@ -159,6 +159,7 @@ pub(crate) fn accesses(code: &Code, instruction: &Instruction) -> Accesses {
         Instruction::LoopPush { slot: at, value, .. } | Instruction::LoopPushMember { slot: at, value } => {
             slot(at).read(&[value])
         }
+        Instruction::LoopRecount { state, .. } => none.read(list(state)),
         Instruction::LoopPushKeyed {
             slot: at, key, item, ..
         }
@@ -216,8 +217,12 @@ pub(crate) fn accesses(code: &Code, instruction: &Instruction) -> Accesses {
             }
             touched
         }
-        Instruction::Spend | Instruction::EndWithError => none,
-        Instruction::Mark { value, .. } => none.read(&[value]),
+        // The memory of a loop is in the frame alone.
+        Instruction::Spend
+        | Instruction::EndWithError
+        | Instruction::LoopMemory { .. }
+        | Instruction::LoopRestore { .. } => none,
+        Instruction::Mark { value, .. } | Instruction::LoopCharge { value, .. } => none.read(&[value]),
         Instruction::Note { word, .. } => none.place(register_place(word)).write(word),
         Instruction::NoteItems {
             slot: at,

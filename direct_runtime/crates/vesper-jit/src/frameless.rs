@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use vesper_interp::words::{Block, CONSTANT, Ended, Express, Shape, Words, number_of_text};
+use vesper_ir::prices::charge_of;
 use vesper_ir::{Key, MAX_ARITY, Member, Op, Set, TextKernels, Value, dispatch};
 use vesper_kernels::Native;
 
@@ -256,7 +257,9 @@ impl<'a> CallContext<'a> {
                 Arg::Given(_) => made.get(place)?,
             };
         }
-        dispatch(&Native, op, &values).ok()
+        let result = dispatch(&Native, op, &values).ok()?;
+        // A large call is charged by the framed run.
+        charge_of(op, &values, &result).is_none().then_some(result)
     }
 
     fn value(&self, kind: Kind, words: &[u64]) -> Option<Value> {

@@ -297,6 +297,7 @@ fn parts(code: &Code, side: Side) -> Parts {
         tables: Tables {
             constants: code.constants.clone(),
             operands: code.operands.clone(),
+            prices: code.prices.clone(),
             path: code.path.as_ref().map(|path| path.first),
         },
         registers: code.registers,

@@ -444,6 +444,10 @@ impl<'a, 'b> Lower<'a, 'b> {
             }
             Instruction::LoopLimit { count, max, .. } => self.limit(register_place(count), max)?,
             Instruction::LoopRound { count } => self.round(register_place(count))?,
+            // Planned inline in frameless code alone, which takes no memory.
+            Instruction::LoopMemory { .. }
+            | Instruction::LoopRestore { .. }
+            | Instruction::LoopRecount { .. } => {}
             // In a copy without notes.
             Instruction::Note { .. } if self.plain.is_written() => {}
             Instruction::Note { word, bit } => {

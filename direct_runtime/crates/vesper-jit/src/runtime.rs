@@ -336,7 +336,7 @@ fn at_site(context: &mut Context<'_>, site: u32) -> Result<i64, Fault> {
         });
     }
     let stepped = match &site.instruction {
-        Some(instruction) => step(instruction, &parts.tables, context.frame)?,
+        Some(instruction) => step(instruction, &parts.tables, context.frame, context.meter)?,
         None => StepResult::Done,
     };
     match (stepped, site.load) {

@@ -425,8 +425,8 @@ fn fuel_that_is_given_in_portions_does_not_end_compiled_code() {
     for fuel in [9_999, 10_000, 20_000] {
         let limits = Limits {
             fuel,
-            time: None,
             watch,
+            ..Limits::default()
         };
         let given = || vec![Value::Integer(10_000), Value::Integer(1)];
         let shown = run_on(&program, code, Some(&*native), given(), None, limits);

@@ -8,7 +8,7 @@ use vesper_ir::node::{ExpressionIndex, ExpressionKind};
 use vesper_ir::{Node, Op, Value};
 
 use crate::numbering::{Number, Numbers};
-use crate::safety::is_safe;
+use crate::safety::{is_safe, reaches_work};
 use crate::walk::{Scoped, Visitor, walk};
 use crate::{Facts, LoopPlace, kind, replace};
 
@@ -77,7 +77,10 @@ pub(crate) fn is_test(op: Op) -> bool {
 
 impl Visitor for Sharing<'_> {
     fn enter(&mut self, node: &Node, index: ExpressionIndex) -> bool {
-        if !is_worthwhile(kind(node, index)) || self.facts.chained.contains(&index) {
+        if !is_worthwhile(kind(node, index))
+            || self.facts.chained.contains(&index)
+            || reaches_work(node, index)
+        {
             return true;
         }
         let first = self
@@ -102,6 +105,7 @@ impl Visitor for Sharing<'_> {
         if is_worthwhile(kind(node, index))
             && !self.facts.chained.contains(&index)
             && !self.rounds.contains(&true)
+            && !reaches_work(node, index)
             && let Some(number) = self.numbers.get(node, index)
         {
             self.available.put(number, index);
@@ -149,7 +153,7 @@ impl Same<'_> {
     fn is_settled(&self, node: &Node, index: ExpressionIndex) -> bool {
         let number = self.numbers.get(node, index);
         let was_there = number.is_some_and(|number| self.available.get(&number).is_some());
-        was_there || is_safe(node, self.facts, index)
+        (was_there && !reaches_work(node, index)) || is_safe(node, self.facts, index)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Expressions that cannot fail and cost no fuel: only these may be moved or removed.
 
-use vesper_ir::Node;
 use vesper_ir::node::{ExpressionIndex, ExpressionKind};
+use vesper_ir::{Node, Op};
 
 use crate::{Facts, forward, kind};
 
@@ -22,7 +22,7 @@ pub(crate) fn is_safe(node: &Node, facts: &Facts, index: ExpressionIndex) -> boo
         ExpressionKind::For { .. } | ExpressionKind::Result => false,
         ExpressionKind::Call { op, args } => {
             let cannot_fail = op.signature().raises.is_empty() || facts.proven.contains(&index);
-            cannot_fail && all(args)
+            cannot_fail && !has_work(*op) && all(args)
         }
         ExpressionKind::If {
             condition,
@@ -33,6 +33,23 @@ pub(crate) fn is_safe(node: &Node, facts: &Facts, index: ExpressionIndex) -> boo
         ExpressionKind::Let { value, body, .. } => all(&[*value, *body]),
         ExpressionKind::Array(parts) | ExpressionKind::Record(parts) => all(parts),
         ExpressionKind::Field { of, .. } => is_safe(node, facts, *of),
+    }
+}
+
+/// Returns true for an operation that costs fuel on large values.
+pub(crate) fn has_work(op: Op) -> bool {
+    let signature = op.signature();
+    signature.builds
+        || !signature.work.is_empty()
+        || matches!(op, Op::JsonCast | Op::JsonFromValue | Op::JsonParse)
+}
+
+/// Returns true where evaluating the expression may call such an operation.
+pub(crate) fn reaches_work(node: &Node, index: ExpressionIndex) -> bool {
+    let index = forward(node, index);
+    match kind(node, index) {
+        ExpressionKind::Call { op, .. } if has_work(*op) => true,
+        kind => parts_of(kind).into_iter().any(|part| reaches_work(node, part)),
     }
 }
 

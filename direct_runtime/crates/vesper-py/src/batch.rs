@@ -18,6 +18,7 @@ use crate::calls::program::{Program, limits};
 
 mod cells;
 mod reader;
+mod row_messages;
 
 use reader::{Reader, RowInspector, SharedReader};
 
@@ -37,7 +38,7 @@ pub(crate) struct Batches {
 #[pymethods]
 impl Batches {
     #[new]
-    #[pyo3(signature = (program, table, explain, /, *, form, decimals, keep, error_column, threads, now, fuel, seconds))]
+    #[pyo3(signature = (program, table, explain, /, *, form, decimals, keep, error_column, threads, now, fuel, seconds, memory))]
     #[allow(clippy::too_many_arguments, reason = "all are keyword arguments in Python")]
     fn new(
         py: Python<'_>,
@@ -52,10 +53,11 @@ impl Batches {
         now: Option<&Bound<'_, PyAny>>,
         fuel: Option<u64>,
         seconds: Option<f64>,
+        memory: Option<u64>,
     ) -> PyResult<Self> {
         let own = program.get();
         own.refuse_effects()?;
-        let mut limits = limits(fuel, seconds)?;
+        let mut limits = limits(fuel, seconds, memory)?;
         // The watch releases the lock of the calling thread, but rows run on other threads.
         limits.watch = None;
         let terms = RunTerms {

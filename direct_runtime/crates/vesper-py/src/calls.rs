@@ -1,8 +1,9 @@
 //! Loaded nodes and the ways in which Python calls them.
 //!
 //! `program` loads a node, `execution` runs one that makes requests, `entry` and `fast_entry` call one without effects,
-//! and `frameless_call` runs machine code that needs no frame.
+//! `ending` is the end of such a call without outputs, and `frameless_call` runs machine code that needs no frame.
 
+pub(crate) mod ending;
 #[allow(unsafe_code, reason = "makes outcome objects without calling Python")]
 pub(crate) mod entry;
 pub(crate) mod execution;

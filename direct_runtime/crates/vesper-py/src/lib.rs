@@ -14,6 +14,7 @@ mod inputs;
 mod journal;
 mod layout;
 mod routing;
+mod sandbox;
 mod tier;
 #[allow(unsafe_code, reason = "releases the global lock during a run")]
 mod watch;
@@ -56,6 +57,8 @@ mod _direct {
     #[pymodule_export]
     use super::batch::Batches;
     #[pymodule_export]
+    use super::calls::ending::Ending;
+    #[pymodule_export]
     use super::calls::entry::Entry;
     #[pymodule_export]
     use super::calls::execution::Execution;
@@ -77,6 +80,8 @@ mod _direct {
     use super::routing::inflight_counters::Flight;
     #[pymodule_export]
     use super::routing::route::Route;
+    #[pymodule_export]
+    use super::sandbox::confine;
     #[pymodule_export]
     use super::tier::tier_counters;
 

@@ -1,8 +1,12 @@
-//! Release of the global lock and checks for signals during long runs.
+//! Release of the global lock and checks for signals during runs.
 //!
-//! The interpreter calls `poll` after some thousand units of fuel, and then after each further thousand. The first
-//! call releases the global lock: the run has converted its inputs and holds no Python object. Later calls check
-//! signals every few milliseconds. A short run never calls `poll` and costs nothing.
+//! A run of a pure leader keeps the lock while it is short: reacquiring it takes milliseconds when other threads are
+//! busy. The interpreter calls `poll` after each thousand units of fuel. The first call reads the clock, and the first
+//! one after `MAX_LOCK_HOLD` releases the lock: the run has converted its inputs and holds no Python object. Later
+//! calls check signals every few milliseconds. A short run never calls `poll` and costs nothing.
+//!
+//! A follower, and a run with effects, releases the lock before it starts (`run_detached`), because a kernel that
+//! hangs never polls.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -15,6 +19,8 @@ pub(crate) const WATCH: Watch = Watch(poll);
 
 /// Approximate maximum delay of a signal.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
+/// Time from the first poll to the release of the lock. The units before the first poll take as long at most.
+const MAX_LOCK_HOLD: Duration = Duration::from_micros(400);
 
 // State of the global lock for the run on this thread. It is a number, because a short run sets it twice; other data
 // is in `RELEASE`.
@@ -22,9 +28,11 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 const UNMANAGED: u8 = 0;
 /// The lock is held since the start of the run.
 const HELD: u8 = 1;
-const RELEASED: u8 = 2;
+/// The lock is held, and `FIRST_POLL` is set.
+const POLLED: u8 = 2;
+const RELEASED: u8 = 3;
 /// The lock is held again, and a signal handler raised an exception.
-const INTERRUPTED: u8 = 3;
+const INTERRUPTED: u8 = 4;
 
 /// A release of the lock: its time, and the deadline of the run.
 #[derive(Clone, Copy)]
@@ -36,6 +44,8 @@ struct Release {
 
 thread_local! {
     static STATE: Cell<u8> = const { Cell::new(UNMANAGED) };
+    /// Time of the first poll of a run that holds the lock.
+    static FIRST_POLL: Cell<Option<Instant>> = const { Cell::new(None) };
     /// Maximum duration of a run from its first poll.
     static LIMIT: Cell<Option<Duration>> = const { Cell::new(None) };
     /// Set while the lock is released.
@@ -55,11 +65,18 @@ pub(crate) fn run_watched_within<T>(
     limit: Option<Duration>,
     run: impl FnOnce() -> T,
 ) -> PyResult<T> {
-    // A run may be nested, because a signal handler may call a node.
-    let outer = OuterRun {
-        state: STATE.replace(HELD),
-        limit: LIMIT.replace(limit),
-    };
+    let outer = OuterRun::new(limit);
+    let result = run();
+    if outer.end() {
+        return Err(PyErr::fetch(py));
+    }
+    Ok(result)
+}
+
+/// Runs code as `run_watched` does, without the lock from the start.
+pub(crate) fn run_detached<T>(py: Python<'_>, run: impl FnOnce() -> T) -> PyResult<T> {
+    let outer = OuterRun::new(None);
+    release_lock(Instant::now(), None);
     let result = run();
     if outer.end() {
         return Err(PyErr::fetch(py));
@@ -74,6 +91,15 @@ struct OuterRun {
 }
 
 impl OuterRun {
+    /// Begins a run. It may be nested, because a signal handler may call a node.
+    #[inline]
+    fn new(limit: Option<Duration>) -> Self {
+        Self {
+            state: STATE.replace(HELD),
+            limit: LIMIT.replace(limit),
+        }
+    }
+
     /// Restores the state; returns true if a signal ended the run.
     #[inline]
     fn end(self) -> bool {
@@ -112,8 +138,19 @@ fn reacquire_lock() {
 fn poll() -> bool {
     match (STATE.get(), RELEASE.get()) {
         (HELD, _) => {
-            let now = Instant::now();
-            release_lock(now, LIMIT.get().and_then(|limit| now.checked_add(limit)));
+            FIRST_POLL.set(Some(Instant::now()));
+            STATE.set(POLLED);
+            false
+        }
+        (POLLED, _) => {
+            let (now, limit) = (Instant::now(), LIMIT.get());
+            let first = FIRST_POLL.get().unwrap_or(now);
+            if limit.is_some_and(|limit| now.duration_since(first) >= limit) {
+                return true;
+            }
+            if now.duration_since(first) >= MAX_LOCK_HOLD {
+                release_lock(now, limit.and_then(|limit| first.checked_add(limit)));
+            }
             false
         }
         (RELEASED, Some(Release { thread, since, end })) => {

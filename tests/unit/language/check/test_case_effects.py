@@ -82,13 +82,15 @@ def passes(folder: Path, effects: str, expect: str, calls: str | None = None) ->
 @pytest.mark.parametrize(
     "effects, expect, wanted",
     [
-        ("{step: ask, returns: {a: [yes sir, 1, true]}}", "{answer: {a: ['\"yes sir\"', 1, true]}}", True),
+        ("{step: ask, returns: {a: [yes sir, 1, true]}}", "{answer: {a: ['yes sir', 1, true]}}", True),
         ("{step: ask, request: {body: {text: a}}, returns: 1}", "{answer: 1}", True),
-        ("{step: ask, request: {body: {size: '\"1\"'}, endpoint: /x/a}, returns: 1}", "{answer: 1}", True),
+        ("{step: ask, request: {body: {size: '1'}, endpoint: /x/a}, returns: 1}", "{answer: 1}", True),
         ("{step: ask, request: {body: {text: b}}, returns: 1}", "{answer: 1}", False),
         ("{step: ask, request: {body: {size: 1}}, returns: 1}", "{answer: 1}", False),  # a template is text
-        ("{step: ask, returns: {a: '{broken'}}", "{answer: 1}", ["bad-literal"]),
-        ("{step: ask, returns: yes sir}", "{answer: 1}", ["bad-literal"]),
+        ("{step: ask, returns: {a: '{broken'}}", "{answer: {a: '{broken'}}", True),
+        ("{step: ask, returns: {a: 1_000}}", "{answer: 1}", ["unclear-json"]),
+        ("{step: ask, returns: '{broken'}", "{answer: 1}", ["bad-literal"]),
+        ("{step: ask, returns: yes sir}", "{answer: '\"yes sir\"'}", True),
         ("{step: ask, request: {color: red}, returns: 1}", "{answer: 1}", ["unknown-key"]),
         ("{step: task, returns: 1}", "{answer: 1}", ["unknown-name"]),
         ("{step: ask, fails: timeout}, {step: close, returns: open}", "{error: {error_code: closed}}", True),

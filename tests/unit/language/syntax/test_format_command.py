@@ -38,12 +38,13 @@ def test_files_are_written_in_place_with_their_mode(tmp_path: Path) -> None:
     assert names(tmp_path) == ["good.vsp", "ugly.vsp"]
 
 
-def test_link_stays_a_link(tmp_path: Path) -> None:
+def test_link_is_not_written_through(tmp_path: Path) -> None:
     (tmp_path / "real.vsp").write_text(UGLY)
     (tmp_path / "link.vsp").symlink_to("real.vsp")
-    assert run(tmp_path / "link.vsp").exit_code == 0
+    refused = run(tmp_path / "link.vsp")
+    assert (refused.exit_code, "it is a symbolic link" in refused.output) == (1, True)
     assert (tmp_path / "link.vsp").is_symlink()
-    assert (tmp_path / "real.vsp").read_text() == GOOD
+    assert (tmp_path / "real.vsp").read_text() == UGLY
 
 
 @pytest.mark.parametrize("options, code", [(["--check"], 1), (["--diff"], 0), (["--check", "--diff"], 1)])

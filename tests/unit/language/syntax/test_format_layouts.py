@@ -15,7 +15,8 @@ from tests.support.nodes import compiled_text, worked_nodes
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.format.formatter import format_source, same_tree
-from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree, read_yaml
+from vesper.language.syntax.yaml.reader import read_yaml
+from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree
 
 LOAN = """\
 node_id: loan_offer_v1
@@ -68,7 +69,7 @@ flow:
       {when: strain >= 60, then: no},
       {when: strain >= 30, then: ask},
       {otherwise: yes},
-    ]
+      ]
 
   - operation: return
     success: [answer, rate]
@@ -214,6 +215,8 @@ class SloppyWriter:
         self._random = Random(seed)
         self._ways = ways
         self._notes = 0
+        self._margin = 0
+        """Indentation that lines inside brackets need."""
 
     def document(self) -> str:
         text = self._noise(0) + self._block(tree_of(self._text), self._number("indentation", 0, 0, 0, 3))
@@ -274,6 +277,7 @@ class SloppyWriter:
         if isinstance(tree, Scalar):
             return self._scalar(tree, indent)
         if self._text[tree.span.start] in "{[":
+            self._margin = indent
             return self._spaces() + self._flow(tree, breaks=self._number("line breaks", 0, 0, 1) == 1) + self._end()
         least = 0 if in_mapping and not isinstance(tree, Mapping) else 1
         return self._end() + self._block(tree, indent + self._number("indentation", 2, least, 2, 3, 4))
@@ -295,7 +299,7 @@ class SloppyWriter:
 
     def _flow(self, tree: Tree, breaks: bool) -> str:
         if isinstance(tree, Scalar):
-            return re.sub(r"\n\s*", "\n" + self._spaces(), self._raw(tree))
+            return re.sub(r"\n\s*", "\n" + " " * self._margin + self._spaces(), self._raw(tree))
         if isinstance(tree, Mapping):
             parts = [f"{self._raw(key)}:{self._spaces()}{self._flow(value, breaks)}" for key, value in tree.entries]
             return "{" + self._gap(breaks) + self._join(parts, breaks) + "}"
@@ -308,7 +312,7 @@ class SloppyWriter:
 
     def _gap(self, breaks: bool) -> str:
         if breaks and self._number("line breaks", 0, 0, 1) == 1:
-            return self._end() + self._spaces()
+            return self._end() + " " * self._margin + self._spaces()
         return " " * self._number("spaces", 0, 1, 3)
 
 

@@ -9,7 +9,8 @@ from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax import ast
 from vesper.language.syntax.expression_parser import parse_expression
-from vesper.language.syntax.yaml_tree import Mapping, Scalar, read_yaml
+from vesper.language.syntax.yaml.reader import read_yaml
+from vesper.language.syntax.yaml_tree import Mapping, Scalar
 
 
 def first_value(text: str) -> tuple[Scalar, DiagnosticBag]:

@@ -315,12 +315,50 @@ def test_the_same_request_and_none_at_all() -> None:
     assert comparator().requests(None, None) == Same()
     found = comparator().requests(ASKED, None)
     asks = "asks for lines[2]/charge (external_api_call)"
-    assert found == Difference("request", "lines[2]/charge", asks, "asks for nothing", is_effect=True)
+    texts = (f'{asks}\nkey = "k"\nmethod = "POST"\namount = 1.0', "asks for nothing")
+    assert found == Difference("request", "lines[2]/charge", asks, "asks for nothing", is_effect=True, requests=texts)
     read = replace(ASKED, effect_class="read")
     for leader, follower in ((read, None), (None, read), (read, replace(read, key="l"))):
         found = comparator().requests(leader, follower)
         assert isinstance(found, Difference)
         assert not found.is_effect
+
+
+BODY_NODE = """node_id: asks_v1
+type: function
+intent: Send a body
+types: {Line: {fields: {label: string, parts: array<integer>}}}
+inputs: {line: Line}
+outputs: {success: {line: Line}}
+flow:
+  - {operation: return, success: {line: line}}
+"""
+
+
+@pytest.mark.parametrize(
+    "left, right, where, ends",
+    [
+        ({"label": "a", "parts": [1]}, {"label": "b", "parts": [1]}, "body.label", ('"a"', '"b"')),
+        ({"label": "a", "parts": [1, 2]}, {"label": "a", "parts": [1, 3]}, "body.parts[1]", ("2", "3")),
+        ({"label": "a", "parts": [1, 2]}, {"label": "a", "parts": [1]}, "body.parts[1]", ("2", None)),
+        ({"label": "a"}, {}, "body.label", ('"a"', None)),
+        (Json({"label": "a"}), Json({"label": "b"}), "body.label", ('"a"', '"b"')),
+        (Json({"ann@x": "a"}), Json({"ann@x": "b"}), "body[0]", ('"a"', '"b"')),
+        (Json((Decimal("1.0"),)), Json((Decimal("1.00"),)), "body[0]", ("1.0", "1.00")),
+    ],
+)
+def test_the_first_differing_field_of_a_request_is_named(
+    left: Any, right: Any, where: str, ends: tuple[str | None, str | None]
+) -> None:
+    one, other = (replace(ASKED, arguments={"body": each}) for each in (left, right))
+    found = Comparator(compiled_text(BODY_NODE)).requests(one, other)
+    assert isinstance(found, Difference)
+    assert found.where == f"{ASKED.path}: {where}"
+    assert found.requests is not None
+    for text, end in zip(found.requests, ends, strict=True):
+        lines = dict(line.partition(" = ")[::2] for line in text.split("\n"))
+        assert lines.get(where) == end
+        assert lines["key"] == '"k"'
 
 
 def test_rounds_are_folded() -> None:

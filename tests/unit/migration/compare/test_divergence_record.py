@@ -18,7 +18,13 @@ from vesper.engines.engine import Request
 from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, Outcome, Returned
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.divergence import MAX_EXEMPLARS, Divergence
-from vesper.migration.compare.divergence_record import MAX_EXEMPLAR, divergence_of, fault_words, transcript_in
+from vesper.migration.compare.divergence_record import (
+    MAX_EXEMPLAR,
+    PathsByPlace,
+    divergence_of,
+    fault_words,
+    transcript_in,
+)
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Difference, Disagreement, Fault
 from vesper.migration.compare.transcript import Exchange, Transcript
@@ -253,3 +259,30 @@ def test_the_record_of_a_real_node_can_be_read_back() -> None:
     decision = compiled(PAYMENT_DECISION)
     found = divergence_of(report(), decision, False, 7)
     assert json.loads(found.to_text())["node"] == "payment_decision_v1"
+
+
+def test_faults_on_different_paths_are_different_divergences() -> None:
+    notes = [PathNote(bytes([number]), (), "returned") for number in range(1, 100)]
+    prints = [kept(report(note=note)).fingerprint for note in notes]
+    assert len(set(prints)) == len(notes)
+    assert kept(report(note=notes[0])).fingerprint == prints[0]
+    assert len({kept(report(note=note)).place for note in notes}) == 1
+    assert kept(report(prefix="one")).fingerprint != kept(report(prefix="other")).fingerprint
+
+
+def test_the_number_of_paths_at_one_place_is_bounded() -> None:
+    paths = PathsByPlace()
+    notes = [PathNote(bytes([number]), (), "returned") for number in range(100)]
+    prints = {divergence_of(report(note=note), node(), False, 7, paths=paths).fingerprint for note in notes}
+    assert len(prints) == 33
+    again = divergence_of(report(note=notes[0]), node(), False, 7, paths=paths)
+    assert again.fingerprint == kept(report(note=notes[0])).fingerprint
+
+
+def test_both_requests_are_kept_with_values_unless_sensitive() -> None:
+    texts = ('asks for charge (x)\nlabel = "a"', 'asks for charge (x)\nlabel = "b"')
+    found = report(Difference("request", "charge: label", "asks", "asks", True, texts), follower=None)
+    (exemplar,) = kept(found).exemplars
+    assert (exemplar.leader, exemplar.follower) == texts
+    (sealed,) = kept(found, is_sensitive=True).exemplars
+    assert (sealed.leader, sealed.follower) == ("asks", "asks")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -20,13 +20,16 @@ from vesper.compiler import Compiled
 from vesper.engines.compare import Agree
 from vesper.engines.engine import Done, Engine, Program, Request
 from vesper.engines.outcome import DeclaredError, EngineFault, Outcome, Returned
+from vesper.engines.path import conditions_of_marks
 from vesper.engines.registry import ENGINES
+from vesper.language.ir.encode import canonical_json
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.divergence_record import divergence_of
 from vesper.migration.compare.reports import Difference, Disagreement, Fault
 from vesper.migration.compare.shrinking import CannotShrink, Shrunk, shrink_divergence
 from vesper.migration.compare.transcript import Transcript
+from vesper.verify.differential.regressions import typed_value
 
 NOW = datetime(2026, 11, 15, 12, 34, 56, tzinfo=UTC)
 PAYMENT_HANDLER = ROOT / "nodes" / "payments" / "payment_handler_v1.vsp"
@@ -216,7 +219,7 @@ STORIES: dict[str, Story] = {
         ORDER,
         PAID,
         order(BEGUN, charge("succeeded")),
-        ("request", "record: bind"),
+        ("request", "record: bind.amount"),
         asking=records_more,
     ),
     "a request after a failure": Story(
@@ -311,7 +314,7 @@ def test_a_stored_divergence_is_shrunk(name: str) -> None:
     seen = small(name).difference
     divergence = Divergence.from_text(kept(story, seen).to_text())
     found = shrunk(story, divergence)
-    assert found.fingerprint == divergence.fingerprint
+    assert found.place == divergence.place
     assert found.case == small(name).case
 
 
@@ -323,7 +326,7 @@ def test_the_leader_does_not_change_the_divergence() -> None:
     )
     turned = divergence_of(report, node_at(story.path), False, 7, engines=("interp", "python"))
     assert turned.fingerprint == kept(story, seen).fingerprint
-    assert shrunk(story, turned).fingerprint == turned.fingerprint
+    assert shrunk(story, turned).place == turned.place
 
 
 def test_a_difference_in_the_path_is_shrunk_by_its_marks() -> None:
@@ -337,7 +340,7 @@ def test_a_fault_is_shrunk() -> None:
     story = STORIES["a fault"]
     report = Fault("panicked: index 17 of 4", story.transcript(), "run-1")
     divergence = divergence_of(report, node_at(story.path), False, 7)
-    assert shrunk(story, divergence).fingerprint == divergence.fingerprint
+    assert shrunk(story, divergence).place == divergence.place
 
 
 def test_an_engine_that_is_right_again_leaves_nothing_to_shrink() -> None:
@@ -379,3 +382,35 @@ def test_of_three_engines_the_odd_one_is_named() -> None:
     found = shrink_divergence(node, story.transcript(), three, Comparator(node), 60)
     assert found.odd == "interp"
     assert set(found.found.answers) == {"python", "interp", "jit"}
+
+
+def test_a_timestamp_completion_is_saved_as_data() -> None:
+    moment = datetime(2026, 11, 15, 12, 34, 56, 789, tzinfo=UTC)
+    value = [moment, moment.date(), timedelta(seconds=5), b"\x00\xff", frozenset({"b", "a"})]
+    form = typed_value(value)
+    assert "python" not in str(form)
+    assert conformance.read_value(yaml.safe_load(canonical_json(form))) == value
+
+
+def test_a_smaller_case_stays_on_its_path_where_others_differ() -> None:
+    """Two faults in one field: without the path, shrinking the second ends at the first."""
+
+    def both_wrong(inputs: Inputs, done: Done) -> Done:
+        assert isinstance(done.outcome, Returned)
+        fee = done.outcome.value["fee"]
+        assert isinstance(fee, Decimal)
+        return replace(done, outcome=Returned({**done.outcome.value, "fee": fee + Decimal("0.01")}))
+
+    node = node_at(PAYMENT_DECISION)
+    wrong = WrongEngine(ENGINES["interp"], both_wrong, None).load(node)
+    programs: dict[str, Program] = {"python": program(PAYMENT_DECISION, "python"), "interp": wrong}
+    transcript = recorded(programs["python"], LARGE, None, {})
+    free = shrink_divergence(node, transcript, programs, Comparator(node), 60)
+    kept_there = shrink_divergence(node, transcript, programs, Comparator(node), 60, keeps_path=True)
+    conditions = [
+        conditions_of_marks(programs["python"].start(inputs, None).advance(()).marks, node.node)  # type: ignore[union-attr]
+        for inputs in (LARGE, free.found.inputs, kept_there.found.inputs)
+    ]
+    assert conditions[0] != conditions[1]
+    assert conditions[0] == conditions[2]
+    assert kept_there.size < kept_there.size_before

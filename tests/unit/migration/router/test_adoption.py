@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,6 +46,10 @@ class Legacy:
         if not isinstance(outcome, Returned):
             raise Refused(str(outcome))
         return {**outcome.value, **({} if self.fee is None else {"fee": self.fee})}
+
+
+class Seven(int):
+    """An integer of a class of its own."""
 
 
 class Strange(dict[str, Any]):
@@ -246,3 +251,78 @@ def _with_a_session(session: object, **_: Any) -> dict[str, Any]:
 def test_an_incomparable_function_is_refused(function: Any, said: str, routes: Routes) -> None:
     with pytest.raises(CannotAdopt, match=said):
         vesper.adopt(function, NODE, routes=routes)
+
+
+FORMS = """node_id: forms_v1
+type: function
+intent: Return a value of each form
+types: {Line: {fields: {tags: set<string>}}}
+inputs: {number: integer}
+outputs:
+  success:
+    words: set<string>
+    items: array<integer>
+    at: timestamp
+    note: optional<string>
+    lines: array<Line>
+flow:
+  - operation: return
+    success:
+      words: to_set([text(number)])
+      items: "[number]"
+      at: timestamp('2026-11-15T12:00:00Z')
+      note: null
+      lines: "[{tags: to_set(['a'])}]"
+"""
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+OUTPUTS = {"words": {"7"}, "items": [7], "at": NOON, "note": None, "lines": [{"tags": {"a"}}]}
+
+
+@pytest.fixture
+def forms(tmp_path: Path) -> Path:
+    path = tmp_path / "forms_v1.vsp"
+    path.write_text(FORMS, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "changes, where, code",
+    [
+        ({"words": ["7"]}, "outputs.words", "list_for_set"),
+        ({"words": frozenset({"7"})}, "outputs.words", "frozenset_for_set"),
+        ({"items": (7,)}, "outputs.items", "tuple_for_list"),
+        ({"items": [Seven(7)]}, "outputs.items[]", "Seven_for_int"),
+        ({"at": NOON.astimezone(timezone(timedelta(hours=2)))}, "outputs.at", "offset_time_for_utc_time"),
+        ({"note": ...}, "outputs.note", "nothing_for_none"),
+        ({"lines": [{"tags": ["a"]}]}, "outputs.lines[].tags", "list_for_set"),
+    ],
+)
+def test_another_python_type_is_a_difference(
+    changes: dict[str, Any], where: str, code: str, forms: Path, routes: Routes
+) -> None:
+    answer = {name: value for name, value in (OUTPUTS | changes).items() if value is not ...}
+    adopted = vesper.adopt(lambda **_: answer, forms, routes=routes)
+    assert adopted(number=7) is answer
+    told(routes)
+    (found,) = divergences_of(routes, adopted._program)
+    assert (found.kind, found.where, found.extra["leader"]) == ("outcome", where, f"failed {code}")
+
+
+def test_the_node_answers_in_the_forms_of_the_function(forms: Path, routes: Routes) -> None:
+    calls = []
+
+    def function(number: int) -> dict[str, Any]:
+        calls.append(number)
+        return OUTPUTS
+
+    adopted = vesper.adopt(function, forms, routes=routes)
+    assert adopted(number=7) == OUTPUTS
+    told(routes)
+    assert divergences_of(routes, adopted._program) == []
+    direct = adopted._program._context.direct
+    ran = direct.call_pathed({"number": 7}, b"k" * 16)
+    put_into(routes, adopted._program, Mode.DIRECT_ONLY, PathNote(ran.path, (), ending_of(ran.outcome)))
+    adopted._program.chooser.draw = lambda: 0.5
+    answer = adopted(number=7)
+    assert calls == [7]
+    assert repr(answer) == repr(OUTPUTS)

@@ -143,7 +143,7 @@ def test_findings_set_aside_on_closing_are_compared(tmp_path: Path, monkeypatch:
     take = way_in._take
 
     def puts_aside(is_counted: bool) -> None:
-        if way_in._is_closed and not lost:
+        if routes.followers.is_closed and not lost:
             lost.append(0)
             outputs = program._python.call(payment()).value  # type: ignore[union-attr]
             way_in._aside.append((payment(), outputs, 10_000_000_000, False, None))

@@ -39,7 +39,7 @@ from vesper.migration.compare.paths import PathNote, ending_of
 from vesper.migration.compare.reports import Lost, Report
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.router.router import RoutedProgram
-from vesper.migration.shadow.shadow_queue import Following
+from vesper.migration.shadow.shadow_queue import MAX_ABANDONED, Following
 
 
 class Here:
@@ -305,15 +305,29 @@ def test_routes_send_everything_before_they_end(tmp_path: Path) -> None:
     assert state_of(here.routes, here.program).clean == 10
 
 
-def test_the_child_of_a_fork_waits_for_no_thread_of_its_parent(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vesper.migration.router.shadow_feed._SHORT_NS", 10**9)
+def test_the_child_of_a_fork_waits_for_no_thread_of_its_parent(here: Here) -> None:
     (tending,) = here.routes._tended
     held = tending._reservoir._lock
     with held:  # as a thread of the parent had it at that moment
         child = os.fork()
         if child == 0:
             signal.alarm(10)
-            here.program.call(payment())  # is followed at once, agrees, and is offered
-            os._exit(0)
+            here.program.call(payment())  # is followed, agrees, and is offered
+            os._exit(0 if here.routes.followers.drain(9) else 1)
         _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_a_process_that_cannot_follow_any_more_runs_python_alone(here: Here, caplog: pytest.LogCaptureFixture) -> None:
+    put_into(here.routes, here.program, Mode.DUAL_VERIFY)
+    here.routes.followers.note_abandoned(MAX_ABANDONED - 1)
+    assert here.program.live.local.mode.value == "dual_verify"
+    here.routes.followers.note_abandoned(1)
+    assert here.program.live.local.mode is Mode.PYTHON_ONLY
+    assert "the direct engine hung 4 times in this process" in caplog.text
+    here.routes.migration.tend(is_all=True)
+    assert here.program.live.local.mode is Mode.PYTHON_ONLY, "what the store says changes nothing"
+    assert (
+        here.routes.program(compiled(Path("nodes/numbers/numeric_loop_v1.vsp"))).live.local.mode is Mode.PYTHON_ONLY
+    ), "nor does another node"
+    assert state_of(here.routes, here.program).mode is Mode.DUAL_VERIFY, "other processes go on"

@@ -102,3 +102,17 @@ def test_the_queue_is_bounded() -> None:
     assert admission.has_room(40)
     admission.followed(0.001, 60)
     assert admission.has_room(60)
+
+
+def test_a_queue_that_waits_for_the_lock_is_busy_for_half_of_the_time() -> None:
+    """A hundred runs of 1 ms of processor time, each 50 ms in the queue: five seconds in every second."""
+    clock = Clock()
+    admission = Admission(0.25, 1_000, clock)
+    for _ in range(30):
+        followed = max(1, round(100 * admission.chance))
+        admission.fed(100, 0, 0.0)
+        for _ in range(followed):
+            admission.followed(0.001, 0, 0.05)
+        clock.now += 1.0
+        admission.adjust()
+    assert admission.chance == pytest.approx(0.1, rel=0.1)

@@ -274,8 +274,8 @@ BREAKS = {
     "is at fault": (at("record", lambda _: Done(EngineFault("oh"), ())), "it is at fault: oh"),
     "dawdles after the charge": (at("record", _late), f"it computed for more than {DEADLINE:g} s"),
     "hits a limit of nobody": (
-        at("record", lambda _: Done(LimitHit("memory"), ())),
-        "it hit a limit on memory, which is not its own",
+        at("record", lambda _: Done(LimitHit("disk"), ())),
+        "it hit a limit on disk, which is not its own",
     ),
     "asks for two things": (
         at("record", lambda asked: Blocked((asked, asked))),
@@ -352,7 +352,7 @@ def test_a_change_after_a_differing_read_is_in_doubt(shop: Shop) -> None:
         shop.pay(shop.both.program("prefixes", watch, LIES["another read"][0]), order)
     (found,) = watch.reports
     assert isinstance(found, Disagreement)
-    assert (found.difference.where, found.difference.is_effect) == ("validate_request: bind", True)
+    assert (found.difference.where, found.difference.is_effect) == ("validate_request: bind.key", True)
     assert shop.charges(order) == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from vesper.migration.compare.reports import Lost, Report
 from vesper.migration.shadow.admission import Admission
-from vesper.migration.shadow.shadow_queue import Followers, Following
+from vesper.migration.shadow.shadow_queue import MAX_ABANDONED, Followers, Following
 
 SOON = 60.0
 
@@ -192,3 +192,75 @@ def test_a_collected_host_is_skipped(followers: Followers) -> None:
     del gone, each
     followers.lull()
     assert asked == ["here"], "and each is asked once"
+
+
+# -- supervision ----------------------------------------------------------------------------------
+
+
+class Hanging:
+    """A run that hangs until it is released."""
+
+    def __init__(self, limit: float | None = 0.0) -> None:
+        self.is_begun, self.goes_on = threading.Event(), threading.Event()
+        self.reports: list[Report] = []
+        self.entry = Following(self._hang, self.reports.append, 1, limit)
+
+    def _hang(self) -> Report | None:
+        self.is_begun.set()
+        assert self.goes_on.wait(SOON)
+        return Lost("it returned after all")
+
+
+def abandon(followers: Followers, run: Hanging) -> None:
+    followers.put(run.entry)
+    assert run.is_begun.wait(SOON)
+    followers.check()
+    followers.check()
+
+
+def test_a_run_that_hangs_is_abandoned_and_the_next_one_is_followed(followers: Followers) -> None:
+    run, seen, told = Hanging(), list[int](), threading.Event()
+    abandon(followers, run)
+    assert run.reports == [Lost("it did not return within 0 s")]
+    followers.put(noted(seen, 1, told))
+    assert told.wait(SOON)
+    assert followers.drain(SOON)
+    run.goes_on.set()
+    assert len(run.reports) == 1, "an abandoned run reports once"
+
+
+def test_a_run_within_its_limit_is_left_alone(followers: Followers) -> None:
+    for limit in (SOON, None):
+        run = Hanging(limit)
+        abandon(followers, run)
+        assert run.reports == []
+        run.goes_on.set()
+        assert followers.drain(SOON)
+        assert run.reports == [Lost("it returned after all")]
+
+
+def test_time_in_which_the_process_was_stopped_does_not_count(
+    followers: Followers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, now = Hanging(3.0), [time.monotonic()]
+    monkeypatch.setattr("vesper.migration.shadow.shadow_queue.time.monotonic", lambda: now[0])
+    abandon(followers, run)
+    for _ in range(2):
+        now[0] += 3600
+        followers.check()
+    assert run.reports == []
+    now[0] += 3600
+    followers.check()
+    assert len(run.reports) == 1
+    run.goes_on.set()
+
+
+def test_a_process_that_abandons_too_many_stops_following(followers: Followers) -> None:
+    told: list[int] = []
+    followers.on_exhausted = told.append
+    runs = [Hanging() for _ in range(MAX_ABANDONED + 1)]
+    for number, run in enumerate(runs, start=1):
+        abandon(followers, run)
+        assert told == ([] if number < MAX_ABANDONED else [MAX_ABANDONED])
+    for run in runs:
+        run.goes_on.set()

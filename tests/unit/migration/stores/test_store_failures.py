@@ -134,7 +134,8 @@ def test_a_new_file_is_for_its_owner_alone(path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_an_unwritable_file_or_folder(tmp_path: Path, what: str) -> None:
+def test_an_unwritable_file_or_folder(tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VESPER_TRUST", str(tmp_path))
     folder = tmp_path / "folder"
     path = folder / "migration.db"
     store = open_store(f"sqlite:{path}")

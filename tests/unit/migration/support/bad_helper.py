@@ -14,7 +14,7 @@ from typing import Any
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Agreement
 from vesper.migration.workers import wire_values as packed
-from vesper.migration.workers.serving import end_with_parent, limit_resources, serve
+from vesper.migration.workers.serving import end_with_parent, limit_resources, open_pipes, serve
 
 AGREED = Agreement(PathNote(b"", (), "returned"), 17)
 
@@ -43,4 +43,4 @@ def answer(question: Mapping[str, Any], send: Callable[[object], None]) -> objec
 if __name__ == "__main__":
     end_with_parent(int(sys.argv[1]))
     limit_resources(int(sys.argv[2]))
-    serve(answer)
+    serve(open_pipes(), answer)

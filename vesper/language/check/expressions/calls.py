@@ -6,6 +6,7 @@ value to optional) become explicit calls in the IR.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import combinations
 
@@ -37,6 +38,7 @@ from vesper.values.types import (
     FLOAT,
     INTEGER,
     NULL,
+    STRING,
     ArrayOf,
     Enum,
     MapOf,
@@ -48,6 +50,7 @@ from vesper.values.types import (
     without_null,
 )
 
+_NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _LITERALS = (ast.ArrayLiteral, ast.RecordLiteral, ast.MapLiteral)
 
 
@@ -152,11 +155,24 @@ class Calls(NodeFunctions):
         if call is None:
             types = " and ".join(str(operand.type) for operand in operands)
             label = f"between {types}" if len(operands) > 1 else ""
-            help_ = None
+            help_ = self._text_help(operands) if sign == "+" else None
             if any(isinstance(operand.type, OptionalOf) for operand in operands):
                 help_ = "a value that may be null has no operators: test it with IS NOT NULL first, or use `??`"
             self.bag.error(Code.OPERATOR_TYPES, operator.span, label, operator=sign, types=types, help=help_)
         return call
+
+    def _text_help(self, operands: tuple[ir.Expression, ...]) -> str | None:
+        """Return how to join a text and another value; None where a text is a number in quotes."""
+        others = tuple(each for each in operands if each.type != STRING)
+        texts = [each for each in operands if each.type == STRING]
+        if len(others) != 1 or len(texts) != 1 or instance(by_function("text"), others, others[0].place) is None:
+            return None
+        if isinstance(texts[0], ir.Literal) and _NUMBER.fullmatch(str(texts[0].value)):
+            return None
+        place, source = others[0].place, self.bag.source
+        start, end = source.offset(place.line, place.column), source.offset(place.end_line, place.end_column)
+        written = source.slice(Span(start, end))
+        return f"`+` joins two texts: write `text({' '.join(written.split())})`"
 
     def _choose_overload(
         self, specs: tuple[OpSpec, ...], operands: tuple[ir.Expression, ...], span: Span

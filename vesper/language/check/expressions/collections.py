@@ -116,7 +116,8 @@ class CollectionForms(Binders):
             text = key.value if isinstance(key, ast.Boolean) else key.text
             # A bare word and a string may be the same enum member; two equal names are not reported.
             if (type(key), text) in seen and not isinstance(key, ast.Name):
-                self.bag.error(Code.DUPLICATE_KEY, key.span, key=text)
+                help_ = "keep one of the two: a map with two equal keys always fails"
+                self.bag.error(Code.DUPLICATE_KEY, key.span, key=self.bag.source.slice(key.span), help=help_)
             seen.add((type(key), text))
 
     def _record(self, literal: ast.RecordLiteral, hint: Type | None) -> ir.Expression | None:

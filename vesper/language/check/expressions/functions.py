@@ -66,7 +66,7 @@ class NodeFunctions(Binders):
             self.functions[name.text] = None
             return
         if ir.depth(body) > MAX_DEPTH:
-            self.bag.error(Code.TOO_DEEP, name.span, limit=MAX_DEPTH, what="expressions in this function")
+            self.bag.error(Code.TOO_DEEP, name.span, limit=MAX_DEPTH, what="nesting in this function")
             self.functions[name.text] = None
             return
         self.functions[name.text] = NodeFunction(name, known, body, len(ir.walk(body)))

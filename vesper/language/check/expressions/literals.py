@@ -14,7 +14,7 @@ from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.syntax.fields import expect_mapping, expect_scalar, expect_sequence
 from vesper.language.syntax.yaml_tree import Scalar as YamlScalar
 from vesper.language.syntax.yaml_tree import Sequence, Tree
-from vesper.values.json_value import MAX_JSON_DEPTH, Json, JsonContent, depth_of, parse_json
+from vesper.values.json_value import Json, depth_of, parse_json
 from vesper.values.model import (
     MAX_INTEGER,
     MIN_INTEGER,
@@ -28,6 +28,7 @@ from vesper.values.model import (
     sorted_map,
 )
 from vesper.values.numbers import finite_float
+from vesper.values.strict_json import MAX_JSON_DEPTH, JsonContent
 from vesper.values.types import (
     BOOLEAN,
     DECIMAL,
@@ -52,9 +53,20 @@ class Unread:
 
 UNREAD = Unread()
 MAX_TEXT = 64 * 1024
-_LIKE_JSON = re.compile(r'\s*(?:[{\["]|-?[0-9]|(?:true|false|null)\s*\Z)')
-"""Text that begins like a JSON value and must be one. Any other text inside a json is a string."""
-_INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+_JSON_TEXT_HELP = (
+    "a json that is one quoted text is JSON text, in which a string has quotes of its own: "
+    "`'\"text\"'` (rule `json-text` of the YAML profile)"
+)
+_NULLS = frozenset({"null", "~", ""})
+"""Plain scalars that are null. In quotes they are text."""
+_JSON_WORDS: dict[str, JsonContent] = {**dict.fromkeys(_NULLS), "true": True, "false": False}
+_JSON_STARTS = ("{", "[", '"')
+_UNLIKE_TEXT = re.compile(
+    r"[-+]?\.?[0-9].*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|True|TRUE|False|FALSE|Null|NULL", re.DOTALL
+)
+"""Plain scalars inside a json that are JSON numbers or nothing: YAML readers take them for different values."""
+_INTEGER_TEXT = re.compile(r"[+-]?0*(?P<digits>[0-9]+)", re.ASCII)
+_MAX_INTEGER_DIGITS = 19
 
 
 def value_from_text(type_: Type, text: str) -> Scalar:
@@ -65,9 +77,10 @@ def value_from_text(type_: Type, text: str) -> Scalar:
     if type_ == DECIMAL:
         return parse_decimal(text)
     if type_ == INTEGER:
-        if not _INTEGER_TEXT.fullmatch(text):
+        found = _INTEGER_TEXT.fullmatch(text)
+        if found is None:
             raise ValueProblem(ProblemKind.MALFORMED)
-        if not MIN_INTEGER <= int(text) <= MAX_INTEGER:
+        if len(found["digits"]) > _MAX_INTEGER_DIGITS or not MIN_INTEGER <= int(text) <= MAX_INTEGER:
             raise ValueProblem(ProblemKind.OUT_OF_RANGE)
         return int(text)
     if type_ == BOOLEAN:
@@ -85,7 +98,7 @@ def read_literal(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value
     """Return the value of a literal slot, or `UNREAD` after reporting an error. Null is a value."""
     match type_:
         case OptionalOf(inner):
-            is_null = isinstance(tree, YamlScalar) and tree.style == "" and tree.text in ("null", "~", "")
+            is_null = isinstance(tree, YamlScalar) and tree.style == "" and tree.text in _NULLS
             return None if is_null else read_literal(inner, tree, key, bag)
         case SetOf(element):
             items = _read_items(element, tree, key, bag)
@@ -96,7 +109,7 @@ def read_literal(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value
             return _read_map(type_, tree, key, bag)
         case Record():
             return _read_record(type_, tree, key, bag)
-        case _ if type_ == JSON and not isinstance(tree, YamlScalar):
+        case _ if type_ == JSON and (not isinstance(tree, YamlScalar) or tree.style == ""):
             return _read_json(tree, key, bag)
         case _:
             return _read_scalar(type_, tree, key, bag)
@@ -116,29 +129,26 @@ def _read_scalar(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value
             help_ = did_you_mean(scalar.text, type_.members)
             bag.error(Code.NOT_A_MEMBER, scalar.span, name=scalar.text, type=type_, help=help_)
         else:
-            help_ = "a json is JSON text, in which a string has quotes of its own" if type_ == JSON else None
+            help_ = _JSON_TEXT_HELP if type_ == JSON else None
             expected = f"a value of type {type_}"
             bag.error(Code.BAD_LITERAL, scalar.span, text=scalar.text, expected=expected, help=help_)
         return UNREAD
 
 
 def _read_json(tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
-    """Read a JSON literal. Mappings are objects, lists arrays, and scalars JSON text or, where invalid, strings."""
+    """Read a JSON literal as YAML 1.2 reads it. Only quoted text that is the whole literal is JSON text."""
     content = _json_content(tree, key, bag)
     if isinstance(content, Unread):
         return UNREAD
     if depth_of(content) > MAX_JSON_DEPTH:
-        bag.error(Code.TOO_DEEP, tree.span, limit=MAX_JSON_DEPTH, what="levels in this json")
+        bag.error(Code.TOO_DEEP, tree.span, limit=MAX_JSON_DEPTH, what="nesting in this json")
         return UNREAD
     return Json(content)
 
 
 def _json_content(tree: Tree, key: str, bag: DiagnosticBag) -> JsonContent | Unread:
     if isinstance(tree, YamlScalar):
-        if not _LIKE_JSON.match(tree.text):
-            return tree.text
-        scalar = _read_scalar(JSON, tree, key, bag)
-        return scalar.content if isinstance(scalar, Json) else UNREAD
+        return _json_scalar(tree, bag)
     if isinstance(tree, Sequence):
         items = [_json_content(item, key, bag) for item in tree.items]
         known = [item for item in items if not isinstance(item, Unread)]
@@ -146,6 +156,30 @@ def _json_content(tree: Tree, key: str, bag: DiagnosticBag) -> JsonContent | Unr
     entries = {word.text: _json_content(value, word.text, bag) for word, value in tree.entries}
     read = {name: value for name, value in entries.items() if not isinstance(value, Unread)}
     return {name: read[name] for name in sorted(read)} if len(read) == len(entries) else UNREAD
+
+
+def _json_scalar(scalar: YamlScalar, bag: DiagnosticBag) -> JsonContent | Unread:
+    if scalar.style == "" and scalar.text in _JSON_WORDS:
+        return _JSON_WORDS[scalar.text]
+    if scalar.style != "":
+        if scalar.style in "'\"" and scalar.text.startswith(_JSON_STARTS) and _is_json(scalar.text):
+            bag.warning(Code.QUOTED_JSON, scalar.span, text=scalar.text)
+        return scalar.text
+    if not _UNLIKE_TEXT.fullmatch(scalar.text):
+        return scalar.text
+    try:
+        return parse_json(scalar.text).content
+    except ValueProblem:
+        bag.error(Code.UNCLEAR_JSON, scalar.span, text=scalar.text)
+        return UNREAD
+
+
+def _is_json(text: str) -> bool:
+    try:
+        parse_json(text)
+    except ValueProblem:
+        return False
+    return True
 
 
 def _read_items(element: Type, tree: Tree, key: str, bag: DiagnosticBag) -> list[Value] | Unread:
@@ -163,7 +197,8 @@ def _as_set(members: list[Value], tree: Tree, bag: DiagnosticBag) -> Value | Unr
     for member, item in zip(members, tree.items, strict=True):
         assert isinstance(member, Key)
         if member in found:
-            bag.error(Code.BAD_LITERAL, item.span, text=member, expected="a new member: the set has it already")
+            written = bag.source.slice(item.span)
+            bag.error(Code.BAD_LITERAL, item.span, text=written, expected="a new member: the set has it already")
             return UNREAD
         found.add(member)
     return frozenset(found)

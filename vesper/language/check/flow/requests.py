@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from vesper.language.check.callees import Callees, Interface
-from vesper.language.check.capabilities import Need
+from vesper.language.check.capabilities import FUNCTION, Need
 from vesper.language.check.expressions.checker import ExpressionChecker, place_of
 from vesper.language.check.flow.machines import sources_of
 from vesper.language.check.flow.policies import PolicyReader
@@ -80,6 +81,8 @@ class RequestChecker:
         self.needs: list[Need] = []
         self.called: dict[str, Interface] = {}
         self.calls: list[tuple[ast.Word, Interface]] = []
+        self._not_callable: set[str] = set()
+        """Names of nodes that are called and cannot be; the reason is reported."""
         """Each call: the word that names the node, and its interface."""
         self.made: list[tuple[EffectSpec, str, Span]] = []
         """Each request: its effect, effect class and location."""
@@ -155,7 +158,21 @@ class RequestChecker:
             return None
         if effect_class == "keyed" and "key" not in action.expressions and self._shares_its_key(spec, parts[0], step):
             return None
-        return self._request(spec, effect_class, name, step, *parts, policy, key)
+        request = self._request(spec, effect_class, name, step, *parts, policy, key)
+        return replace(request, sensitive=self._sensitive(action.sensitive, request.result.type))
+
+    def _sensitive(self, declared: bool | tuple[ast.Word, ...], gives: Type) -> bool | tuple[str, ...]:
+        """Return the sensitive part of an answer; report fields that its records do not have."""
+        if isinstance(declared, bool):
+            return declared
+        record = _record_in(gives)
+        names = [] if record is None else [name for name, _ in record.fields]
+        for word in declared:
+            if word.text not in names:
+                help_ = did_you_mean(word.text, names) or "write `sensitive: true` for the whole answer"
+                kinds = f"no field of {gives}"
+                self._bag.error(Code.UNKNOWN_NAME, word.span, kinds=kinds, name=word.text, help=help_)
+        return tuple(sorted({word.text for word in declared})) or False
 
     def _shares_its_key(self, spec: EffectSpec, fixed: dict[str, str], step: ast.Step) -> bool:
         """Report a `keyed` effect that would share the event's id as key with another request.
@@ -191,9 +208,9 @@ class RequestChecker:
         result = ir.Result(gives, place)
         return ir.Request(name, spec.name, effect_class, key, fixed, given, result, policy, place)
 
-    def _add_need(self, capability: str, step: ast.Step) -> None:
+    def _add_need(self, capability: str, step: ast.Step, span: Span | None = None) -> None:
         who = f"the step `{step.name.text}`" if step.name is not None else f"this {step.operation.text}"
-        self.needs.append(Need(capability, step.span, who))
+        self.needs.append(Need(capability, span or step.span, who))
 
     def _class(self, spec: EffectSpec, action: ast.EffectStep, step: ast.Step) -> str | None:
         word = action.words.get("effect")
@@ -389,10 +406,11 @@ class RequestChecker:
             problem_text = f"is a {statement.verb}; {step.operation.text} takes {' or '.join(verbs)}"
             self._bag.error(Code.BAD_SQL, sql.scalar.span, problem=problem_text)
             return None
-        for table in statement.read_tables:
-            self._add_need(f"database.read.{table}", step)
-        for table in statement.write_tables:
-            self._add_need(f"database.write.{table}", step)
+        if not statement.capabilities:
+            self._bag.error(Code.SQL_WITHOUT_TABLE, sql.scalar.span, help="compute the value in a `compute` step")
+            return None
+        for capability in statement.capabilities:
+            self._add_need(capability, step, sql.scalar.span if capability.startswith(FUNCTION) else None)
         return statement
 
     def _parameters_match(
@@ -519,6 +537,7 @@ class RequestChecker:
         values = {word.text: (word, expression) for word, expression in action.inputs}
         if not isinstance(found, Interface):
             self._bag.report(found.code, action.node.span, found.holes, found.help)
+            self._not_callable.add(_name_of(action.node.text))
             for _, expression in action.inputs:
                 self._expressions.infer(expression, None)
             return None
@@ -569,15 +588,25 @@ class RequestChecker:
         names = {word.text: word for word in listed}
         called_keys: set[str] = set()
         for word, found in self.calls:
-            parts = split_node_id(found.node_id)
-            keys = {found.node_id, *(() if parts is None else (parts[0],))}
+            keys = {found.node_id, _name_of(found.node_id)}
             called_keys |= keys
             if not keys & names.keys():
                 problem = f"does not list `{found.node_id}`"
                 self._bag.error(Code.DEPENDENCIES_LIST, word.span, problem=problem, help="add it there")
         for name, word in names.items():
-            if name not in called_keys:
+            if name not in called_keys and _name_of(name) not in self._not_callable:
                 self._bag.error(Code.DEPENDENCIES_LIST, word.span, problem=f"lists `{name}`, which nothing calls")
+        seen: set[str] = set()
+        for word in listed:
+            if (name := _name_of(word.text)) in seen:
+                self._bag.error(Code.DEPENDENCIES_LIST, word.span, problem=f"lists `{name}` twice", help="remove it")
+            seen.add(name)
+
+
+def _name_of(node: str) -> str:
+    """Return the name in an id, or a name as it is."""
+    parts = split_node_id(node)
+    return node if parts is None else parts[0]
 
 
 def _row_type(gives: Type) -> tuple[str, Type]:
@@ -588,6 +617,17 @@ def _row_type(gives: Type) -> tuple[str, Type]:
             return "optional", inner
         case _:
             return "one", gives
+
+
+def _record_in(type_: Type) -> Record | None:
+    """Return the record that a type is, or that its arrays and optionals hold."""
+    match type_:
+        case ArrayOf(inner) | OptionalOf(inner):
+            return _record_in(inner)
+        case Record():
+            return type_
+        case _:
+            return None
 
 
 def _scalar(word: ast.Word) -> Scalar:

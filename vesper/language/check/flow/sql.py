@@ -7,15 +7,24 @@ checked here reach a database.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from vesper.language.sql.calls import code_of, outside_names
+from vesper.language.sql.tokens import SqlRefused
+from vesper.values.generated.sql_functions import NEVER
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from vesper.language.sql.tokens import Token
+
 MAX_SQL = 16 * 1024
 READS = ("SELECT",)
 WRITES = ("INSERT", "UPDATE", "DELETE")
+_TARGET = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]*", re.ASCII)
+_SYSTEM_TABLES = re.compile(r"(?:pg_|sqlite_|pragma_).*|bytecode|dbstat|information_schema|tables_used", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +39,16 @@ class Statement:
     columns: tuple[str, ...] | None
     """Column names of a SELECT; None where a column has no name."""
     has_star: bool
+    functions: tuple[str, ...] = ()
+    """Functions and types that need a capability: all that are not on the list of pure ones."""
+    local_names: tuple[str, ...] = ()
+    """Names that the statement gives to queries by WITH."""
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """What a request of this statement needs. Empty for a query of no table, which nothing can grant."""
+        kinds = (("write", self.write_tables), ("read", self.read_tables), ("function", self.functions))
+        return tuple(f"database.{kind}.{name}" for kind, names in kinds for name in names)
 
 
 class SqlProblem(Exception):
@@ -49,7 +68,10 @@ def read_sql(text: str) -> Statement:
     if len(text) > MAX_SQL:
         raise SqlProblem(f"is longer than {MAX_SQL:,} characters")
     try:
+        code = code_of(text)
         statements = [each for each in sqlglot.parse(text, read="postgres") if each is not None]
+    except SqlRefused as refused:
+        raise SqlProblem(str(refused)) from None
     except (SqlglotError, RecursionError) as error:
         reason = str(error).splitlines()[0] if isinstance(error, SqlglotError) else "too deep"
         raise SqlProblem(f"cannot be read: {_plain(reason)}") from None
@@ -59,11 +81,9 @@ def read_sql(text: str) -> Statement:
     verb = _verb(tree)
     if verb is None:
         raise SqlProblem("must be a SELECT, INSERT, UPDATE or DELETE")
-    names = {cte.alias_or_name for cte in tree.find_all(exp.CTE)}
     target = _target(tree)
     written = [] if target is None else [_table_name(target)]
-    read = [_table_name(table) for table in tree.find_all(exp.Table) if table is not target]
-    read = [name for name in read if name not in names]
+    read = _read_tables(tree, target)
     for inner in tree.find_all(exp.Insert, exp.Update, exp.Delete):
         if inner is not tree:
             raise SqlProblem(f"has a {inner.key.upper()} inside; give it a step of its own")
@@ -72,7 +92,76 @@ def read_sql(text: str) -> Statement:
     columns, has_star = _columns(tree)
     if verb == "SELECT" and not columns and columns is not None:
         raise SqlProblem("selects nothing")
-    return Statement(verb, _unique(read), _unique(written), _parameters(tree), columns, has_star)
+    functions = _functions(code, tree, target)
+    local = [_folded(each.args["alias"].this) for each in tree.find_all(exp.CTE)]
+    return Statement(
+        verb, _unique(read), _unique(written), _parameters(tree), columns, has_star, functions, _unique(local)
+    )
+
+
+def _functions(code: list[Token], tree: exp.Expr, target: exp.Table | None) -> tuple[str, ...]:
+    """Return the functions and types that need a capability, or raise `SqlProblem` for one that has none."""
+    from sqlglot import exp
+
+    columns = Counter(_folded(each.this) for each in tree.find_all(exp.TableAlias) if each.columns and each.this)
+    if target is not None and isinstance(target.parent, exp.Schema):
+        columns[_folded(target.this)] += 1
+    try:
+        found = outside_names(code, columns)
+    except SqlRefused as refused:
+        raise SqlProblem(str(refused)) from None
+    for name in found:
+        if name.lower() in NEVER:
+            raise SqlProblem(f"calls {name}, which would change the connection for the executions that use it next")
+        if not _TARGET.fullmatch(name):
+            raise SqlProblem(f"calls {name!r}, and no capability can have this name")
+    return tuple(found)
+
+
+def _read_tables(tree: exp.Expr, target: exp.Table | None) -> list[str]:
+    from sqlglot import exp
+
+    found = []
+    for table in tree.find_all(exp.Table):
+        is_function = not table.name and (isinstance(table.this, exp.Func) or "rows_from" in table.args)
+        if table is not target and not is_function and not _names_cte(table):
+            found.append(_table_name(table))
+    for lateral in tree.find_all(exp.Lateral):
+        if isinstance(lateral.this, exp.Column | exp.Identifier):
+            raise SqlProblem("has LATERAL before a table; leave it out")
+    return found
+
+
+def _names_cte(table: exp.Table) -> bool:
+    """Return whether a name stands for a WITH that is visible there, by the rules of PostgreSQL.
+
+    Without RECURSIVE a WITH is visible after its own definition only: `WITH t AS (SELECT x FROM t)` reads the table.
+    """
+    from sqlglot import exp
+
+    if not table.name or table.db or table.catalog:
+        return False
+    name = _folded(table.this)
+    own: exp.CTE | None = None
+    around = table.parent
+    while around is not None:
+        if isinstance(around, exp.CTE):
+            own = around
+        block = around.args.get("with_")
+        if isinstance(block, exp.With) and _defines(block, name, own):
+            return True
+        around = around.parent
+    return False
+
+
+def _defines(block: exp.With, name: str, own: exp.CTE | None) -> bool:
+    """Return whether a WITH defines the name before `own`, or is recursive and defines it as `own`."""
+    for cte in block.expressions:
+        if _folded(cte.args["alias"].this) == name and (cte is not own or block.recursive):
+            return True
+        if cte is own:
+            return False
+    return False
 
 
 def _verb(tree: exp.Expr) -> str | None:
@@ -97,12 +186,19 @@ def _target(tree: exp.Expr) -> exp.Table | None:
 
 
 def _table_name(table: exp.Table) -> str:
-    name = table.name
     if table.db or table.catalog:
         raise SqlProblem(f"names the table `{table.sql()}` with its schema; name the table alone")
-    if not name:
-        raise SqlProblem("reads from a function; only tables can be read")
-    return name.lower() if name.islower() or not table.this.args.get("quoted") else name
+    if not table.name:
+        raise SqlProblem("reads from something that is neither a table nor a function")
+    if _SYSTEM_TABLES.fullmatch(table.name.lower()):
+        raise SqlProblem(f"names the system table `{table.name}`; read a view that shows what the node may know of it")
+    return _folded(table.this)
+
+
+def _folded(identifier: exp.Expr) -> str:
+    """Return a name as PostgreSQL keeps it."""
+    name = identifier.name
+    return name if identifier.args.get("quoted") else name.lower()
 
 
 def _parameters(tree: exp.Expr) -> tuple[str, ...]:

@@ -100,4 +100,82 @@ CONTRACTS: Final[dict[str, Explanation]] = {
             "operation: return\n    success: [fee]\n"
         ),
     ),
+    "VSP3106": Explanation(
+        text=(
+            "A note, not an error: this value is computed from an input under `security.sensitive_data`, or from an "
+            "answer that the node calls sensitive, so the audit log, traces, divergences and messages show "
+            "`<sensitive>` in its place. The caller receives the value. Only computed values count; the branch that "
+            "was taken is no value. Release a value that may be shown with `security.declassify` and a reason."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
+            "card: string\noutputs:\n  success:\n    fee: decimal\n    shown: string\nflow:\n  - step: fee\n    "
+            "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success:\n      fee: fee\n      "
+            "shown: slice(card, 0, 4)\nsecurity:\n  sensitive_data: [card]\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
+            "card: string\noutputs:\n  success:\n    fee: decimal\n    shown: string\nflow:\n  - step: fee\n    "
+            "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success:\n      fee: fee\n      "
+            "shown: \"'***'\"\nsecurity:\n  sensitive_data: [card]\n"
+        ),
+    ),
+    "VSP3107": Explanation(
+        text=(
+            "A note, not an error: this value is computed from sensitive data, and the author released it under "
+            "`security.declassify`. The audit log, traces and messages show it, and the audit log records the reason. "
+            "Review the reason like a permission. A node without releases has no such note."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
+            "card: string\noutputs:\n  success:\n    fee: decimal\n    shown: string\nflow:\n  - step: fee\n    "
+            "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success:\n      fee: fee\n      "
+            "shown: slice(card, 0, 4)\nsecurity:\n  sensitive_data: [card]\n  declassify: {shown: the first four "
+            "digits name the bank}\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
+            "card: string\noutputs:\n  success:\n    fee: decimal\n    shown: string\nflow:\n  - step: fee\n    "
+            "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success:\n      fee: fee\n      "
+            "shown: \"'***'\"\nsecurity:\n  sensitive_data: [card]\n"
+        ),
+    ),
+    "VSP3108": Explanation(
+        text=(
+            "`security.declassify` maps each released value to the reason why it may be shown. The reason is for "
+            "reviewers and for the audit log, so it must be a text that is not empty."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
+            "card: string\noutputs:\n  success:\n    fee: decimal\n    shown: string\nflow:\n  - step: fee\n    "
+            "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success:\n      fee: fee\n      "
+            "shown: slice(card, 0, 4)\nsecurity:\n  sensitive_data: [card]\n  declassify: {shown: ''}\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
+            "card: string\noutputs:\n  success:\n    fee: decimal\n    shown: string\nflow:\n  - step: fee\n    "
+            "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success:\n      fee: fee\n      "
+            "shown: slice(card, 0, 4)\nsecurity:\n  sensitive_data: [card]\n  declassify: {shown: the first four "
+            "digits name the bank}\n"
+        ),
+    ),
+    "VSP3109": Explanation(
+        text=(
+            "`security.declassify` releases a value that is computed from sensitive data. This one is computed from "
+            "constants and from answers that are not sensitive, so it is shown anyway. Remove the entry, or correct "
+            "its name."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
+            "card: string\noutputs:\n  success:\n    fee: decimal\n    shown: string\nflow:\n  - step: fee\n    "
+            "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success:\n      fee: fee\n      "
+            "shown: \"'***'\"\nsecurity:\n  sensitive_data: [card]\n  declassify: {shown: three stars}\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
+            "card: string\noutputs:\n  success:\n    fee: decimal\n    shown: string\nflow:\n  - step: fee\n    "
+            "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success:\n      fee: fee\n      "
+            "shown: \"'***'\"\nsecurity:\n  sensitive_data: [card]\n"
+        ),
+    ),
 }

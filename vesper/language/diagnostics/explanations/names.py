@@ -60,9 +60,10 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1104": Explanation(
         text=(
-            "The types are boolean, integer, decimal, string, enum[…] and set<…>, among others that the reference "
-            "lists. Their names are written out in full, because the short names of other languages imply other ranges "
-            "and rounding. For money and other numbers with a fraction use decimal: it is exact."
+            "The types are boolean, integer, decimal, float, string, bytes, timestamp, date, duration, enum[…], "
+            "array<T>, set<T>, map<K, V>, optional<T>, record types of the node (by their names) and json. Their names "
+            "are written out in full, because the short names of other languages imply other ranges and rounding. For "
+            "money and other numbers with a fraction use decimal: it is exact."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: number\n"
@@ -368,8 +369,8 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1306": Explanation(
         text=(
-            "`metadata.dependencies` lists exactly the nodes that the flow calls, so that readers and tools can rely "
-            "on it. Add the missing nodes, remove those that nothing calls, or remove the list."
+            "`metadata.dependencies` lists exactly the nodes that the flow calls, each once, so that readers and tools "
+            "can rely on it. Add the missing nodes, remove those that nothing calls, or remove the list."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out a fee\nmetadata:\n  dependencies: [rate_v1]\ninputs:\n  "

@@ -36,9 +36,11 @@ SYNTAX: Final[dict[str, Explanation]] = {
     ),
     "VSP0003": Explanation(
         text=(
-            "A node uses a small part of YAML: mappings, sequences and scalars in one document. Anchors, aliases, "
-            "tags, merge keys, several documents and keys that are not plain words are excluded, because they move the "
-            "meaning of a line to another place. Write the value out where it is needed."
+            "A node uses a small part of YAML: mappings, sequences and scalars in one document. The message names the "
+            "rule of the YAML profile, which docs/spec/yaml.md lists. Anchors, aliases, tags and merge keys are "
+            "excluded because they move the meaning of a line to another place, directives, `?` and empty keys because "
+            "no node needs them, and invisible characters because they hide what a node does. Write the value out "
+            "where it is needed."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: !!str Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -175,6 +177,72 @@ SYNTAX: Final[dict[str, Explanation]] = {
             "specification of the language lists the limits."
         ),
         no_example="it would need too much text",
+    ),
+    "VSP0021": Explanation(
+        text=(
+            "Inside a value of type json, plain YAML is read as YAML 1.2 says: `null`, `true`, `false` and numbers of "
+            "JSON are themselves, other words are text. A plain value that starts like a number without being one of "
+            "JSON (`01234`, `0x1F`, `1_000`, `2026-11-15`), and `True`, `NULL` or `.inf`, is a number to one YAML "
+            "reader and a text to another. Put it in quotes if it is text; otherwise write the value as JSON does."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\n    address: json\nconstants:\n  head_office: {type: json, value: "
+            "{street: Main Street, zip: 01234}}\nflow:\n  - step: fee\n    operation: compute\n    value: amount * "
+            "0.02\n  - operation: return\n    success: {fee: fee, address: head_office}\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\n    address: json\nconstants:\n  head_office: {type: json, value: "
+            "{street: Main Street, zip: '01234'}}\nflow:\n  - step: fee\n    operation: compute\n    value: amount * "
+            "0.02\n  - operation: return\n    success: {fee: fee, address: head_office}\n"
+        ),
+    ),
+    "VSP0022": Explanation(
+        text=(
+            "Each step of a flow has one operation of the language; the help lists them, or names the one that is "
+            "spelt nearly the same. A calculation is `compute`, a choice between values `decision_table` or `match`; a "
+            "function of the library is called inside an expression and is no operation of a step."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nflow:\n  - step: fee\n    operation: comptue\n    value: amount * "
+            "0.02\n  - operation: return\n    success: [fee]\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nflow:\n  - step: fee\n    operation: compute\n    value: amount * "
+            "0.02\n  - operation: return\n    success: [fee]\n"
+        ),
+    ),
+    "VSP0023": Explanation(
+        text=(
+            "Inside a mapping or list of type json, quoted text is a string, as in YAML 1.2, also if it is spelt like "
+            "an array, an object or a string of JSON. Only quoted text that is the whole value is JSON text. This is a "
+            "warning, because earlier versions read the text as JSON. Write an array, an object or a string as YAML; "
+            "if the string is meant, a literal text (`|-`) has no warning."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\n    bands: json\nconstants:\n  bands: {type: json, value: {low: "
+            "'[0, 100]'}}\nflow:\n  - step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: "
+            "return\n    success: [fee, bands]\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\n    bands: json\nconstants:\n  bands: {type: json, value: {low: "
+            "[0, 100]}}\nflow:\n  - step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: "
+            "return\n    success: [fee, bands]\n"
+        ),
+    ),
+    "VSP0030": Explanation(
+        text=(
+            "A node is a mapping with `node_id`, `type`, `intent` and further fields. This file has none of them at "
+            "the start of a line. No line of it is shown, because it may be any file, such as one with passwords "
+            "behind a link. Write `node_id: NAME_v1`, or name another file; `vesper new NAME` writes a node to start "
+            "from."
+        ),
+        no_example="a text without the fields of a node is not shown",
     ),
     "VSP0101": Explanation(
         text=(

@@ -186,4 +186,46 @@ TYPES: Final[dict[str, Explanation]] = {
             "value: matches(number, 'ord_[0-9]+')\n  - operation: return\n    success: [is_order]\n"
         ),
     ),
+    "VSP2011": Explanation(
+        text=(
+            "A grant of a table is worth nothing if SQL can call a function that reads another table, a file, a "
+            "setting or the clock. So SQL may use the functions and types of docs/reference/sql-functions.md, which "
+            "depend on their arguments only. Any other one, also of an extension or of your own, needs a capability "
+            "with its name, and a grant of it in vesper.toml. Times, random numbers and texts can also be computed in "
+            "the node and bound as parameters."
+        ),
+        bad=(
+            "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
+            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
+            "database_query\n    query: SELECT pg_read_file(name) AS name FROM users\n    returns: array<string>\n  - "
+            "operation: return\n    success:\n      count: length(names)\nsecurity:\n  capabilities_required: "
+            "[database.read.users]\n"
+        ),
+        good=(
+            "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
+            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
+            "database_query\n    query: SELECT upper(name) AS name FROM users\n    returns: array<string>\n  - "
+            "operation: return\n    success:\n      count: length(names)\nsecurity:\n  capabilities_required: "
+            "[database.read.users]\n"
+        ),
+    ),
+    "VSP2012": Explanation(
+        text=(
+            "The grant of a query is that of its tables, so a query without a table could be granted by nothing. What "
+            "it computes needs no database: use a `compute` step. A query that is for the sake of a function needs the "
+            "capability of that function."
+        ),
+        bad=(
+            "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
+            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
+            "database_query\n    query: SELECT 'Ada' AS name\n    returns: array<string>\n  - operation: return\n    "
+            "success:\n      count: length(names)\n"
+        ),
+        good=(
+            "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
+            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
+            "database_query\n    query: SELECT name FROM users\n    returns: array<string>\n  - operation: return\n    "
+            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users]\n"
+        ),
+    ),
 }

@@ -13,13 +13,8 @@ from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.format.layout import lay_out
 from vesper.language.syntax.format.lines import lines_to_text
 from vesper.language.syntax.format.pieces import read_pieces
-from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree, read_yaml
-
-_OTHER_BREAKS = frozenset("\x85\u2028\u2029\ufeff")
-"""Characters with which a file is not formatted.
-
-YAML 1.1 reads the first three as line breaks, and skips the byte order mark in some columns only.
-"""
+from vesper.language.syntax.yaml.reader import read_yaml
+from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 
 
 class FormatFault(Exception):
@@ -34,11 +29,11 @@ def format_source(bag: DiagnosticBag) -> str | None:
         return None
     if tree is None:
         return None
-    text = bag.source.text
-    if not _OTHER_BREAKS.isdisjoint(text):
-        return text
-    pieces = read_pieces(text.replace("\r\n", "\n").replace("\r", "\n"))
-    formatted = lines_to_text(lay_out(pieces))
+    plain = bag.source.text.replace("\r\n", "\n").replace("\r", "\n")
+    plain = plain if plain.endswith("\n") else f"{plain}\n"
+    placed = tree if plain == bag.source.text else read_yaml(DiagnosticBag(SourceFile(bag.source.path, plain)))
+    assert placed is not None, "line ends do not change the meaning"
+    formatted = lines_to_text(lay_out(read_pieces(plain, placed)))
     again = DiagnosticBag(SourceFile(bag.source.path, formatted))
     result = read_yaml(again)
     if result is None or not same_tree(tree, result):

@@ -67,7 +67,7 @@ class _Layout:
 
     def document(self) -> None:
         while (piece := self._peek()).kind is not PieceKind.END:
-            if piece.kind in (PieceKind.DIRECTIVE, PieceKind.DOCUMENT):
+            if piece.kind is PieceKind.DOCUMENT:
                 self._begin(_MARGIN)
                 self._line.put(self._take().text.rstrip(" \t"), 1)
                 continue
@@ -158,13 +158,11 @@ class _Layout:
 
     # Blocks
 
-    def _node(self, parent: _Block, *, simple: bool, indentless: bool = False, owner: int | None = None) -> None:
+    def _node(self, parent: _Block, *, simple: bool, owner: int | None = None) -> None:
         """Lay out the node after an indicator, or after a key if `simple`. It may be empty."""
         piece = self._peek()
         inner = parent.new + STEP if parent is not _TOP else self._margin(piece.column)
-        if piece.kind in (PieceKind.MAPPING_START, PieceKind.SEQUENCE_START) or (
-            piece.kind is PieceKind.ENTRY and indentless
-        ):
+        if piece.kind in (PieceKind.MAPPING_START, PieceKind.SEQUENCE_START):
             block = _Block(piece.column, inner)
             if self._next_text().newline:
                 self._begin(block)
@@ -181,7 +179,7 @@ class _Layout:
                 return
             if owner is not None and not piece.newline:
                 self._row(owner, piece)
-            self._flow(parent.new if simple and not piece.newline else inner, path)
+            self._flow(parent.new if simple and not piece.newline else inner, inner, path)
 
     def _margin(self, column: int) -> int:
         """Return the column of the document. It is zero, unless a document marker would then start a line."""
@@ -201,30 +199,16 @@ class _Layout:
         self._closed.append(block)
 
     def _key_text(self) -> str:
-        key = self._pieces[self._at + 1]
-        return key.text.strip("'\"") if key.kind is PieceKind.SCALAR else ""
+        return self._peek().text.strip("'\"")
 
     def _entry(self, block: _Block, owner: int) -> None:
-        key = self._take()
-        assert key.kind is PieceKind.KEY
-        if not key.text:
-            self._row(owner, self._peek())
-            self._put(self._take(), 1)
-            self._put(self._take(), 0)
-            self._node(block, simple=True, indentless=True)
-            return
-        self._put(key, 1)
-        self._node(block, simple=False)
-        if self._peek().kind is PieceKind.VALUE:
-            if self._peek().newline:
-                self._begin(block)
-            self._put(self._take(), 1)
-            self._node(block, simple=False, indentless=True)
+        self._row(owner, self._peek())
+        self._put(self._take(), 1)
+        self._put(self._take(), 0)
+        self._node(block, simple=True)
 
     def _sequence(self, block: _Block) -> None:
-        has_start = self._peek().kind is PieceKind.SEQUENCE_START
-        if has_start:
-            self._take()
+        self._take()
         owner = self._new_owner()
         first = True
         while self._peek().kind is PieceKind.ENTRY:
@@ -233,8 +217,7 @@ class _Layout:
             first = False
             self._put(self._take(), 1)
             self._node(block, simple=False, owner=owner)
-        if has_start:
-            self._take()
+        self._take()
         self._closed.append(block)
 
     # Scalars
@@ -272,15 +255,16 @@ class _Layout:
 
     # Flow collections
 
-    def _flow(self, base: int, path: Path | None) -> None:
-        """Put a flow collection. Elements after a bracket at the end of a line are indented from column `base`."""
+    def _flow(self, base: int, least: int, path: Path | None) -> None:
+        """Put a flow collection. Elements after a bracket at the end of a line are indented from column `base`.
+
+        No line of it starts before column `least`: YAML wants it deeper than its key, also the closing bracket.
+        """
         frames: list[_Frame] = []
         previous: PieceKind | None = None
         while frames or previous is None:
             piece = self._take()
             kind = piece.kind
-            if kind is PieceKind.KEY and not piece.text:
-                continue
             frame = frames[-1] if frames else None
             if frame is not None and piece.newline:
                 base = self._flow_line(piece, frames)
@@ -293,7 +277,7 @@ class _Layout:
             if kind is PieceKind.OPEN:
                 if frame is not None:
                     frame.begun = True
-                frames.append(self._frame(base, frame))
+                frames.append(self._frame(base, least, frame))
             elif kind is PieceKind.CLOSE:
                 frames.pop()
             elif kind is PieceKind.COMMA:
@@ -304,13 +288,13 @@ class _Layout:
                 frame.begun = True
             previous = kind
 
-    def _frame(self, base: int, around: _Frame | None) -> _Frame:
+    def _frame(self, base: int, least: int, around: _Frame | None) -> _Frame:
         """Return the frame of the flow collection whose bracket was just put."""
         path: Path | None = _INSIDE_PATH
         if around is not None:
             path = None if around.path is None else (*around.path, around.index, 2)
         if self._next_text().newline:
-            return _Frame(self._new_owner(), base + STEP, base, path)
+            return _Frame(self._new_owner(), base + STEP, max(base, least), path)
         return _Frame(self._new_owner(), self._line.width, self._line.width - 1, path)
 
     def _flow_line(self, piece: Piece, frames: list[_Frame]) -> int:
@@ -326,7 +310,7 @@ class _Layout:
         self.lines.append(Line(column, piece.blank))
         for each in frames:
             each.path = None
-        if not frame.begun and piece.kind in (PieceKind.SCALAR, PieceKind.OPEN, PieceKind.KEY):
+        if not frame.begun and piece.kind in (PieceKind.SCALAR, PieceKind.OPEN):
             frame.path, frame.index = (), 0
             self._row(frame.owner, piece)
         return column
@@ -337,14 +321,14 @@ def _flow_gap(kind: PieceKind, previous: PieceKind | None) -> int:
         return 0
     if kind in (PieceKind.COMMA, PieceKind.CLOSE):
         # Some YAML readers reject `{a:}`, so a key without a value keeps a space after it.
-        return 1 if previous in (PieceKind.VALUE, PieceKind.KEY) else 0
+        return 1 if previous is PieceKind.VALUE else 0
     if kind is PieceKind.VALUE:
         return 0 if previous in (PieceKind.SCALAR, PieceKind.CLOSE) else 1
     return 1
 
 
 def _flow_slot(piece: Piece, previous: PieceKind | None, frame: _Frame) -> Path | None:
-    if frame.path is None or piece.kind not in (PieceKind.SCALAR, PieceKind.OPEN, PieceKind.KEY):
+    if frame.path is None or piece.kind not in (PieceKind.SCALAR, PieceKind.OPEN):
         return None
     if previous is PieceKind.COMMA:
         return (*frame.path, frame.index, 0)

@@ -1,7 +1,7 @@
 r"""First step of the formatter: YAML tokens with the comments and line breaks before them.
 
-Takes text that `read_yaml` accepts, with `\n` line ends, and returns pieces in source order. Together they hold the
-whole text apart from white space. Nothing here decides the layout.
+Takes a text with `\n` line ends and its tree, and returns pieces in source order. Together they hold the whole text
+apart from white space. Nothing here decides the layout.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-import yaml
+from vesper.language.diagnostics.source import SourceFile, Span
+from vesper.language.syntax.yaml_tree import Scalar, Sequence, Tree
 
 
 class PieceKind(Enum):
@@ -19,35 +20,28 @@ class PieceKind(Enum):
     MAPPING_START = auto()
     SEQUENCE_START = auto()
     BLOCK_END = auto()
-    KEY = auto()
     VALUE = auto()
     ENTRY = auto()
     OPEN = auto()
     CLOSE = auto()
     COMMA = auto()
     SCALAR = auto()
-    DIRECTIVE = auto()
     DOCUMENT = auto()
     END = auto()
 
 
-_KINDS: dict[type[yaml.Token], PieceKind] = {
-    yaml.BlockMappingStartToken: PieceKind.MAPPING_START,
-    yaml.BlockSequenceStartToken: PieceKind.SEQUENCE_START,
-    yaml.BlockEndToken: PieceKind.BLOCK_END,
-    yaml.KeyToken: PieceKind.KEY,
-    yaml.ValueToken: PieceKind.VALUE,
-    yaml.BlockEntryToken: PieceKind.ENTRY,
-    yaml.FlowMappingStartToken: PieceKind.OPEN,
-    yaml.FlowSequenceStartToken: PieceKind.OPEN,
-    yaml.FlowMappingEndToken: PieceKind.CLOSE,
-    yaml.FlowSequenceEndToken: PieceKind.CLOSE,
-    yaml.FlowEntryToken: PieceKind.COMMA,
-    yaml.ScalarToken: PieceKind.SCALAR,
-    yaml.DirectiveToken: PieceKind.DIRECTIVE,
-    yaml.DocumentStartToken: PieceKind.DOCUMENT,
-    yaml.DocumentEndToken: PieceKind.DOCUMENT,
-    yaml.StreamEndToken: PieceKind.END,
+_INDICATOR = re.compile(r"#[^\n]*|---|\.\.\.|[-:,\[\]{}]")
+"""Everything but white space that is outside scalars."""
+_KINDS = {
+    "-": PieceKind.ENTRY,
+    ":": PieceKind.VALUE,
+    ",": PieceKind.COMMA,
+    "[": PieceKind.OPEN,
+    "{": PieceKind.OPEN,
+    "]": PieceKind.CLOSE,
+    "}": PieceKind.CLOSE,
+    "---": PieceKind.DOCUMENT,
+    "...": PieceKind.DOCUMENT,
 }
 
 
@@ -98,43 +92,81 @@ class Piece:
     """True if no piece that starts on its line continues on another one."""
 
 
-def read_pieces(text: str) -> list[Piece]:
+class _Tokens:
+    """The tokens of a text, by a walk along its tree. Indicators are all that is between two scalars."""
+
+    def __init__(self, text: str, tree: Tree) -> None:
+        self._text = text
+        self._at = 0
+        self.found: list[tuple[PieceKind, Span, str]] = []
+        self._node(tree, is_in_flow=False)
+        self._indicators(len(text))
+        self._add(PieceKind.END)
+
+    def _add(self, kind: PieceKind) -> None:
+        self.found.append((kind, Span(self._at, self._at), ""))
+
+    def _indicators(self, end: int) -> None:
+        for match in _INDICATOR.finditer(self._text, self._at, end):
+            if match[0][0] != "#":
+                self.found.append((_KINDS[match[0]], Span(match.start(), match.end()), ""))
+        self._at = end
+
+    def _node(self, tree: Tree, is_in_flow: bool) -> None:
+        self._indicators(tree.span.start)
+        if isinstance(tree, Scalar):
+            if tree.span.end > tree.span.start:
+                self.found.append((PieceKind.SCALAR, tree.span, tree.style))
+                self._at = tree.span.end
+            return
+        is_flow = is_in_flow or self._text[tree.span.start] in "[{"
+        is_sequence = isinstance(tree, Sequence)
+        if not is_flow:
+            self._add(PieceKind.SEQUENCE_START if is_sequence else PieceKind.MAPPING_START)
+        for each in tree.items if isinstance(tree, Sequence) else (part for entry in tree.entries for part in entry):
+            self._node(each, is_flow)
+        if is_flow:
+            self._indicators(tree.span.end)
+        else:
+            self._indicators(max(tree.span.end, self._at))
+            self._add(PieceKind.BLOCK_END)
+
+
+def read_pieces(text: str, tree: Tree) -> list[Piece]:
     """Return the YAML tokens of a text with their comments and line breaks."""
+    source = SourceFile("", text)
     pieces: list[Piece] = []
     indents = [-1]
     opened: list[int] = []
     broken: set[int] = set()
-    end = column = 0
+    end = end_column = 0
     at_line_start = True
-    for token in yaml.scan(text, Loader=yaml.CSafeLoader):
-        kind = _KINDS.get(type(token))
-        if kind is None:
-            continue
-        start = token.start_mark
-        raw = text[start.index : token.end_mark.index]
-        piece = Piece(kind, raw, getattr(token, "style", None) or "", start.line, start.column)
+    for kind, span, style in _Tokens(text, tree).found:
+        line, column, last_line, last_column = (each - 1 for each in source.positions(span))
+        raw = text[span.start : span.end]
+        piece = Piece(kind, raw, style, line, column)
         pieces.append(piece)
         if kind in (PieceKind.MAPPING_START, PieceKind.SEQUENCE_START):
-            indents.append(start.column)
+            indents.append(column)
         elif kind is PieceKind.BLOCK_END:
             indents.pop()
         elif kind is PieceKind.OPEN:
-            opened.append(start.line)
+            opened.append(line)
         elif kind is PieceKind.CLOSE:
-            line = opened.pop()
-            if line != start.line:
-                broken.add(line)
+            first_line = opened.pop()
+            if first_line != line:
+                broken.add(first_line)
         if not raw and kind is not PieceKind.END:
             continue
-        _read_gap(text[end : start.index], column, at_line_start, piece)
-        end, column = token.end_mark.index, token.end_mark.column
+        _read_gap(text[end : span.start], end_column, at_line_start, piece)
+        end, end_column = span.end, last_column
         at_line_start = False
         if piece.style in ("|", ">"):
-            broken.add(start.line)
-            piece.block, end = _read_block(text, start.index, end, start.column, indents[-1])
-            column, at_line_start = 0, True
-        elif token.end_mark.line != start.line and kind is PieceKind.SCALAR:
-            broken.update((start.line, token.end_mark.line))
+            broken.add(line)
+            piece.block, end = _read_block(text, span.start, end, column, indents[-1])
+            end_column, at_line_start = 0, True
+        elif last_line != line and kind is PieceKind.SCALAR:
+            broken.update((line, last_line))
     for piece in pieces:
         piece.whole_line = piece.line not in broken
     return pieces
@@ -175,23 +207,13 @@ def _read_block(text: str, start: int, end: int, column: int, parent: int) -> tu
         comment = Comment(note, column + match.start("comment"), len(match["gap"]), own_line=False, blank=False)
     digits = re.sub(r"\D", "", header)
     digit = int(digits) if digits else None
-    lines = body.split("\n")
-    last = lines.pop()
-    if digit is not None:
-        indent = max(parent, 0) + digit
-    else:
-        indent = _detect_indent([*lines, last], parent)
-    if len(last.rstrip(" ")) > 0 or len(last) > indent:
-        # The file ends inside the last line, so the value has no final line break. The file gets one, and `-` excludes
-        # it from the value.
-        lines.append(last)
-        header = re.sub(r"[-+]", "", header) + "-"
-        last = ""
+    lines = body.split("\n")[:-1]
+    indent = _detect_indent(lines, parent) if digit is None else max(parent, 0) + digit
     keeps = "+" in header
     size = len(lines)
     while not keeps and size and not lines[size - 1].rstrip(" ") and len(lines[size - 1]) <= indent:
         size -= 1
-    rest = sum(len(line) + 1 for line in lines[size:]) + len(last)
+    rest = sum(len(line) + 1 for line in lines[size:])
     content = [line[indent:] if line[:indent].strip(" ") == "" else line for line in lines[:size]]
     return BlockText(header, digit, keeps, comment, content), end - rest if has_body else end
 

@@ -199,7 +199,17 @@ fn line(code: &Code, instruction: Instruction) -> (String, String) {
             slot,
             value,
             expression,
+            ..
         } => (format!("{}: add {}", looping(slot), show(value)), of(expression)),
+        Instruction::LoopMemory { slot } => alone(format!("{}: begin to count memory", looping(slot))),
+        Instruction::LoopRestore { slot } => alone(format!(
+            "{}: give back the memory of the last round",
+            looping(slot)
+        )),
+        Instruction::LoopCharge { slot, value, .. } => {
+            alone(format!("{}: take memory for {}", looping(slot), show(value)))
+        }
+        Instruction::LoopRecount { slot, .. } => alone(format!("{}: count its state", looping(slot))),
         Instruction::LoopPushMember { slot, value } => {
             alone(format!("{}: add the member {}", looping(slot), show(value)))
         }

@@ -26,6 +26,7 @@ use vesper_opt::LoopPlace;
 use crate::bytecode::sites::{Entry, ErrorConversion, Guard};
 
 use super::loops::{Locals, Over};
+use super::memory::LoopPrices;
 use super::{Compiled, Compiler, Form, Instruction, MISSING, Operand, OperandList, Phase, Register, place};
 
 /// The jumps out of the body, with targets after it.
@@ -350,6 +351,11 @@ impl Compiler<'_> {
             self.bind(local, Some(Operand::register(*register)))?;
         }
 
+        let prices = self.memory.loops.get(&repeated.name).cloned().ok_or(MISSING)?;
+        let restores = prices.takes_memory && prices.state.is_empty();
+        if restores || repeated.collect.is_some() || !prices.state.is_empty() {
+            self.emit(Instruction::LoopMemory { slot });
+        }
         let step = self.node.step_place(&repeated.name).ok_or(MISSING)?;
         self.compute_before_loop(LoopPlace::Statement(step))?;
         let points = self.points_of_loop(repeated)?;
@@ -367,6 +373,9 @@ impl Compiler<'_> {
             };
             to_done.push(self.next_item(slot, locals)?);
         }
+        if restores {
+            self.emit(Instruction::LoopRestore { slot });
+        }
         let to_end_of_while = self.begin_round(repeated, points, next)?;
         self.emit(Instruction::LoopLimit {
             count,
@@ -377,7 +386,7 @@ impl Compiler<'_> {
             self.emit(Instruction::Spend);
         }
         self.rounds.push(count);
-        self.round(repeated, &state, slot)?;
+        self.round(repeated, &state, slot, prices)?;
         self.rounds.pop();
         self.emit(Instruction::LoopRound { count });
         to_done.extend(self.end_round(repeated, next)?);
@@ -387,6 +396,9 @@ impl Compiler<'_> {
             self.note_side(index, false)?;
         }
         self.land_all(to_done)?;
+        if restores {
+            self.emit(Instruction::LoopRestore { slot });
+        }
         self.end_loop(next)?;
         if let Some(point) = points {
             self.emit(Instruction::NoteRounds { count, point });
@@ -471,17 +483,25 @@ impl Compiler<'_> {
 
     /// Compiles the body of a loop, its collected value and the next state. Steps keep their registers for
     /// `stop_when`.
-    fn round(&mut self, repeated: &Loop, state: &[Register], slot: super::LoopSlot) -> Compiled<()> {
+    fn round(
+        &mut self,
+        repeated: &Loop,
+        state: &[Register],
+        slot: super::LoopSlot,
+        prices: LoopPrices,
+    ) -> Compiled<()> {
         self.block(&repeated.body)?;
         let top = self.top;
         if let Some(collect) = repeated.collect {
             let value = self.operand(collect)?;
             self.mark(collect, value);
             // At most one item per round, and rounds never exceed the maximum length of an array.
+            let price = self.price(prices.collected.ok_or(MISSING)?)?;
             self.emit(Instruction::LoopPush {
                 slot,
                 value,
                 expression: collect,
+                price,
             });
             self.top = top;
         }
@@ -498,6 +518,10 @@ impl Compiler<'_> {
         for (out, from) in moves {
             let from = Operand::register(from);
             self.emit(Instruction::Move { out, from });
+        }
+        if !prices.state.is_empty() {
+            let variables: Vec<_> = state.iter().copied().map(Operand::register).collect();
+            self.recount(slot, &variables, prices.state)?;
         }
         self.top = top;
         Ok(())

@@ -104,7 +104,7 @@ impl Linker {
         let plain = if self.rules == Rules::NONE {
             compile(&node, Form::Plain)
         } else {
-            compile_optimised(&optimise(&node, self.rules))
+            compile_optimised(&optimise(&node, self.rules), &node)
         };
         let plain = plain.map_err(fault)?;
         let deepest = callees.iter().map(|callee| callee.depth).max();

@@ -14,6 +14,7 @@
 //! `items` compiles the effect of an item, `results` the code before the first item and after the last.
 
 use vesper_ir::node::{ExpressionIndex, ExpressionKind, For, ForKind};
+use vesper_ir::prices::Price;
 use vesper_ir::{MAX_ARITY, Op, Type};
 
 use vesper_opt::LoopPlace;
@@ -22,6 +23,9 @@ use super::{Compiled, Compiler, Instruction, LoopSlot, MISSING, Operand, Registe
 
 mod items;
 mod results;
+
+/// The price of a group beside its entry.
+const GROUP: Price = Price::Fixed(96);
 
 /// The locals of a loop.
 #[derive(Clone, Copy)]
@@ -94,7 +98,12 @@ impl Compiler<'_> {
         self.start_loop(slot, over);
         // The slot holds the collection from here on.
         self.top = top;
+        let prices = self.memory.fors.get(&index).cloned().ok_or(MISSING)?;
+        let restores = prices.takes_memory && prices.state.is_none();
         let began = self.count_items(slot)?;
+        if restores || prices.item.is_some() || prices.state.is_some() {
+            self.emit(Instruction::LoopMemory { slot });
+        }
         let points = self.points_of_comprehension(index)?;
         let mut this = Loop {
             index,
@@ -123,6 +132,9 @@ impl Compiler<'_> {
             // The accumulator lives in the result register.
             self.bind(local, Some(Operand::register(out)))?;
         }
+        if restores {
+            self.emit(Instruction::LoopRestore { slot });
+        }
         let inner = self.top;
         if let Some(filter) = parts.filter {
             let condition = self.operand(filter)?;
@@ -145,7 +157,7 @@ impl Compiler<'_> {
         };
         let item = self.locals.get(locals.item).copied().flatten().ok_or(MISSING)?;
         let given = ItemParts { item, key, value };
-        to_done.extend(self.each(&this, &given, to_keep, next)?);
+        to_done.extend(self.each(&this, &given, prices, to_keep, next)?);
         self.leave(outer);
         for jump in to_done {
             self.land(jump)?;
@@ -154,7 +166,15 @@ impl Compiler<'_> {
         if let (Some(began), Some(point)) = (began, points) {
             self.emit(Instruction::NoteItems { slot, began, point });
         }
+        if restores {
+            self.emit(Instruction::LoopRestore { slot });
+        }
         self.finish(&this)?;
+        if matches!(parts.kind, ForKind::GroupBy | ForKind::CountBy) {
+            let price = self.price((0, Price::Entries(Box::new(GROUP), Box::new(Price::Fixed(0)))))?;
+            let value = Operand::register(out);
+            self.emit(Instruction::LoopCharge { slot, value, price });
+        }
 
         let bound = [Some(locals.item), locals.entry_value, locals.so_far];
         for local in bound.into_iter().flatten() {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use vesper_ir::json::{Build, Object};
+use vesper_ir::json::{Build, MAX_DEPTH, Object};
+use vesper_ir::limits::ITEMS;
 use vesper_ir::{Decimal, Json, Map, MapType, OwnedKey, RecordType, RoundingMode, Set, Type, Value};
 
 use crate::inputs::problems::{Path, Problems};
-use crate::inputs::{Given, ProblemKind, convert, is_too_long};
+use crate::inputs::{Given, ProblemKind, collect_all, convert, is_too_long};
 
 /// A parsed JSON value with its spelling.
 pub(super) enum Spelled {
@@ -21,14 +22,22 @@ pub(super) enum Spelled {
 
 /// A number and its spelling.
 pub(super) struct Number {
-    value: Decimal,
+    /// The exact value, or beyond the limits of a decimal the nearest float.
+    value: Result<Decimal, f64>,
     /// True if it has neither a fraction nor an exponent, as an integer must.
     is_whole: bool,
     /// True if it starts with a minus. The value of a zero has no sign.
     has_minus: bool,
 }
 
+/// Maximum depth of a text of inputs: the inputs, types of 32 levels, of which a map has two, and a `json` of 128.
+const MAX_TEXT_DEPTH: usize = 256;
+
 impl Build for Spelled {
+    const MAX_DEPTH: usize = MAX_TEXT_DEPTH;
+    // The type of a collection decides whether it is too long.
+    const MAX_ITEMS: usize = usize::MAX;
+
     fn null() -> Self {
         Self::Null
     }
@@ -39,7 +48,10 @@ impl Build for Spelled {
 
     fn number(text: &str) -> Option<Self> {
         let is_whole = !text.contains(['.', 'e', 'E']);
-        let value = Decimal::parse(text).ok()?;
+        let value = match Decimal::parse(text) {
+            Ok(value) => Ok(value),
+            Err(_) => Err(text.parse().ok()?),
+        };
         let has_minus = text.starts_with('-');
         Some(Self::Number(Number {
             value,
@@ -71,6 +83,16 @@ impl Spelled {
         entries.find(|(own, _)| &**own == key).map(|(_, value)| value)
     }
 
+    /// Returns true for a collection in a form of this type with too many items.
+    fn is_too_long(&self, ty: &Type) -> bool {
+        match (ty, self) {
+            (Type::Array(_) | Type::Set(_), Self::Array(items)) => items.len() > ITEMS,
+            (Type::Map(of), Self::Array(items)) => !has_names(of) && items.len() > ITEMS,
+            (Type::Map(_) | Type::Record(_), Self::Object(entries)) => entries.len() > ITEMS,
+            _ => false,
+        }
+    }
+
     /// Returns the undeclared keys in code-point order.
     pub(super) fn unknown(entries: &[(Arc<str>, Self)], is_declared: impl Fn(&str) -> bool) -> Vec<&str> {
         let keys = entries.iter().map(|(key, _)| key.as_ref());
@@ -79,26 +101,65 @@ impl Spelled {
         unknown
     }
 
-    /// Converts to a JSON value, or returns `None` if a string is too long.
-    fn to_json(&self) -> Option<Json> {
-        Some(match self {
+    /// Converts to a JSON value. Of several problems the first kind in the table of problems counts.
+    pub(crate) fn to_json(&self) -> Result<Json, ProblemKind> {
+        self.to_json_within(MAX_DEPTH)
+    }
+
+    /// Converts to a JSON value of at most `depth` levels. Deeper levels are not inspected.
+    fn to_json_within(&self, depth: usize) -> Result<Json, ProblemKind> {
+        let inside = |length: usize| match depth.checked_sub(1) {
+            _ if length > ITEMS => Err(ProblemKind::OutOfRange),
+            None => Err(ProblemKind::TooDeep),
+            Some(depth) => Ok(depth),
+        };
+        Ok(match self {
             Self::Null => Json::Null,
             Self::Boolean(value) => Json::Boolean(*value),
-            Self::Number(number) => Json::Number(number.value.clone()),
+            Self::Number(number) => Json::Number(number.decimal()?),
             Self::Text(text) => Json::Text(short(text)?),
-            Self::Array(items) => Json::Array(items.iter().map(Self::to_json).collect::<Option<_>>()?),
+            Self::Array(items) => {
+                let depth = inside(items.len())?;
+                Json::Array(collect_all(items.iter().map(|item| item.to_json_within(depth)))?.into())
+            }
             Self::Object(entries) => {
-                let entries = entries
-                    .iter()
-                    .map(|(key, value)| Some((short(key)?, value.to_json()?)));
-                Json::Object(Object::new(entries.collect::<Option<_>>()?)?)
+                let depth = inside(entries.len())?;
+                let entries = entries.iter().map(|(key, value)| {
+                    let (key, value) = (short(key), value.to_json_within(depth));
+                    match (key, value) {
+                        (Ok(key), Ok(value)) => Ok((key, value)),
+                        (Err(kind), Err(other)) => Err(kind.min(other)),
+                        (Err(kind), _) | (_, Err(kind)) => Err(kind),
+                    }
+                });
+                Json::Object(Object::new(collect_all(entries)?).ok_or(ProblemKind::Duplicate)?)
             }
         })
     }
 }
 
-fn short(text: &Arc<str>) -> Option<Arc<str>> {
-    (!is_too_long(text)).then(|| Arc::clone(text))
+impl Number {
+    fn decimal(&self) -> Result<Decimal, ProblemKind> {
+        self.value.clone().map_err(|_| ProblemKind::OutOfRange)
+    }
+
+    /// Returns the nearest float, with the sign of the text.
+    fn float(&self) -> f64 {
+        let size = self
+            .value
+            .as_ref()
+            .map_or_else(|nearest| *nearest, Decimal::to_float)
+            .abs();
+        let is_negative = self.has_minus;
+        if is_negative { -size } else { size }
+    }
+}
+
+fn short(text: &Arc<str>) -> Result<Arc<str>, ProblemKind> {
+    if is_too_long(text) {
+        return Err(ProblemKind::OutOfRange);
+    }
+    Ok(Arc::clone(text))
 }
 
 /// The conversion of the inputs of one call.
@@ -149,9 +210,14 @@ impl InputReader {
             (Type::Optional(_), Spelled::Null) => Some(Value::Null),
             (Type::Optional(of), spelled) => self.value(of, spelled, path),
             (Type::Json, spelled) => match spelled.to_json() {
-                Some(json) => Some(Value::Json(Arc::new(json))),
-                None => self.add_problem(path, ProblemKind::OutOfRange),
+                Ok(json) => Some(Value::Json(Arc::new(json))),
+                Err(kind) => self.add_problem(path, kind),
             },
+            (Type::Array(_) | Type::Set(_) | Type::Map(_) | Type::Record(_), spelled)
+                if spelled.is_too_long(ty) =>
+            {
+                self.add_problem(path, ProblemKind::OutOfRange)
+            }
             (Type::Array(of), Spelled::Array(items)) => self
                 .items(of, items, path)
                 .map(|items| Value::Array(items.into())),
@@ -188,7 +254,6 @@ impl InputReader {
     /// Converts a map from an object or an array of pairs. Pairs are for keys that are neither strings nor enum
     /// members.
     fn map(&mut self, of: &MapType, spelled: &Spelled, path: &Path<'_>) -> Option<Value> {
-        let has_names = matches!(of.key, Type::Text | Type::Enum(_));
         let given: Option<Vec<(Result<Value, ProblemKind>, &Spelled)>> = match spelled {
             Spelled::Object(entries) => {
                 let convert = |(key, value)| (convert(&of.key, Given::Text(key)), value);
@@ -200,7 +265,9 @@ impl InputReader {
                         .collect(),
                 )
             }
-            Spelled::Array(pairs) if !has_names => pairs.iter().map(|pair| pair_of(&of.key, pair)).collect(),
+            Spelled::Array(pairs) if !has_names(of) => {
+                pairs.iter().map(|pair| pair_of(&of.key, pair)).collect()
+            }
             _ => None,
         };
         let Some(given) = given else {
@@ -257,6 +324,11 @@ impl InputReader {
     }
 }
 
+/// Returns true for a map that is an object in JSON.
+fn has_names(of: &MapType) -> bool {
+    matches!(of.key, Type::Text | Type::Enum(_))
+}
+
 /// Returns key and value of a pair, or `None` if it is no pair.
 fn pair_of<'a>(of: &Type, pair: &'a Spelled) -> Option<(Result<Value, ProblemKind>, &'a Spelled)> {
     let Spelled::Array(pair) = pair else {
@@ -279,18 +351,14 @@ pub(super) fn number(ty: &Type, text: &str) -> Option<Value> {
 fn scalar(ty: &Type, spelled: &Spelled) -> Result<Value, ProblemKind> {
     match (ty, spelled) {
         // SEMANTICS: a decimal keeps the spelled scale.
-        (Type::Decimal, Spelled::Number(number)) => Ok(Value::Decimal(number.value.clone())),
+        (Type::Decimal, Spelled::Number(number)) => number.decimal().map(Value::Decimal),
         // SEMANTICS: a float has a negative zero and a decimal has none, so the sign is taken from the text.
-        (Type::Float, Spelled::Number(number)) => Some(number.value.to_float().abs())
-            .map(|size| {
-                let is_negative = number.has_minus;
-                if is_negative { -size } else { size }
-            })
+        (Type::Float, Spelled::Number(number)) => Some(number.float())
             .filter(|nearest| nearest.is_finite())
             .map(Value::Float)
             .ok_or(ProblemKind::OutOfRange),
         (Type::Integer, Spelled::Number(number)) if number.is_whole => number
-            .value
+            .decimal()?
             .to_whole(RoundingMode::Down)
             .map(Value::Integer)
             .ok_or(ProblemKind::OutOfRange),

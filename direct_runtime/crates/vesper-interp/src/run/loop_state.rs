@@ -5,9 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vesper_ir::limits::ITEMS;
+use vesper_ir::prices::Price;
 use vesper_ir::value::first_of_equals;
 use vesper_ir::{ErrorCode, KeyKind, Map, OwnedKey, Set, SortOrder, Value};
 use vesper_kernels::range_length;
+
+use crate::run::Fault;
+use crate::run::meter::{Exhausted, Meter};
 
 /// The state of one loop slot. The next loop in the slot reuses its allocations.
 #[derive(Clone, Debug)]
@@ -22,6 +26,70 @@ pub(crate) struct LoopState {
     keys: Vec<Value>,
     entries: BTreeMap<OwnedKey, Value>,
     groups: BTreeMap<OwnedKey, Vec<Value>>,
+    pub(crate) memory: LoopMemory,
+}
+
+/// The memory of a loop.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LoopMemory {
+    /// Bytes in use without those of the current round.
+    kept: u64,
+    /// The price of the state when it was last counted.
+    counted: u64,
+}
+
+/// Bytes that rounds take before the state is counted again, at least.
+const RECOUNT_BYTES: u64 = 1024 * 1024;
+
+impl LoopMemory {
+    pub(crate) fn begin(&mut self, meter: &Meter) {
+        self.kept = meter.memory();
+        self.counted = 0;
+    }
+
+    pub(crate) fn restore(&self, meter: &mut Meter) {
+        meter.restore_memory(self.kept);
+    }
+
+    /// Takes memory for a value that the loop keeps. Without it, nothing changes.
+    #[inline]
+    pub(crate) fn keep(&mut self, bytes: u64, meter: &mut Meter) -> Result<(), Exhausted> {
+        meter.take_memory(bytes)?;
+        self.kept += bytes;
+        Ok(())
+    }
+
+    /// Counts the state anew, once the rounds have taken a quarter more.
+    #[inline]
+    pub(crate) fn recount(
+        &mut self,
+        meter: &mut Meter,
+        price: impl FnOnce() -> Result<u64, Fault>,
+    ) -> Result<Result<(), Exhausted>, Fault> {
+        let taken = meter.memory().saturating_sub(self.kept);
+        if taken <= self.counted + RECOUNT_BYTES.max(self.counted / 4) {
+            return Ok(Ok(()));
+        }
+        let price = price()?;
+        let before = meter.memory();
+        meter.restore_memory(self.kept);
+        if let Err(limit) = meter.take_memory(price) {
+            meter.restore_memory(before);
+            return Ok(Err(limit));
+        }
+        self.counted = price;
+        Ok(Ok(()))
+    }
+}
+
+/// Returns the price of a value that a loop keeps.
+#[inline]
+pub(crate) fn price_at(prices: &[(u64, Price)], place: u32, value: &Value) -> u64 {
+    match prices.get(place as usize) {
+        Some((fixed, Price::Fixed(_))) => *fixed,
+        Some((fixed, price)) => fixed + price.of(value),
+        None => 0,
+    }
 }
 
 /// The item capacity that a slot keeps between runs.
@@ -65,6 +133,7 @@ impl LoopState {
             keys: Vec::new(),
             entries: BTreeMap::new(),
             groups: BTreeMap::new(),
+            memory: LoopMemory::default(),
         }
     }
 
@@ -187,6 +256,11 @@ impl LoopState {
             .zip(entries.values().get(self.next).cloned())?;
         self.next += 1;
         Some(entry)
+    }
+
+    /// Returns true if the array has room for an item.
+    pub(crate) fn has_room(&self) -> bool {
+        self.items.len() < ITEMS
     }
 
     /// Adds an item to the array.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use vesper_ir::limits::FUEL;
+use vesper_ir::limits::{FUEL, MEMORY};
+use vesper_ir::prices::Charge;
 
 use crate::run::Outcome;
 
@@ -12,6 +13,8 @@ use crate::run::Outcome;
 pub struct Limits {
     /// Units of fuel: one per item of a loop, per round of a loop without items, and per called node.
     pub fuel: u64,
+    /// Bytes that the values of a run may take at one time.
+    pub memory: u64,
     /// The computing time. Time spent suspended does not count.
     pub time: Option<Duration>,
     /// A callback that can stop a long run.
@@ -34,6 +37,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             fuel: FUEL,
+            memory: MEMORY,
             time: None,
             watch: None,
         }
@@ -44,6 +48,7 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exhausted {
     Fuel,
+    Memory,
     Time,
     Stopped,
 }
@@ -52,6 +57,7 @@ impl From<Exhausted> for Outcome {
     fn from(limit: Exhausted) -> Self {
         Self::LimitHit(Arc::from(match limit {
             Exhausted::Fuel => "fuel",
+            Exhausted::Memory => "memory",
             Exhausted::Time => "time",
             Exhausted::Stopped => "stopped",
         }))
@@ -61,7 +67,7 @@ impl From<Exhausted> for Outcome {
 /// Units of fuel between two polls of the clock.
 const UNITS_PER_POLL: u64 = 1_024;
 /// Runs up to this many units of fuel do not poll the watch.
-const SHORT_RUN_UNITS: u64 = 4_096;
+const SHORT_RUN_UNITS: u64 = 1_024;
 
 /// The remaining fuel and time.
 #[derive(Clone, Debug)]
@@ -73,6 +79,9 @@ pub struct Meter {
     watch: Option<Watch>,
     /// Units taken from the rest so far.
     taken: u64,
+    /// Bytes in use.
+    memory: u64,
+    max_memory: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -102,6 +111,8 @@ impl Meter {
             clock,
             watch: limits.watch,
             taken: at_hand,
+            memory: 0,
+            max_memory: limits.memory,
         }
     }
 
@@ -139,6 +150,48 @@ impl Meter {
             }
             None => self.poll(),
         }
+    }
+
+    /// Spends the units of a large call.
+    #[cold]
+    pub(crate) fn spend_units(&mut self, mut units: u64) -> Result<(), Exhausted> {
+        while units > 0 {
+            self.spend()?;
+            let more = self.at_hand.min(units - 1);
+            self.at_hand -= more;
+            units -= 1 + more;
+        }
+        Ok(())
+    }
+
+    /// Spends the units and takes the memory of a large call.
+    #[cold]
+    pub(crate) fn charge(&mut self, charge: Charge) -> Result<(), Exhausted> {
+        self.spend_units(charge.units)?;
+        self.take_memory(charge.bytes)
+    }
+
+    /// Returns the bytes in use.
+    #[inline]
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// Takes bytes. Takes none if they are not available.
+    #[inline]
+    pub(crate) fn take_memory(&mut self, bytes: u64) -> Result<(), Exhausted> {
+        let taken = self.memory.saturating_add(bytes);
+        if taken > self.max_memory {
+            return Err(Exhausted::Memory);
+        }
+        self.memory = taken;
+        Ok(())
+    }
+
+    /// Gives bytes back, until this many are in use.
+    #[inline]
+    pub(crate) fn restore_memory(&mut self, bytes: u64) {
+        self.memory = bytes;
     }
 
     /// Polls for more units if none are at hand, without spending any. Returns false if the limit is hit.
@@ -187,6 +240,8 @@ impl Meter {
             }),
             watch: self.watch,
             taken: self.taken - back,
+            memory: self.memory,
+            max_memory: self.max_memory,
         }
     }
 
@@ -262,7 +317,7 @@ mod tests {
                     spent(Limits {
                         fuel,
                         time,
-                        watch: None
+                        ..Limits::default()
                     }),
                     (fuel, Exhausted::Fuel)
                 );
@@ -284,8 +339,8 @@ mod tests {
             assert_eq!(
                 spent(Limits {
                     fuel,
-                    time: None,
-                    watch
+                    watch,
+                    ..Limits::default()
                 }),
                 (fuel, Exhausted::Fuel)
             );
@@ -293,14 +348,14 @@ mod tests {
         let watch = Some(Watch(|| true));
         let limits = Limits {
             fuel: SHORT_RUN_UNITS,
-            time: None,
             watch,
+            ..Limits::default()
         };
         assert_eq!(spent(limits), (SHORT_RUN_UNITS, Exhausted::Fuel));
         let limits = Limits {
             fuel: SHORT_RUN_UNITS + 1,
-            time: None,
             watch,
+            ..Limits::default()
         };
         assert_eq!(spent(limits), (SHORT_RUN_UNITS, Exhausted::Stopped));
     }
@@ -312,7 +367,7 @@ mod tests {
             spent(Limits {
                 fuel: 10,
                 time,
-                watch: None
+                ..Limits::default()
             }),
             (0, Exhausted::Time)
         );
@@ -324,7 +379,7 @@ mod tests {
         let mut meter = Meter::new(Limits {
             fuel: 10,
             time,
-            watch: None,
+            ..Limits::default()
         });
         meter.start_clock();
         meter.stop_clock();

@@ -4,13 +4,15 @@
 //! follows a failure to a handler, a declared error or the end.
 
 use vesper_ir::limits::ITEMS;
+use vesper_ir::prices::{Price, charge_of};
 use vesper_ir::{CallError, MAX_ARITY, Op, SortOrder, Value, dispatch};
 use vesper_kernels::Native;
 
 use crate::bytecode::{Instruction, LoopSlot, Operand, OperandList, Register};
 use crate::run::frame::Frame;
-use crate::run::loop_state::LoopState;
-use crate::run::{Fault, NO_REGISTER, class_of, write};
+use crate::run::loop_state::{LoopState, price_at};
+use crate::run::meter::Meter;
+use crate::run::{Fault, NO_REGISTER, class_of, price_state, write};
 
 /// The result of a single step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,7 @@ pub enum StepResult {
 pub struct Tables {
     pub constants: Vec<Value>,
     pub operands: Vec<Operand>,
+    pub prices: Vec<(u64, Price)>,
     /// The first register of the path, if the code has one.
     pub path: Option<Register>,
 }
@@ -107,6 +110,8 @@ pub fn call_value(
         };
     }
     Some(match dispatch(&Native, *op, &values) {
+        // The interpreter repeats a large call and charges it.
+        Ok(value) if charge_of(*op, &values, &value).is_some() => Ok(None),
         Ok(value) => Ok(Some(value)),
         Err(CallError::Failed(_)) => Ok(None),
         Err(CallError::Mistyped(_)) => Err(MISTYPED),
@@ -115,7 +120,12 @@ pub fn call_value(
 
 /// Executes one instruction. The caller accounts for its fuel.
 #[expect(clippy::too_many_lines, reason = "one arm an instruction, as in `run`")]
-pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Result<StepResult, Fault> {
+pub fn step(
+    instruction: &Instruction,
+    tables: &Tables,
+    frame: &mut Frame,
+    meter: &mut Meter,
+) -> Result<StepResult, Fault> {
     let Frame {
         registers,
         loops,
@@ -212,9 +222,30 @@ pub fn step(instruction: &Instruction, tables: &Tables, frame: &mut Frame) -> Re
             write(registers, key, of_key)?;
             write(registers, value, of_value)?;
         }
-        Instruction::LoopPush { slot, value, .. } => {
+        Instruction::LoopPush {
+            slot, value, price, ..
+        } => {
             let value = value_of(registers, value)?;
-            return refuse_unless(state(loops, slot)?.push(value).is_ok());
+            let state = state(loops, slot)?;
+            let price = price_at(&tables.prices, price, &value);
+            return refuse_unless(
+                state.has_room() && state.memory.keep(price, meter).is_ok() && state.push(value).is_ok(),
+            );
+        }
+        Instruction::LoopMemory { slot } => state(loops, slot)?.memory.begin(meter),
+        Instruction::LoopRestore { slot } => state(loops, slot)?.memory.restore(meter),
+        Instruction::LoopCharge { slot, value, price } => {
+            let price = price_at(&tables.prices, price, read(tables, registers, value)?);
+            return refuse_unless(state(loops, slot)?.memory.keep(price, meter).is_ok());
+        }
+        Instruction::LoopRecount {
+            slot,
+            state: variables,
+            price,
+        } => {
+            let (constants, prices) = (&tables.constants, &tables.prices);
+            let count = || price_state(&tables.operands, variables, prices, price, constants, registers);
+            return refuse_unless(state(loops, slot)?.memory.recount(meter, count)?.is_ok());
         }
         Instruction::LoopPushMember { slot, value } => {
             let value = value_of(registers, value)?;
@@ -386,6 +417,7 @@ fn call(
         *value = read(tables, registers, *arg)?;
     }
     match dispatch(&Native, op, &values) {
+        Ok(result) if charge_of(op, &values, &result).is_some() => Ok(StepResult::Refused),
         Ok(result) => write(registers, out, result).map(|()| StepResult::Done),
         Err(CallError::Failed(_)) => Ok(StepResult::Refused),
         Err(CallError::Mistyped(_)) => Err(MISTYPED),

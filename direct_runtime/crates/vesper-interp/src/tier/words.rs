@@ -18,9 +18,11 @@ use crate::bytecode::Code;
 use crate::observe::path::Path;
 
 mod block;
+mod owned;
 mod pace;
 
 pub use block::{Block, RawRows};
+pub use owned::OwnedWords;
 pub use pace::Pace;
 
 /// Machine code of a node that reads and writes words.

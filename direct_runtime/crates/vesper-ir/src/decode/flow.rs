@@ -11,6 +11,7 @@ use crate::limits::{BLOCK_DEPTH, ITERATIONS, LISTED, LITERAL_BYTES, NAME_BYTES, 
 
 use super::expression::local;
 use super::header::step_policy;
+use super::taint;
 use super::{index, is_name, name, named_value};
 
 /// Remaining limits: nesting depth of blocks and number of statements.
@@ -196,6 +197,9 @@ fn request(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, Re
     let name = reader.field("name", name)?;
     reader.field("policy", step_policy)?;
     let result = reader.field("result", index)?;
+    let sensitive = reader
+        .optional_field("sensitive", taint::sensitive)?
+        .unwrap_or_default();
     Ok(Statement::Request(Box::new(Request {
         name,
         effect,
@@ -207,6 +211,7 @@ fn request(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Statement, Re
         key,
         arguments,
         result,
+        sensitive,
         handlers,
     })))
 }

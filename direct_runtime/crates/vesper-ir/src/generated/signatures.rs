@@ -24,6 +24,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: false,
             },
             Op::ArrayNotEqual => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -36,6 +38,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: false,
             },
             Op::ArrayLength => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -45,6 +49,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::ArrayCount => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -54,6 +60,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::ArrayAt => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -63,6 +71,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::ArrayGet => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -72,6 +82,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::ArrayFirst => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -81,6 +93,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::ArrayLast => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -90,6 +104,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::ArrayTake => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -99,6 +115,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::ArrayDrop => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -108,6 +126,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::ArraySlice => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -121,6 +141,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::ArrayAppend => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -130,6 +152,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::ArrayConcat => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -142,6 +166,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: true,
             },
             Op::ArrayReplaceAt => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -155,6 +181,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::ArrayFlatten => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -164,6 +192,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::ArraySort => &Signature {
                 type_params: &[("T", Bound::Ordered)],
@@ -176,6 +206,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::ArrayDistinct => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -185,6 +217,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::ArrayZip => &Signature {
                 type_params: &[("A", Bound::Any), ("B", Bound::Any)],
@@ -197,6 +231,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: true,
             },
             Op::ArrayRange => &Signature {
                 type_params: &[],
@@ -206,6 +242,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::ArrayEnumerate => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -215,6 +253,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::ArrayReverse => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -224,6 +264,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::ArrayChunks => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -233,6 +275,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::ArrayIsItem => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -242,6 +286,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[1],
+                builds: false,
             },
             Op::ArrayContains => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -251,6 +297,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: false,
             },
             Op::ArrayIndexOf => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -260,6 +308,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: false,
             },
             Op::ArrayMin => &Signature {
                 type_params: &[("T", Bound::Ordered)],
@@ -269,6 +319,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: false,
             },
             Op::ArrayMax => &Signature {
                 type_params: &[("T", Bound::Ordered)],
@@ -278,6 +330,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: false,
             },
             Op::ArrayToSet => &Signature {
                 type_params: &[("T", Bound::Key)],
@@ -287,6 +341,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::BooleanNot => &Signature {
                 type_params: &[],
@@ -296,6 +352,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::BooleanEqual => &Signature {
                 type_params: &[],
@@ -305,6 +363,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::BooleanNotEqual => &Signature {
                 type_params: &[],
@@ -314,6 +374,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::BooleanText => &Signature {
                 type_params: &[],
@@ -323,6 +385,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::BytesEqual => &Signature {
                 type_params: &[],
@@ -332,6 +396,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::BytesNotEqual => &Signature {
                 type_params: &[],
@@ -341,6 +407,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::BytesLength => &Signature {
                 type_params: &[],
@@ -350,6 +418,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::BytesAt => &Signature {
                 type_params: &[],
@@ -359,6 +429,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::BytesSlice => &Signature {
                 type_params: &[],
@@ -368,6 +440,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::BytesConcat => &Signature {
                 type_params: &[],
@@ -377,6 +451,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: true,
             },
             Op::BytesHex => &Signature {
                 type_params: &[],
@@ -386,6 +462,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::BytesParseHex => &Signature {
                 type_params: &[],
@@ -395,6 +473,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::BytesBase64 => &Signature {
                 type_params: &[],
@@ -404,6 +484,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::BytesParseBase64 => &Signature {
                 type_params: &[],
@@ -413,6 +495,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::BytesUtf8 => &Signature {
                 type_params: &[],
@@ -422,6 +506,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::BytesParseUtf8 => &Signature {
                 type_params: &[],
@@ -431,6 +517,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::BytesSha256 => &Signature {
                 type_params: &[],
@@ -440,6 +528,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::DateEqual => &Signature {
                 type_params: &[],
@@ -449,6 +539,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateNotEqual => &Signature {
                 type_params: &[],
@@ -458,6 +550,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateLess => &Signature {
                 type_params: &[],
@@ -467,6 +561,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateLessOrEqual => &Signature {
                 type_params: &[],
@@ -476,6 +572,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateGreater => &Signature {
                 type_params: &[],
@@ -485,6 +583,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateGreaterOrEqual => &Signature {
                 type_params: &[],
@@ -494,6 +594,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateParse => &Signature {
                 type_params: &[],
@@ -503,6 +605,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: false,
             },
             Op::DateFromParts => &Signature {
                 type_params: &[],
@@ -512,6 +616,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateText => &Signature {
                 type_params: &[],
@@ -521,6 +627,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::DateToTimestamp => &Signature {
                 type_params: &[],
@@ -530,6 +638,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateAddDays => &Signature {
                 type_params: &[],
@@ -539,6 +649,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateAddMonths => &Signature {
                 type_params: &[],
@@ -548,6 +660,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateAddYears => &Signature {
                 type_params: &[],
@@ -557,6 +671,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateDaysBetween => &Signature {
                 type_params: &[],
@@ -566,6 +682,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateMonthsBetween => &Signature {
                 type_params: &[],
@@ -575,6 +693,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateYearsBetween => &Signature {
                 type_params: &[],
@@ -584,6 +704,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateWeekday => &Signature {
                 type_params: &[],
@@ -593,6 +715,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateWeekdayNumber => &Signature {
                 type_params: &[],
@@ -602,6 +726,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateYear => &Signature {
                 type_params: &[],
@@ -611,6 +737,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateMonth => &Signature {
                 type_params: &[],
@@ -620,6 +748,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateDay => &Signature {
                 type_params: &[],
@@ -629,6 +759,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateDayOfYear => &Signature {
                 type_params: &[],
@@ -638,6 +770,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateDaysInMonth => &Signature {
                 type_params: &[],
@@ -647,6 +781,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateStartOfMonth => &Signature {
                 type_params: &[],
@@ -656,6 +792,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateEndOfMonth => &Signature {
                 type_params: &[],
@@ -665,6 +803,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DateIsBusinessDay => &Signature {
                 type_params: &[],
@@ -678,6 +818,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[1, 2],
+                builds: false,
             },
             Op::DateAddBusinessDays => &Signature {
                 type_params: &[],
@@ -692,6 +834,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[2, 3],
+                builds: false,
             },
             Op::DateBusinessDaysBetween => &Signature {
                 type_params: &[],
@@ -706,6 +850,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[2, 3],
+                builds: false,
             },
             Op::DecimalFromInteger => &Signature {
                 type_params: &[],
@@ -715,6 +861,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalAdd => &Signature {
                 type_params: &[],
@@ -724,6 +872,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalSubtract => &Signature {
                 type_params: &[],
@@ -733,6 +883,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalMultiply => &Signature {
                 type_params: &[],
@@ -742,6 +894,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalNegate => &Signature {
                 type_params: &[],
@@ -751,6 +905,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalEqual => &Signature {
                 type_params: &[],
@@ -760,6 +916,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalNotEqual => &Signature {
                 type_params: &[],
@@ -769,6 +927,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalLess => &Signature {
                 type_params: &[],
@@ -778,6 +938,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalLessOrEqual => &Signature {
                 type_params: &[],
@@ -787,6 +949,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalGreater => &Signature {
                 type_params: &[],
@@ -796,6 +960,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalGreaterOrEqual => &Signature {
                 type_params: &[],
@@ -805,6 +971,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalDivide => &Signature {
                 type_params: &[],
@@ -814,6 +982,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalDiv => &Signature {
                 type_params: &[],
@@ -832,6 +1002,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalRound => &Signature {
                 type_params: &[],
@@ -845,6 +1017,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalFloor => &Signature {
                 type_params: &[],
@@ -854,6 +1028,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalCeil => &Signature {
                 type_params: &[],
@@ -863,6 +1039,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalTrunc => &Signature {
                 type_params: &[],
@@ -872,6 +1050,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalToInteger => &Signature {
                 type_params: &[],
@@ -881,6 +1061,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalToFloat => &Signature {
                 type_params: &[],
@@ -890,6 +1072,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalAbs => &Signature {
                 type_params: &[],
@@ -899,6 +1083,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalSign => &Signature {
                 type_params: &[],
@@ -908,6 +1094,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalPow => &Signature {
                 type_params: &[],
@@ -917,6 +1105,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalScale => &Signature {
                 type_params: &[],
@@ -926,6 +1116,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalNormalize => &Signature {
                 type_params: &[],
@@ -935,6 +1127,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalText => &Signature {
                 type_params: &[],
@@ -944,6 +1138,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::DecimalParse => &Signature {
                 type_params: &[],
@@ -953,6 +1149,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: false,
             },
             Op::DecimalAllocate => &Signature {
                 type_params: &[],
@@ -962,6 +1160,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[1],
+                builds: true,
             },
             Op::DecimalSum => &Signature {
                 type_params: &[],
@@ -971,6 +1171,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DecimalAvg => &Signature {
                 type_params: &[],
@@ -980,6 +1182,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationEqual => &Signature {
                 type_params: &[],
@@ -989,6 +1193,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationNotEqual => &Signature {
                 type_params: &[],
@@ -998,6 +1204,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationLess => &Signature {
                 type_params: &[],
@@ -1007,6 +1215,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationLessOrEqual => &Signature {
                 type_params: &[],
@@ -1016,6 +1226,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationGreater => &Signature {
                 type_params: &[],
@@ -1025,6 +1237,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationGreaterOrEqual => &Signature {
                 type_params: &[],
@@ -1034,6 +1248,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationAdd => &Signature {
                 type_params: &[],
@@ -1043,6 +1259,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationSubtract => &Signature {
                 type_params: &[],
@@ -1052,6 +1270,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationMultiply => &Signature {
                 type_params: &[],
@@ -1061,6 +1281,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationDivide => &Signature {
                 type_params: &[],
@@ -1070,6 +1292,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationRatio => &Signature {
                 type_params: &[],
@@ -1079,6 +1303,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationNegate => &Signature {
                 type_params: &[],
@@ -1088,6 +1314,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationAbs => &Signature {
                 type_params: &[],
@@ -1097,6 +1325,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationParse => &Signature {
                 type_params: &[],
@@ -1106,6 +1336,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: false,
             },
             Op::DurationText => &Signature {
                 type_params: &[],
@@ -1115,6 +1347,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::DurationTotalSeconds => &Signature {
                 type_params: &[],
@@ -1124,6 +1358,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationTotalMicroseconds => &Signature {
                 type_params: &[],
@@ -1133,6 +1369,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationFromMicroseconds => &Signature {
                 type_params: &[],
@@ -1142,6 +1380,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationFromDays => &Signature {
                 type_params: &[],
@@ -1151,6 +1391,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationFromHours => &Signature {
                 type_params: &[],
@@ -1160,6 +1402,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationFromMinutes => &Signature {
                 type_params: &[],
@@ -1169,6 +1413,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationFromSeconds => &Signature {
                 type_params: &[],
@@ -1178,6 +1424,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationFromMilliseconds => &Signature {
                 type_params: &[],
@@ -1187,6 +1435,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::DurationSum => &Signature {
                 type_params: &[],
@@ -1196,6 +1446,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::EnumEqual => &Signature {
                 type_params: &[("E", Bound::Enum)],
@@ -1205,6 +1457,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::EnumNotEqual => &Signature {
                 type_params: &[("E", Bound::Enum)],
@@ -1214,6 +1468,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::EnumText => &Signature {
                 type_params: &[("E", Bound::Enum)],
@@ -1223,6 +1479,8 @@ impl Op {
                 named: &[0],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::FloatAdd => &Signature {
                 type_params: &[],
@@ -1232,6 +1490,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatSubtract => &Signature {
                 type_params: &[],
@@ -1241,6 +1501,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatMultiply => &Signature {
                 type_params: &[],
@@ -1250,6 +1512,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatDivide => &Signature {
                 type_params: &[],
@@ -1259,6 +1523,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatNegate => &Signature {
                 type_params: &[],
@@ -1268,6 +1534,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatEqual => &Signature {
                 type_params: &[],
@@ -1277,6 +1545,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatNotEqual => &Signature {
                 type_params: &[],
@@ -1286,6 +1556,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatLess => &Signature {
                 type_params: &[],
@@ -1295,6 +1567,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatLessOrEqual => &Signature {
                 type_params: &[],
@@ -1304,6 +1578,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatGreater => &Signature {
                 type_params: &[],
@@ -1313,6 +1589,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatGreaterOrEqual => &Signature {
                 type_params: &[],
@@ -1322,6 +1600,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatAbs => &Signature {
                 type_params: &[],
@@ -1331,6 +1611,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatSqrt => &Signature {
                 type_params: &[],
@@ -1340,6 +1622,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatFloor => &Signature {
                 type_params: &[],
@@ -1349,6 +1633,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatCeil => &Signature {
                 type_params: &[],
@@ -1358,6 +1644,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatTrunc => &Signature {
                 type_params: &[],
@@ -1367,6 +1655,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatToInteger => &Signature {
                 type_params: &[],
@@ -1380,6 +1670,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatToDecimal => &Signature {
                 type_params: &[],
@@ -1389,6 +1681,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatText => &Signature {
                 type_params: &[],
@@ -1398,6 +1692,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::FloatParse => &Signature {
                 type_params: &[],
@@ -1407,6 +1703,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: false,
             },
             Op::FloatIsNan => &Signature {
                 type_params: &[],
@@ -1416,6 +1714,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatIsFinite => &Signature {
                 type_params: &[],
@@ -1425,6 +1725,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatSum => &Signature {
                 type_params: &[],
@@ -1434,6 +1736,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::FloatAvg => &Signature {
                 type_params: &[],
@@ -1443,6 +1747,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerAdd => &Signature {
                 type_params: &[],
@@ -1452,6 +1758,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerSubtract => &Signature {
                 type_params: &[],
@@ -1461,6 +1769,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerMultiply => &Signature {
                 type_params: &[],
@@ -1470,6 +1780,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerNegate => &Signature {
                 type_params: &[],
@@ -1479,6 +1791,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerEqual => &Signature {
                 type_params: &[],
@@ -1488,6 +1802,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerNotEqual => &Signature {
                 type_params: &[],
@@ -1497,6 +1813,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerLess => &Signature {
                 type_params: &[],
@@ -1506,6 +1824,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerLessOrEqual => &Signature {
                 type_params: &[],
@@ -1515,6 +1835,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerGreater => &Signature {
                 type_params: &[],
@@ -1524,6 +1846,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerGreaterOrEqual => &Signature {
                 type_params: &[],
@@ -1533,6 +1857,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerDivide => &Signature {
                 type_params: &[],
@@ -1542,6 +1868,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerQuot => &Signature {
                 type_params: &[],
@@ -1551,6 +1879,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerRem => &Signature {
                 type_params: &[],
@@ -1560,6 +1890,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerDivFloor => &Signature {
                 type_params: &[],
@@ -1569,6 +1901,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerMod => &Signature {
                 type_params: &[],
@@ -1578,6 +1912,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerAbs => &Signature {
                 type_params: &[],
@@ -1587,6 +1923,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerSign => &Signature {
                 type_params: &[],
@@ -1596,6 +1934,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerPow => &Signature {
                 type_params: &[],
@@ -1605,6 +1945,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerToFloat => &Signature {
                 type_params: &[],
@@ -1614,6 +1956,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerText => &Signature {
                 type_params: &[],
@@ -1623,6 +1967,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::IntegerParse => &Signature {
                 type_params: &[],
@@ -1632,6 +1978,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: false,
             },
             Op::IntegerBitAnd => &Signature {
                 type_params: &[],
@@ -1641,6 +1989,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerBitOr => &Signature {
                 type_params: &[],
@@ -1650,6 +2000,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerBitXor => &Signature {
                 type_params: &[],
@@ -1659,6 +2011,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerBitNot => &Signature {
                 type_params: &[],
@@ -1668,6 +2022,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerShiftLeft => &Signature {
                 type_params: &[],
@@ -1677,6 +2033,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerShiftRight => &Signature {
                 type_params: &[],
@@ -1686,6 +2044,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerBitCount => &Signature {
                 type_params: &[],
@@ -1695,6 +2055,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerSum => &Signature {
                 type_params: &[],
@@ -1704,6 +2066,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::IntegerAvg => &Signature {
                 type_params: &[],
@@ -1713,6 +2077,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::JsonEqual => &Signature {
                 type_params: &[],
@@ -1722,6 +2088,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::JsonNotEqual => &Signature {
                 type_params: &[],
@@ -1731,6 +2099,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::JsonKind => &Signature {
                 type_params: &[],
@@ -1740,6 +2110,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::JsonGet => &Signature {
                 type_params: &[],
@@ -1749,6 +2121,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::JsonHas => &Signature {
                 type_params: &[],
@@ -1758,6 +2132,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::JsonField => &Signature {
                 type_params: &[],
@@ -1767,6 +2143,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::JsonItem => &Signature {
                 type_params: &[],
@@ -1776,6 +2154,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::JsonCast => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -1785,6 +2165,8 @@ impl Op {
                 named: &[],
                 typed: &[0],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::JsonFromValue => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -1794,6 +2176,8 @@ impl Op {
                 named: &[],
                 typed: &[0],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::JsonParse => &Signature {
                 type_params: &[],
@@ -1803,6 +2187,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::JsonText => &Signature {
                 type_params: &[],
@@ -1812,6 +2198,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::MapEqual => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
@@ -1824,6 +2212,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: false,
             },
             Op::MapNotEqual => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
@@ -1836,6 +2226,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: false,
             },
             Op::MapLength => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
@@ -1845,6 +2237,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::MapAt => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
@@ -1857,6 +2251,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::MapGet => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
@@ -1869,6 +2265,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::MapIsKey => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
@@ -1881,6 +2279,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::MapContains => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
@@ -1893,6 +2293,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::MapKeys => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
@@ -1902,6 +2304,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::MapValues => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
@@ -1911,6 +2315,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::MapEntries => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
@@ -1920,6 +2326,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::MapPut => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
@@ -1933,6 +2341,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::MapRemove => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
@@ -1945,6 +2355,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::MapMerge => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
@@ -1957,6 +2369,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: true,
             },
             Op::MapFromEntries => &Signature {
                 type_params: &[("K", Bound::Key), ("V", Bound::Any)],
@@ -1969,6 +2383,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::OptionalIsNull => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -1978,6 +2394,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::OptionalSome => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -1987,6 +2405,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::OptionalUnwrap => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -1996,6 +2416,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::OptionalIsNotNull => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -2005,6 +2427,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::OptionalRequire => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -2014,6 +2438,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::OptionalEqual => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -2026,6 +2452,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::OptionalNotEqual => &Signature {
                 type_params: &[("T", Bound::Any)],
@@ -2038,6 +2466,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::RecordEqual => &Signature {
                 type_params: &[("R", Bound::Record)],
@@ -2047,6 +2477,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::RecordNotEqual => &Signature {
                 type_params: &[("R", Bound::Record)],
@@ -2056,6 +2488,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::RegexMatches => &Signature {
                 type_params: &[],
@@ -2065,6 +2499,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[1],
+                work: &[0],
+                builds: false,
             },
             Op::RegexFind => &Signature {
                 type_params: &[],
@@ -2074,6 +2510,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[1],
+                work: &[0],
+                builds: false,
             },
             Op::RegexFindAll => &Signature {
                 type_params: &[],
@@ -2083,6 +2521,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[1],
+                work: &[0],
+                builds: true,
             },
             Op::RegexGroups => &Signature {
                 type_params: &[],
@@ -2092,6 +2532,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[1],
+                work: &[0],
+                builds: false,
             },
             Op::RegexReplace => &Signature {
                 type_params: &[],
@@ -2101,6 +2543,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[1],
+                work: &[0],
+                builds: true,
             },
             Op::RegexSplit => &Signature {
                 type_params: &[],
@@ -2110,6 +2554,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[1],
+                work: &[0],
+                builds: true,
             },
             Op::SetIsMember => &Signature {
                 type_params: &[("T", Bound::Key)],
@@ -2119,6 +2565,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::SetEqual => &Signature {
                 type_params: &[("T", Bound::Key)],
@@ -2128,6 +2576,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: false,
             },
             Op::SetNotEqual => &Signature {
                 type_params: &[("T", Bound::Key)],
@@ -2137,6 +2587,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: false,
             },
             Op::SetContains => &Signature {
                 type_params: &[("T", Bound::Key)],
@@ -2146,6 +2598,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::SetLength => &Signature {
                 type_params: &[("T", Bound::Key)],
@@ -2155,6 +2609,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::SetUnion => &Signature {
                 type_params: &[("T", Bound::Key)],
@@ -2164,6 +2620,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: true,
             },
             Op::SetIntersection => &Signature {
                 type_params: &[("T", Bound::Key)],
@@ -2173,6 +2631,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: true,
             },
             Op::SetDifference => &Signature {
                 type_params: &[("T", Bound::Key)],
@@ -2182,6 +2642,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: true,
             },
             Op::SetIsSubset => &Signature {
                 type_params: &[("T", Bound::Key)],
@@ -2191,6 +2653,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: false,
             },
             Op::SetIsDisjoint => &Signature {
                 type_params: &[("T", Bound::Key)],
@@ -2200,6 +2664,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: false,
             },
             Op::SetPut => &Signature {
                 type_params: &[("T", Bound::Key)],
@@ -2209,6 +2675,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::SetRemove => &Signature {
                 type_params: &[("T", Bound::Key)],
@@ -2218,6 +2686,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::SetToArray => &Signature {
                 type_params: &[("T", Bound::Key)],
@@ -2227,6 +2697,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::TextLength => &Signature {
                 type_params: &[],
@@ -2236,6 +2708,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TextEqual => &Signature {
                 type_params: &[],
@@ -2245,6 +2719,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TextNotEqual => &Signature {
                 type_params: &[],
@@ -2254,6 +2730,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TextConcat => &Signature {
                 type_params: &[],
@@ -2263,6 +2741,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: true,
             },
             Op::TextLess => &Signature {
                 type_params: &[],
@@ -2272,6 +2752,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TextLessOrEqual => &Signature {
                 type_params: &[],
@@ -2281,6 +2763,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TextGreater => &Signature {
                 type_params: &[],
@@ -2290,6 +2774,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TextGreaterOrEqual => &Signature {
                 type_params: &[],
@@ -2299,6 +2785,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TextAt => &Signature {
                 type_params: &[],
@@ -2308,6 +2796,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TextSlice => &Signature {
                 type_params: &[],
@@ -2317,6 +2807,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::TextSplit => &Signature {
                 type_params: &[],
@@ -2326,6 +2818,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: true,
             },
             Op::TextWords => &Signature {
                 type_params: &[],
@@ -2335,6 +2829,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::TextJoin => &Signature {
                 type_params: &[],
@@ -2344,6 +2840,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: true,
             },
             Op::TextTrim => &Signature {
                 type_params: &[],
@@ -2353,6 +2851,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::TextTrimStart => &Signature {
                 type_params: &[],
@@ -2362,6 +2862,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::TextTrimEnd => &Signature {
                 type_params: &[],
@@ -2371,6 +2873,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::TextLower => &Signature {
                 type_params: &[],
@@ -2380,6 +2884,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::TextUpper => &Signature {
                 type_params: &[],
@@ -2389,6 +2895,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::TextStartsWith => &Signature {
                 type_params: &[],
@@ -2398,6 +2906,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TextEndsWith => &Signature {
                 type_params: &[],
@@ -2407,6 +2917,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TextContains => &Signature {
                 type_params: &[],
@@ -2416,6 +2928,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: false,
             },
             Op::TextIndexOf => &Signature {
                 type_params: &[],
@@ -2425,6 +2939,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1],
+                builds: false,
             },
             Op::TextReplace => &Signature {
                 type_params: &[],
@@ -2434,6 +2950,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 1, 2],
+                builds: true,
             },
             Op::TextRepeat => &Signature {
                 type_params: &[],
@@ -2443,6 +2961,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::TextPadStart => &Signature {
                 type_params: &[],
@@ -2452,6 +2972,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 2],
+                builds: true,
             },
             Op::TextPadEnd => &Signature {
                 type_params: &[],
@@ -2461,6 +2983,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0, 2],
+                builds: true,
             },
             Op::TextReverse => &Signature {
                 type_params: &[],
@@ -2470,6 +2994,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::TextIsDigits => &Signature {
                 type_params: &[],
@@ -2479,6 +3005,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: false,
             },
             Op::TextCodePoint => &Signature {
                 type_params: &[],
@@ -2488,6 +3016,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TextFromCodePoint => &Signature {
                 type_params: &[],
@@ -2497,6 +3027,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::TextCodePoints => &Signature {
                 type_params: &[],
@@ -2506,6 +3038,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::TextPercentEncode => &Signature {
                 type_params: &[],
@@ -2515,6 +3049,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: true,
             },
             Op::TimestampEqual => &Signature {
                 type_params: &[],
@@ -2524,6 +3060,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampNotEqual => &Signature {
                 type_params: &[],
@@ -2533,6 +3071,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampLess => &Signature {
                 type_params: &[],
@@ -2542,6 +3082,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampLessOrEqual => &Signature {
                 type_params: &[],
@@ -2551,6 +3093,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampGreater => &Signature {
                 type_params: &[],
@@ -2560,6 +3104,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampGreaterOrEqual => &Signature {
                 type_params: &[],
@@ -2569,6 +3115,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampAdd => &Signature {
                 type_params: &[],
@@ -2578,6 +3126,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampSubtract => &Signature {
                 type_params: &[],
@@ -2587,6 +3137,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampSince => &Signature {
                 type_params: &[],
@@ -2596,6 +3148,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampParse => &Signature {
                 type_params: &[],
@@ -2605,6 +3159,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[0],
+                builds: false,
             },
             Op::TimestampText => &Signature {
                 type_params: &[],
@@ -2614,6 +3170,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: true,
             },
             Op::TimestampToDate => &Signature {
                 type_params: &[],
@@ -2623,6 +3181,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampYear => &Signature {
                 type_params: &[],
@@ -2632,6 +3192,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampMonth => &Signature {
                 type_params: &[],
@@ -2641,6 +3203,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampDay => &Signature {
                 type_params: &[],
@@ -2650,6 +3214,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampHour => &Signature {
                 type_params: &[],
@@ -2659,6 +3225,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampMinute => &Signature {
                 type_params: &[],
@@ -2668,6 +3236,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampSecond => &Signature {
                 type_params: &[],
@@ -2677,6 +3247,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampMicrosecond => &Signature {
                 type_params: &[],
@@ -2686,6 +3258,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampEpochMicroseconds => &Signature {
                 type_params: &[],
@@ -2695,6 +3269,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampEpochSeconds => &Signature {
                 type_params: &[],
@@ -2704,6 +3280,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampFromEpochMicroseconds => &Signature {
                 type_params: &[],
@@ -2713,6 +3291,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampFromEpochSeconds => &Signature {
                 type_params: &[],
@@ -2722,6 +3302,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::TimestampTruncate => &Signature {
                 type_params: &[],
@@ -2731,6 +3313,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::ValueMin => &Signature {
                 type_params: &[("T", Bound::Ordered)],
@@ -2740,6 +3324,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::ValueMax => &Signature {
                 type_params: &[("T", Bound::Ordered)],
@@ -2749,6 +3335,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
             Op::ValueClamp => &Signature {
                 type_params: &[("T", Bound::Ordered)],
@@ -2762,6 +3350,8 @@ impl Op {
                 named: &[],
                 typed: &[],
                 patterns: &[],
+                work: &[],
+                builds: false,
             },
         }
     }

@@ -10,12 +10,17 @@ use crate::limits::ITEMS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseJsonError {
     Malformed,
-    /// The text is JSON, but deeper or longer than a value may be.
+    /// The text is JSON up to a collection that is deeper or longer than a value may be.
     TooLarge,
 }
 
 /// Constructor of the value that a text is parsed into.
 pub trait Build: Sized {
+    /// Maximum depth of a text.
+    const MAX_DEPTH: usize;
+    /// Maximum number of items or entries of a collection.
+    const MAX_ITEMS: usize;
+
     fn null() -> Self;
     fn boolean(value: bool) -> Self;
     /// Creates a number from its JSON text. Returns `None` beyond the limits of a decimal.
@@ -27,6 +32,9 @@ pub trait Build: Sized {
 }
 
 impl Build for Json {
+    const MAX_DEPTH: usize = MAX_DEPTH;
+    const MAX_ITEMS: usize = ITEMS;
+
     fn null() -> Self {
         Self::Null
     }
@@ -62,7 +70,7 @@ struct Parser<'a, B> {
     text: &'a str,
     at: usize,
     open: Vec<Open<B>>,
-    /// True after a limit was exceeded. Parsing continues, because malformed text takes precedence over the limit.
+    /// True after a limit was exceeded. Parsing ends there.
     is_too_large: bool,
 }
 
@@ -79,11 +87,28 @@ pub fn build<B: Build>(text: &str) -> Result<B, ParseJsonError> {
         open: Vec::new(),
         is_too_large: false,
     };
-    let value = parser.document().ok_or(ParseJsonError::Malformed)?;
-    if parser.is_too_large {
-        return Err(ParseJsonError::TooLarge);
+    let value = parser.document();
+    // SEMANTICS: the first problem of a text counts. A repeated name stands before the limit.
+    value.ok_or_else(|| {
+        if parser.is_too_large && !parser.open.iter().any(Open::has_repeats) {
+            ParseJsonError::TooLarge
+        } else {
+            ParseJsonError::Malformed
+        }
+    })
+}
+
+impl<B> Open<B> {
+    /// Returns true if two names of an object are equal, including that of the value being read.
+    fn has_repeats(&self) -> bool {
+        let Self::Object(entries, last) = self else {
+            return false;
+        };
+        let mut names: Vec<&str> = entries.iter().map(|(name, _)| name.as_ref()).collect();
+        names.push(last);
+        names.sort_unstable();
+        !names.is_sorted_by(|left, right| left < right)
     }
-    Ok(value)
 }
 
 impl<B: Build> Parser<'_, B> {
@@ -112,15 +137,17 @@ impl<B: Build> Parser<'_, B> {
             self.skip_white_space();
             let mut value = match self.peek()? {
                 b'[' => {
+                    self.check_depth()?;
                     self.at += 1;
                     self.skip_white_space();
                     if self.take(b']').is_none() {
                         self.open.push(Open::Array(Vec::new()));
                         continue;
                     }
-                    self.check_limits(B::array(Vec::new()), 1)
+                    B::array(Vec::new())
                 }
                 b'{' => {
+                    self.check_depth()?;
                     self.at += 1;
                     self.skip_white_space();
                     if self.take(b'}').is_none() {
@@ -128,7 +155,7 @@ impl<B: Build> Parser<'_, B> {
                         self.open.push(Open::Object(Vec::new(), key));
                         continue;
                     }
-                    self.check_limits(B::object(Vec::new())?, 1)
+                    B::object(Vec::new())?
                 }
                 _ => self.scalar()?,
             };
@@ -145,8 +172,8 @@ impl<B: Build> Parser<'_, B> {
                             break;
                         }
                         self.take(b']')?;
-                        let length = items.len();
-                        value = self.check_limits(B::array(items), length);
+                        self.check_length(items.len())?;
+                        value = B::array(items);
                     }
                     Some(Open::Object(mut entries, key)) => {
                         entries.push((key, value));
@@ -158,21 +185,25 @@ impl<B: Build> Parser<'_, B> {
                         }
                         self.take(b'}')?;
                         let length = entries.len();
-                        value = self.check_limits(B::object(entries)?, length);
+                        value = B::object(entries)?;
+                        self.check_length(length)?;
                     }
                 }
             }
         }
     }
 
-    /// Returns a complete collection, or null after recording that it exceeds a limit.
-    fn check_limits(&mut self, value: B, length: usize) -> B {
-        // Each open collection encloses this one.
-        if self.open.len() < MAX_DEPTH && length <= ITEMS {
-            return value;
-        }
-        self.is_too_large = true;
-        B::null()
+    /// Returns `None`, after recording it, if another collection is too deep here.
+    fn check_depth(&mut self) -> Option<()> {
+        // Each open collection encloses the next one.
+        self.is_too_large = self.open.len() >= B::MAX_DEPTH;
+        (!self.is_too_large).then_some(())
+    }
+
+    /// Returns `None`, after recording it, if a collection has too many items.
+    fn check_length(&mut self, length: usize) -> Option<()> {
+        self.is_too_large = length > B::MAX_ITEMS;
+        (!self.is_too_large).then_some(())
     }
 
     fn key(&mut self) -> Option<Arc<str>> {

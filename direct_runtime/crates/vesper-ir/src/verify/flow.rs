@@ -23,6 +23,8 @@ pub(super) struct Parts {
     pub(super) names: Vec<Arc<str>>,
     /// Expressions that statements use.
     pub(super) roots: Vec<ExpressionIndex>,
+    /// Names of requests and calls.
+    pub(super) answering: HashSet<Arc<str>>,
     /// Locals that loops introduce, with the names of the loops.
     pub(super) locals: Vec<(Arc<str>, LocalNumber)>,
 }
@@ -80,10 +82,12 @@ impl Parts {
             }
             Statement::Request(request) => {
                 self.roots.extend(request.key);
+                self.answering.insert(Arc::clone(&request.name));
                 self.values(&request.arguments);
                 self.roots.push(request.result);
             }
             Statement::Call(call) => {
+                self.answering.insert(Arc::clone(&call.name));
                 self.values(&call.inputs);
                 self.roots.push(call.result);
             }

@@ -8,6 +8,7 @@ use crate::types::{Field, Type};
 
 use super::expression::Scope;
 use super::flow::Flow;
+use super::taint::field;
 
 impl Flow<'_> {
     pub(super) fn request(&mut self, request: &Request) -> Result<Type, Rejected> {
@@ -85,6 +86,13 @@ impl Flow<'_> {
                 if result != states {
                     return Err(refuse(format!("`{effect}` returns {states}, not {result}")));
                 }
+            }
+        }
+        for name in &request.sensitive {
+            if field(&result, name).is_none() {
+                return Err(refuse(format!(
+                    "`{name}` is declared sensitive, but {result} has no such field"
+                )));
             }
         }
         Ok(result)

@@ -100,6 +100,13 @@ pub(super) fn how(
             uses: Vec::new(),
             gives: vec![(register_place(out), Kind::Text)],
         }),
+        // What takes memory is an exit, so a frameless run has none to give back or to count.
+        Instruction::LoopMemory { .. }
+        | Instruction::LoopRestore { .. }
+        | Instruction::LoopRecount { .. } => Some(How::Inline {
+            uses: Vec::new(),
+            gives: Vec::new(),
+        }),
         _ => match super::how(code, all, at, instruction, None) {
             how @ (How::Inline { .. } | How::Move { .. }) => Some(how),
             How::Step { .. } | How::Leave => by_function(code, at, instruction),

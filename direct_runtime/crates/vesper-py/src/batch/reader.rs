@@ -1,7 +1,6 @@
 //! The result stream of a batch. Threads compute it ahead, or the reading thread does on demand.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -13,11 +12,11 @@ use vesper_arrow::{
     RowEnd, RowError, RunTerms, SchemaRef, Table, ThreadPool, error_column, inputs_of_row, json_text,
     run_part,
 };
-use vesper_interp::Outcome;
 use vesper_interp::guard::guarded;
 use vesper_ir::Value;
 
 use super::cells::row_object;
+use super::row_messages::RowMessages;
 use crate::calls::outcome::{bad_input, fault};
 use crate::calls::program::Program;
 use crate::global_lock::{with_lock, without_lock};
@@ -52,8 +51,7 @@ pub(super) struct Reader {
     failed: Option<ArrowError>,
     /// Time of the last check for signals.
     last_check: Instant,
-    /// Messages of failures that are equal in every row.
-    explanations: HashMap<String, RowError>,
+    messages: RowMessages,
     /// The error column of a part without errors, shared by parts of the same length.
     no_errors: Option<ArrayRef>,
     inspector: Option<RowInspector>,
@@ -129,7 +127,7 @@ impl Reader {
             pool: None,
             failed: None,
             last_check: Instant::now(),
-            explanations: HashMap::new(),
+            messages: RowMessages::default(),
             no_errors: None,
             inspector: None,
             raised,
@@ -190,12 +188,7 @@ impl Reader {
                 inspector.inspect(py, self.program.0.get(), &self.plan, &part)
             })?;
         }
-        let explained = if part.errors.is_empty() {
-            Vec::new()
-        } else {
-            let raised = Arc::clone(&self.raised);
-            with_python(&raised, |py| self.explain_rows(py, &part))?
-        };
+        let explained = self.explain_rows(&part)?;
         let mut columns = part.columns;
         columns.push(self.errors(part.given.num_rows(), &explained)?);
         RecordBatch::try_new(Arc::clone(self.plan.schema()), columns).map(Some)
@@ -275,11 +268,39 @@ impl Reader {
         }
     }
 
-    /// Explains the rows that have an error.
-    fn explain_rows(&mut self, py: Python<'_>, part: &Part) -> PyResult<Vec<(usize, RowError)>> {
-        let rows = part.errors.iter();
-        rows.map(|(row, ended)| Ok((*row, self.explain_row(py, &part.given, *row, ended)?)))
-            .collect()
+    /// Explains the rows that have an error. The lock is acquired at the first one that Python has to explain.
+    fn explain_rows(&mut self, part: &Part) -> Result<Vec<(usize, RowError)>, ArrowError> {
+        let mut explained = Vec::with_capacity(part.errors.len());
+        let mut rows = part.errors.iter();
+        let program = Arc::clone(&self.program);
+        let node = program.program().node();
+        while let Some((row, ended)) = rows.next() {
+            match self.messages.explain(node, &self.plan, &part.given, *row, ended) {
+                Ok(error) => explained.push((*row, error)),
+                Err(unexplained) => {
+                    let raised = Arc::clone(&self.raised);
+                    with_python(&raised, |py| {
+                        let mut next = Some((*row, ended, unexplained));
+                        while let Some((row, ended, unexplained)) = next.take() {
+                            let error = self.explain_row(py, &part.given, row, ended)?;
+                            self.messages.learn(node, ended, unexplained, &error);
+                            explained.push((row, error));
+                            for (row, ended) in rows.by_ref() {
+                                match self.messages.explain(node, &self.plan, &part.given, *row, ended) {
+                                    Ok(error) => explained.push((*row, error)),
+                                    Err(unexplained) => {
+                                        next = Some((*row, ended, unexplained));
+                                        break;
+                                    }
+                                }
+                            }
+                        }
+                        Ok(())
+                    })?;
+                }
+            }
+        }
+        Ok(explained)
     }
 
     fn errors(&mut self, length: usize, explained: &[(usize, RowError)]) -> Result<ArrayRef, ArrowError> {
@@ -295,46 +316,33 @@ impl Reader {
     }
 
     fn explain_row(
-        &mut self,
+        &self,
         py: Python<'_>,
         given: &RecordBatch,
         row: usize,
         ended: &RowEnd,
     ) -> PyResult<RowError> {
         let presenter = self.program.0.get().presenter();
-        let (raw, inputs, same) = match ended {
+        let (raw, inputs) = match ended {
             RowEnd::Misfit(place, value) => return Ok(misfit_error(self.program.0.get(), *place, value)),
-            RowEnd::Panicked(message) => (fault(py, message)?, None, None),
+            RowEnd::Panicked(message) => (fault(py, message)?, None),
             RowEnd::Refused(problems) => {
                 let inputs = match json_text(&self.plan, given, row) {
                     Some(text) => PyString::new(py, text).into_any(),
                     None => row_object(py, given, row)?.into_any(),
                 };
-                (bad_input(py, problems)?, Some(inputs), None)
+                (bad_input(py, problems)?, Some(inputs))
             }
-            RowEnd::Otherwise(outcome) => {
-                let same = match outcome {
-                    Outcome::Failed { code, expression } => Some(format!("{} {expression}", code.name())),
-                    Outcome::LimitHit(limit) => Some(format!("limit {limit}")),
-                    _ => None,
-                };
-                if let Some(explained) = same.as_ref().and_then(|same| self.explanations.get(same)) {
-                    return Ok(explained.clone());
-                }
-                (presenter.outcome(py, outcome)?, None, same)
-            }
+            RowEnd::Otherwise(outcome) => (presenter.outcome(py, outcome)?, None),
         };
-        let (kind, code, place, message) = self.explain.bind(py).call1((raw, inputs))?.extract()?;
-        let explained = RowError {
-            kind,
-            code,
-            place,
+        let (kind, code, place, message): (String, String, Option<String>, String) =
+            self.explain.bind(py).call1((raw, inputs))?.extract()?;
+        Ok(RowError {
+            kind: kind.into(),
+            code: code.into(),
+            place: place.map(Arc::from),
             message,
-        };
-        if let Some(same) = same {
-            self.explanations.insert(same, explained.clone());
-        }
-        Ok(explained)
+        })
     }
 }
 
@@ -409,8 +417,8 @@ fn misfit_error(program: &Program, place: usize, value: &Value) -> RowError {
         _ => "holds a decimal that".to_owned(),
     };
     RowError {
-        kind: "failed".to_owned(),
-        code: "does_not_fit".to_owned(),
+        kind: Arc::from("failed"),
+        code: Arc::from("does_not_fit"),
         place: None,
         message: format!(
             "`{name}` {what} its column cannot hold without rounding it; ask for texts (decimals=\"text\") or for \

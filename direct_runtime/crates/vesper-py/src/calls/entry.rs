@@ -26,7 +26,12 @@ pub(crate) struct Entry {
     other: Py<PyAny>,
     /// Raises the exception for such a tuple.
     refuse: Py<PyAny>,
+    /// Adds texts to the JSON of an outcome other than `returned`, from it and the JSON text of the inputs.
+    explain_json: Option<Py<PyAny>>,
 }
+
+/// The start of the JSON of outputs.
+const RETURNED: &str = "{\"kind\":\"returned\"";
 
 /// End of a call.
 enum CallEnd<'py> {
@@ -37,12 +42,13 @@ enum CallEnd<'py> {
 #[pymethods]
 impl Entry {
     #[new]
-    #[pyo3(signature = (program, returned, other, refuse, /))]
+    #[pyo3(signature = (program, returned, other, refuse, explain_json = None, /))]
     fn new(
         program: Py<Program>,
         returned: &Bound<'_, PyType>,
         other: Py<PyAny>,
         refuse: Py<PyAny>,
+        explain_json: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let returned = OneSlot::new(returned, "value")?;
         Ok(Self {
@@ -50,6 +56,7 @@ impl Entry {
             returned,
             other,
             refuse,
+            explain_json,
         })
     }
 
@@ -77,7 +84,8 @@ impl Entry {
         now: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyBytes>, u64)> {
         let program = self.program.get();
-        let (ended, path, fingerprint) = program.run_pathed(py, inputs, key, now, limits(None, None)?)?;
+        let (ended, path, fingerprint) =
+            program.run_pathed(py, inputs, key, now, limits(None, None, None)?)?;
         let presenter = program.presenter();
         let other = |raw: Bound<'py, PyTuple>| self.other.bind(py).call1((raw,));
         let outcome = match ended {
@@ -134,7 +142,7 @@ impl Entry {
         program.refuse_effects()?;
         let now = program.now(now)?;
         let text = inputs.as_bytes();
-        let limits = limits(None, None)?;
+        let limits = limits(None, None, None)?;
         // The bytes are immutable, and the caller holds them.
         if let Some(mut room) = program.room(py) {
             let run = || guarded(|| program.compiled().run_json_in(&mut room, text, limits));
@@ -142,22 +150,32 @@ impl Entry {
                 Ok(answer) => {
                     program.put_back(py, room);
                     if let Some(answer) = answer {
-                        return Ok(PyBytes::new(py, answer.as_bytes()));
+                        return self.answer(inputs, &answer);
                     }
                 }
-                Err(message) => {
-                    let answer = vesper_interp::json::fault(&message);
-                    return Ok(PyBytes::new(py, answer.as_bytes()));
-                }
+                Err(message) => return self.answer(inputs, &vesper_interp::json::fault(&message)),
             }
         }
         let answer = run_watched(py, || guarded(|| program.compiled().run_json(text, now, limits)))?;
         let answer = answer.unwrap_or_else(|message| vesper_interp::json::fault(&message));
-        Ok(PyBytes::new(py, answer.as_bytes()))
+        self.answer(inputs, &answer)
     }
 }
 
 impl Entry {
+    /// Returns the JSON of an outcome as Python gets it.
+    fn answer<'py>(&self, inputs: &Bound<'py, PyBytes>, answer: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let py = inputs.py();
+        let answered = PyBytes::new(py, answer.as_bytes());
+        match &self.explain_json {
+            Some(explain) if !answer.starts_with(RETURNED) => Ok(explain
+                .bind(py)
+                .call1((answered, inputs))?
+                .cast_into::<PyBytes>()?),
+            _ => Ok(answered),
+        }
+    }
+
     #[inline]
     fn run<'py>(
         &self,
@@ -191,12 +209,14 @@ impl Entry {
                 Err(message) => return Ok(CallEnd::Otherwise(fault(py, &message)?)),
             }
         }
-        Ok(match program.run_checked(py, inputs, now, limits(None, None)?)? {
-            Ok(Ok(Outcome::Returned(values))) => CallEnd::Returned(presenter.outputs_dict(py, &values)?),
-            Ok(Ok(outcome)) => CallEnd::Otherwise(presenter.outcome(py, &outcome)?),
-            Ok(Err(problems)) => CallEnd::Otherwise(bad_input(py, &problems)?),
-            Err(message) => CallEnd::Otherwise(fault(py, &message)?),
-        })
+        Ok(
+            match program.run_checked(py, inputs, now, limits(None, None, None)?)? {
+                Ok(Ok(Outcome::Returned(values))) => CallEnd::Returned(presenter.outputs_dict(py, &values)?),
+                Ok(Ok(outcome)) => CallEnd::Otherwise(presenter.outcome(py, &outcome)?),
+                Ok(Err(problems)) => CallEnd::Otherwise(bad_input(py, &problems)?),
+                Err(message) => CallEnd::Otherwise(fault(py, &message)?),
+            },
+        )
     }
 }
 
@@ -233,8 +253,14 @@ unsafe extern "C" fn json(
             Ok(Some(answer)) => return answer.into_ptr(),
             Ok(None) => {}
             Err(message) => {
-                let answer = vesper_interp::json::fault(&message);
-                return PyBytes::new(py, answer.as_bytes()).into_ptr();
+                let answer = own.get().answer(&text, &vesper_interp::json::fault(&message));
+                return answer.map_or_else(
+                    |error| {
+                        error.restore(py);
+                        std::ptr::null_mut()
+                    },
+                    Bound::into_ptr,
+                );
             }
         }
     }

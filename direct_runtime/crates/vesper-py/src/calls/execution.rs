@@ -15,7 +15,7 @@ use crate::calls::outcome::{bad_input, fault};
 use crate::calls::program::Program;
 use crate::inputs::checked_inputs::Conversion;
 use crate::inputs::values::to_python;
-use crate::watch::run_watched;
+use crate::watch::run_detached;
 
 /// State of an execution.
 pub(crate) enum ExecutionState {
@@ -139,7 +139,7 @@ impl Execution {
                     Some(given) => Some(read_completion(program, execution.awaited(), given)?),
                     None => None,
                 };
-                match run_watched(py, || guarded(|| execution.advance(completion))) {
+                match run_detached(py, || guarded(|| execution.advance(completion))) {
                     // The execution cannot continue after a signal.
                     Err(interrupted) => {
                         self.end();

@@ -12,6 +12,7 @@ use pyo3::{Borrowed, PyTypeInfo};
 use vesper_interp::Outcome;
 use vesper_interp::guard::guarded;
 
+use crate::calls::ending::{End, Raises};
 use crate::calls::outcome::{bad_input, fault};
 use crate::calls::program::{Program, as_dict};
 use crate::inputs::fast_inputs::{DEFAULT_LIMITS, FastRun};
@@ -29,20 +30,26 @@ pub(crate) struct FastEntry {
     program: Py<Program>,
     /// Returns the result of `call`, or raises, for an outcome other than `returned` and its inputs.
     ended: Py<PyAny>,
+    /// Takes precedence over `ended`.
+    raises: Option<Raises>,
 }
 
 #[pymethods]
 impl FastEntry {
     #[new]
-    #[pyo3(signature = (program, ended, /))]
-    fn new(program: Py<Program>, ended: Py<PyAny>) -> PyResult<Self> {
+    #[pyo3(signature = (program, ended, raises = None, /))]
+    fn new(program: Py<Program>, ended: Py<PyAny>, raises: Option<Raises>) -> PyResult<Self> {
         program.get().refuse_effects()?;
         if program.get().compiled().uses_now() {
             return Err(pyo3::exceptions::PyValueError::new_err(
                 "the node uses now: a call needs the time of its start",
             ));
         }
-        Ok(Self { program, ended })
+        Ok(Self {
+            program,
+            ended,
+            raises,
+        })
     }
 
     /// Returns the C function; it passes outcomes other than `returned` to `ended`.
@@ -89,7 +96,10 @@ impl FastEntry {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.program)?;
-        visit.call(&self.ended)
+        visit.call(&self.ended)?;
+        self.raises
+            .as_ref()
+            .map_or(Ok(()), |raises| raises.traverse(&visit))
     }
 }
 
@@ -136,21 +146,29 @@ impl FastEntry {
         let py = inputs.py();
         let program = self.program.get();
         let presenter = program.presenter();
-        let raw = match ran {
+        let end = match ran {
             Ok(Ok(FastRun::Returned(outputs))) => return Ok(outputs.into_any()),
-            Ok(Ok(FastRun::Otherwise(outcome))) => presenter.outcome(py, &outcome)?,
+            Ok(Ok(FastRun::Otherwise(outcome))) => End::Outcome(outcome),
             Ok(Ok(FastRun::Unusual)) => {
                 match program.run_checked(py, as_dict(inputs)?, None, DEFAULT_LIMITS)? {
                     Ok(Ok(Outcome::Returned(values))) => {
                         return Ok(presenter.outputs_dict(py, &values)?.into_any());
                     }
-                    Ok(Ok(outcome)) => presenter.outcome(py, &outcome)?,
-                    Ok(Err(problems)) => bad_input(py, &problems)?,
-                    Err(message) => fault(py, &message)?,
+                    Ok(Ok(outcome)) => End::Outcome(outcome),
+                    Ok(Err(problems)) => End::Refused(problems),
+                    Err(message) => End::Panicked(message),
                 }
             }
             Ok(Err(error)) => return Err(error),
-            Err(message) => fault(py, &message)?,
+            Err(message) => End::Panicked(message),
+        };
+        if let Some(raises) = &self.raises {
+            return Err(raises.error(py, &self.program, end, inputs));
+        }
+        let raw = match &end {
+            End::Outcome(outcome) => presenter.outcome(py, outcome)?,
+            End::Refused(problems) => bad_input(py, problems)?,
+            End::Panicked(message) => fault(py, message)?,
         };
         self.call_ended(raw, inputs)
     }

@@ -97,6 +97,12 @@ impl<T: Default> GilCell<T> {
     }
 }
 
+impl<T> GilCell<T> {
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.held.get_mut()
+    }
+}
+
 /// Marks an access; dropped also on a panic.
 struct Busy<'a>(&'a AtomicBool);
 

@@ -10,14 +10,14 @@
 //! A run over many rows releases the global lock (`long_runs`). Before that it copies its texts, and afterwards it
 //! accesses no object of the caller.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::Borrowed;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyString};
 use vesper_interp::json::Worded;
-use vesper_interp::words::{Ended, Express, Given, Pace, Word, Words};
+use vesper_interp::words::{Ended, Express, Given, OwnedWords, Pace, Shape, Word, Words};
 use vesper_interp::{Path, PathedForm};
 use vesper_ir::Member;
 use vesper_ir::limits::ITEMS;
@@ -37,8 +37,9 @@ pub(crate) use input_words::text;
 use input_words::{InOrder, Reader};
 use long_runs::is_long;
 
-/// Maximum fuel of a run over few rows, which neither releases the lock nor checks signals. Longer runs have a frame.
-const MAX_FUEL: u64 = 65_536;
+/// Maximum fuel of a run over few rows, which neither releases the lock nor checks signals: about a millisecond. Longer
+/// runs have a frame.
+const MAX_FUEL: u64 = 32_768;
 /// Maximum capacity of a pooled allocation, in rows and in bytes of an answer.
 const MAX_POOLED_ROWS: usize = 1_000;
 const MAX_POOLED_ANSWER_BYTES: usize = 1 << 16;
@@ -108,12 +109,12 @@ impl FramelessCalls {
 fn take<'a>(
     pool: &FramePool<PooledWords<'static>>,
     py: Python<'_>,
-    express: &dyn Express,
+    shape: &Arc<Shape>,
 ) -> Box<PooledWords<'a>> {
     match pool.take(py) {
         Some(pooled) => pooled,
         None => Box::new(PooledWords {
-            words: Words::new(express.shape()),
+            words: Words::new(shape),
             answer: Vec::new(),
         }),
     }
@@ -198,19 +199,33 @@ impl Program {
             .report(|has_outputs| form.expressed(has_outputs))
     }
 
-    /// Runs the form that records its path, and passes it and its words to `inspect`.
-    ///
-    /// `inspect` must not run Python code. Returns `None` if the run or `inspect` gives up.
+    /// Copies the inputs of a dict for a run on another thread. Returns false if they are not of the common form.
     #[inline]
-    pub(crate) fn inspect_frameless<T>(
+    pub(crate) fn copy_words(
         &self,
         py: Python<'_>,
         inputs: Borrowed<'_, '_, PyAny>,
-        inspect: impl FnOnce(&PathedForm, &Words<'_>) -> Option<T>,
-    ) -> Option<T> {
-        let (form, run) = self.pathed_run()?;
-        self.run_and_inspect(py, inputs, &run, |words| inspect(form, words))
-            .report(|is_seen| form.expressed(is_seen))
+        shape: &Arc<Shape>,
+        copy: &mut OwnedWords,
+    ) -> bool {
+        let calls = self.frameless_calls();
+        let Ok(dict) = inputs.cast::<PyDict>() else {
+            return false;
+        };
+        if !calls.is_plain {
+            return false;
+        }
+        let mut reader = Reader {
+            decimals: calls.decimals,
+            layout: calls.layout,
+            pace: &calls.pace_pathed,
+            rows: 0,
+            is_too_long: false,
+        };
+        let mut pooled = take(&calls.pathed, py, shape);
+        let is_copied = self.read(&mut reader, dict, shape, &mut pooled.words) && copy.set(&pooled.words);
+        put_back(&calls.pathed, py, pooled, reader.rows);
+        is_copied
     }
 
     #[inline]
@@ -282,8 +297,8 @@ impl Program {
             rows: 0,
             is_too_long: false,
         };
-        let mut pooled = take(run.pool, py, run.express);
-        let is_read = self.read(&mut reader, dict, run.express, &mut pooled.words);
+        let mut pooled = take(run.pool, py, run.express.shape());
+        let is_read = self.read(&mut reader, dict, run.express.shape(), &mut pooled.words);
         if is_read && is_long(reader.rows) {
             let seen = run.run_long(py, pooled.words, reader.rows, inspect);
             return seen.map_or(RunResult::GaveUp, RunResult::Done);
@@ -312,7 +327,7 @@ impl Program {
         let run = self.plain_run()?;
         let json = (self.frameless_calls().json)
             .get_or_init(|| Worded::new(self.compiled().node(), run.express.shape()));
-        let mut pooled = take(run.pool, py, run.express);
+        let mut pooled = take(run.pool, py, run.express.shape());
         let PooledWords { words, answer } = &mut *pooled;
         let (rows, ran) = if text.len() > long_runs::MAX_SHORT_TEXT_BYTES {
             run.run_long_text(py, json, text, words, answer)
@@ -336,20 +351,20 @@ impl Program {
         &'a self,
         reader: &mut Reader<'_>,
         dict: Borrowed<'a, '_, PyDict>,
-        express: &dyn Express,
+        shape: &Shape,
         words: &mut Words<'a>,
     ) -> bool {
         let names = self.inputs().names.len();
         // Names that a caller writes in its source, in declared order, are the strings interned here.
         let given = match reader.layout.and_then(|layout| layout.entries(dict)) {
             Some(entries) if entries.len() <= names => {
-                match self.read_in_order(reader, dict.py(), entries, express, words) {
+                match self.read_in_order(reader, dict.py(), entries, shape, words) {
                     InOrder::Read => Some(all_bits(entries.len())),
                     InOrder::GivesUp => None,
-                    InOrder::Otherwise => self.read_any(reader, dict, express, words),
+                    InOrder::Otherwise => self.read_any(reader, dict, shape, words),
                 }
             }
-            _ => self.read_any(reader, dict, express, words),
+            _ => self.read_any(reader, dict, shape, words),
         };
         match given {
             Some(given) if given == all_bits(names) => true,
@@ -365,11 +380,11 @@ impl Program {
         reader: &mut Reader<'_>,
         py: Python<'_>,
         entries: &'a [Entry],
-        express: &dyn Express,
+        shape: &Shape,
         words: &mut Words<'a>,
     ) -> InOrder {
         let NamedShapes { names, shapes } = self.inputs();
-        let forms = &express.shape().inputs;
+        let forms = &shape.inputs;
         let entries = entries.iter().zip(names).zip(forms).zip(shapes).enumerate();
         for (place, (((entry, name), form), shape)) in entries {
             let Some(object) = entry.value_under(name.bind(py)) else {
@@ -392,11 +407,11 @@ impl Program {
         &'a self,
         reader: &mut Reader<'_>,
         dict: Borrowed<'a, '_, PyDict>,
-        express: &dyn Express,
+        shape: &Shape,
         words: &mut Words<'a>,
     ) -> Option<u64> {
         let NamedShapes { names, shapes } = self.inputs();
-        let forms = &express.shape().inputs;
+        let forms = &shape.inputs;
         words.clear();
         visit_entries(
             reader.layout,

@@ -25,7 +25,7 @@ use crate::inputs::dict_fields::gather;
 use crate::inputs::shapes::Shapes;
 use crate::inputs::values::{any_scalar, to_dict};
 use crate::tier::{JitOptions, listing, report_dict};
-use crate::watch::{WATCH, run_watched};
+use crate::watch::{WATCH, run_detached, run_watched};
 
 /// A loaded node: verified, compiled, immutable, safe to call from any thread.
 #[pyclass(frozen, module = "vesper._direct")]
@@ -163,7 +163,7 @@ impl Program {
     }
 
     /// Returns the outcome of an execution on these inputs, within these limits.
-    #[pyo3(signature = (inputs, /, now = None, fuel = None, seconds = None))]
+    #[pyo3(signature = (inputs, /, now = None, fuel = None, seconds = None, memory = None))]
     fn call<'py>(
         &self,
         py: Python<'py>,
@@ -171,8 +171,9 @@ impl Program {
         now: Option<&Bound<'py, PyAny>>,
         fuel: Option<u64>,
         seconds: Option<f64>,
+        memory: Option<u64>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let limits = limits(fuel, seconds)?;
+        let limits = limits(fuel, seconds, memory)?;
         let inputs = as_dict(inputs)?;
         self.refuse_effects()?;
         let now = self.now(now)?;
@@ -194,17 +195,17 @@ impl Program {
         let inputs = as_dict(inputs)?;
         self.refuse_effects()?;
         let now = self.now(now)?;
-        let run = || {
-            let converted = self.convert(inputs)?;
-            PyResult::Ok(converted.map(|frame| self.compiled.run_traced(frame, now)))
+        let ran = match guarded(|| self.convert(inputs)) {
+            Ok(Ok(Ok(frame))) => run_detached(py, || guarded(|| self.compiled.run_traced(frame, now)))?,
+            Ok(Ok(Err(problems))) => return Ok((PyList::empty(py), bad_input(py, &problems)?)),
+            Ok(Err(error)) => return Err(error),
+            Err(message) => Err(message),
         };
-        match guarded(run) {
-            Ok(Ok(Ok((marks, outcome)))) => Ok((
+        match ran {
+            Ok((marks, outcome)) => Ok((
                 self.presenter().marks(py, &marks)?,
                 self.presenter().outcome(py, &outcome)?,
             )),
-            Ok(Ok(Err(problems))) => Ok((PyList::empty(py), bad_input(py, &problems)?)),
-            Ok(Err(error)) => Err(error),
             Err(message) => Ok((PyList::empty(py), fault(py, &message)?)),
         }
     }
@@ -233,7 +234,8 @@ impl Program {
     }
 
     /// Returns the outcome, the path and the fingerprint of an execution on these inputs.
-    #[pyo3(signature = (inputs, key, /, now = None, fuel = None, seconds = None))]
+    #[pyo3(signature = (inputs, key, /, now = None, fuel = None, seconds = None, memory = None))]
+    #[allow(clippy::too_many_arguments, reason = "all are keyword arguments in Python")]
     fn call_pathed<'py>(
         &self,
         py: Python<'py>,
@@ -242,8 +244,9 @@ impl Program {
         now: Option<&Bound<'py, PyAny>>,
         fuel: Option<u64>,
         seconds: Option<f64>,
+        memory: Option<u64>,
     ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyBytes>, u64)> {
-        let limits = limits(fuel, seconds)?;
+        let limits = limits(fuel, seconds, memory)?;
         let (ended, path, fingerprint) = self.run_pathed(py, inputs, key, now, limits)?;
         let outcome = match ended {
             Ok(Ok(outcome)) => self.presenter().outcome(py, &outcome)?,
@@ -254,7 +257,7 @@ impl Program {
     }
 
     /// Creates an execution on these inputs that records its path.
-    #[pyo3(signature = (inputs, key, /, now = None, fuel = None, seconds = None))]
+    #[pyo3(signature = (inputs, key, /, now = None, fuel = None, seconds = None, memory = None))]
     fn start_pathed<'py>(
         program: &Bound<'py, Self>,
         inputs: &Bound<'py, PyAny>,
@@ -262,8 +265,9 @@ impl Program {
         now: Option<&Bound<'py, PyAny>>,
         fuel: Option<u64>,
         seconds: Option<f64>,
+        memory: Option<u64>,
     ) -> PyResult<Execution> {
-        let limits = limits(fuel, seconds)?;
+        let limits = limits(fuel, seconds, memory)?;
         let key = fingerprint_key(key)?;
         let own = program.get();
         let inputs = as_dict(inputs)?;
@@ -294,7 +298,7 @@ impl Program {
     }
 
     /// Creates an execution on these inputs, which runs when it is advanced.
-    #[pyo3(signature = (inputs, /, now = None, is_traced = true, fuel = None, seconds = None))]
+    #[pyo3(signature = (inputs, /, now = None, is_traced = true, fuel = None, seconds = None, memory = None))]
     fn start<'py>(
         program: &Bound<'py, Self>,
         inputs: &Bound<'py, PyAny>,
@@ -302,8 +306,9 @@ impl Program {
         is_traced: bool,
         fuel: Option<u64>,
         seconds: Option<f64>,
+        memory: Option<u64>,
     ) -> PyResult<Execution> {
-        let limits = limits(fuel, seconds)?;
+        let limits = limits(fuel, seconds, memory)?;
         let own = program.get();
         let inputs = as_dict(inputs)?;
         let now = own.now(now)?;
@@ -322,7 +327,7 @@ impl Program {
 }
 
 /// Returns limits, with defaults for those not given.
-pub(crate) fn limits(fuel: Option<u64>, seconds: Option<f64>) -> PyResult<Limits> {
+pub(crate) fn limits(fuel: Option<u64>, seconds: Option<f64>, memory: Option<u64>) -> PyResult<Limits> {
     let usual = Limits::default();
     let time = match seconds.map(Duration::try_from_secs_f64) {
         None => usual.time,
@@ -331,6 +336,7 @@ pub(crate) fn limits(fuel: Option<u64>, seconds: Option<f64>) -> PyResult<Limits
     };
     Ok(Limits {
         fuel: fuel.unwrap_or(usual.fuel),
+        memory: memory.unwrap_or(usual.memory),
         time,
         watch: Some(WATCH),
     })
@@ -360,7 +366,7 @@ pub(crate) type PathedRun = (
 );
 
 impl Program {
-    /// Converts inputs and runs a node without effects, recording its path.
+    /// Converts inputs and runs a node without effects, recording its path. Releases the lock, as a follower does.
     ///
     /// Inputs with problems have an empty path and the fingerprint of their problems; a panic has an empty path and
     /// the fingerprint 0.
@@ -380,7 +386,7 @@ impl Program {
             match guarded(|| self.convert_into(self.compiled.new_pathed_frame(), inputs)) {
                 Ok(Ok(Ok(frame))) => {
                     let run = || guarded(|| self.compiled.run_pathed(frame, now, limits, &key));
-                    match run_watched(py, run)? {
+                    match run_detached(py, run)? {
                         Ok(ran) => (Ok(Ok(ran.outcome)), ran.path, ran.fingerprint),
                         Err(message) => (Err(message), self.compiled.empty_path(), 0),
                     }

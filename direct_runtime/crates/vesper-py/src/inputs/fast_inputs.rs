@@ -14,7 +14,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 use pyo3::{Borrowed, PyTypeInfo};
 use vesper_interp::inputs::is_too_long;
 use vesper_interp::{Limits, Outcome, Room};
-use vesper_ir::limits::FUEL;
+use vesper_ir::limits::{FUEL, MEMORY};
 use vesper_ir::{Member, Type, Value};
 
 use crate::calls::outcome::NamedShapes;
@@ -42,6 +42,7 @@ pub(crate) enum FastRun<'py> {
 /// Limits of a call without explicit limits. They contain no time, because the watch measures the time of long runs.
 pub(crate) const DEFAULT_LIMITS: Limits = Limits {
     fuel: FUEL,
+    memory: MEMORY,
     time: None,
     watch: Some(WATCH),
 };

@@ -1,7 +1,7 @@
 //! Two counters in memory that survives the process: direct executions started and ended (docs/adr/0017).
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 
 use crate::routing::agreements::lock;
 
-/// The counters of one node for all threads of Python. The global lock serialises them; a thread without it has its
-/// own pair.
+/// The counters of one node for all threads of Python. The global lock serialises them; threads without it have
+/// another pair, and count atomically.
 #[pyclass(frozen, module = "vesper._direct")]
 pub(crate) struct Flight {
     /// Address of the two counters inside `buffer`.
@@ -60,8 +60,7 @@ impl Flight {
     pub(crate) fn enter(&self) {
         let began = self.counters.load(Ordering::Relaxed);
         // SAFETY: this is the first of two numbers in a buffer that `buffer` holds, so it does not move. Counting is
-        // serialised by the global lock, or happens in the one thread that owns the pair. `bind` releases a buffer
-        // only when no other thread can be here.
+        // serialised by the global lock. `bind` releases a buffer only when no other thread can be here.
         unsafe { began.write_volatile(began.read_volatile().wrapping_add(1)) };
     }
 
@@ -73,6 +72,24 @@ impl Flight {
             let ended = counters.add(1);
             ended.write_volatile(ended.read_volatile().wrapping_add(1));
         }
+    }
+}
+
+impl Flight {
+    /// Counts a start in a thread without the global lock, which an abandoned thread may do at the same time.
+    pub(crate) fn enter_shared(&self) {
+        self.add(0);
+    }
+
+    /// Counts an end like `enter_shared`.
+    pub(crate) fn leave_shared(&self) {
+        self.add(1);
+    }
+
+    fn add(&self, place: usize) {
+        let counters = self.counters.load(Ordering::Relaxed);
+        // SAFETY: as in `enter`, for one of the two numbers. All threads that count in this pair do so atomically.
+        unsafe { AtomicU64::from_ptr(counters.add(place)) }.fetch_add(1, Ordering::Relaxed);
     }
 }
 

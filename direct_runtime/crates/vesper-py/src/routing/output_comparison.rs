@@ -4,6 +4,8 @@
 //! output of another type is a difference. Python (`vesper.values.model.same`) compares the forms that are missing
 //! here, so a missing form costs time but never changes a result.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyBytes, PyDate, PyDateTime, PyDelta, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyString,
@@ -11,7 +13,7 @@ use pyo3::types::{
 };
 use vesper_interp::problems::Path;
 use vesper_interp::words::{Word, Words};
-use vesper_ir::{Type, Value};
+use vesper_ir::{Member, Type, Value};
 
 use crate::calls::frameless_call::text;
 use crate::calls::outcome::NamedShapes;
@@ -56,148 +58,85 @@ pub(crate) fn read_exact_outputs(
     Ok(Some(values))
 }
 
-/// Returns true if the outputs of generated Python are these values.
-///
-/// Combines `read_exact_outputs` and `are_same` without copying common values.
-pub(crate) fn are_outputs(
-    named: &NamedShapes,
-    values: &[Value],
-    object: &Bound<'_, PyAny>,
-) -> PyResult<bool> {
-    let Some(dict) = exact_dict(object) else {
-        return Ok(false);
-    };
-    if dict.len() != named.names.len() || values.len() != named.names.len() {
-        return Ok(false);
-    }
-    // Only the interned names in declared order match; Python compares other dicts.
-    for (((key, object), name), (shape, value)) in
-        (dict.iter().zip(&named.names)).zip(named.shapes.iter().zip(values))
-    {
-        if !name.is(&key) || !is_object(shape, value, &object)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Compares the outputs of a frameless run; returns `None` for forms that it does not compare. Runs no Python code,
-/// because the texts of the words are borrowed.
-pub(crate) fn are_words(
+/// Reads outputs of forms that stand in words into `values`. Returns false for any other form or type, which
+/// `read_exact_outputs` decides on. Runs no Python code.
+#[inline]
+pub(crate) fn read_plain_outputs(
     named: &NamedShapes,
     (layout, decimals): (Layout, &Decimals),
-    words: &Words<'_>,
     object: &Bound<'_, PyAny>,
-) -> Option<bool> {
-    let dict = object.cast_exact::<PyDict>().ok()?;
-    let entries = layout.entries(dict.as_borrowed())?;
-    let outputs = &words.shape().outputs;
-    if entries.len() != named.names.len() || entries.len() != outputs.len() {
-        return None;
+    values: &mut Vec<Value>,
+) -> bool {
+    values.clear();
+    let entries = (object.cast_exact::<PyDict>().ok()).and_then(|dict| layout.entries(dict.as_borrowed()));
+    let Some(entries) = entries.filter(|entries| entries.len() == named.names.len()) else {
+        return false;
+    };
+    for ((entry, name), shape) in entries.iter().zip(&named.names).zip(&named.shapes) {
+        let object = entry.value_under(name.bind(object.py()));
+        let Some(value) = object.and_then(|object| read_plain(shape, &object, decimals)) else {
+            return false;
+        };
+        values.push(value);
     }
-    let each = entries.iter().zip(&named.names).zip(&named.shapes).zip(outputs);
-    for (((entry, name), shape), (form, at)) in each {
-        let object = entry.value_under(name.bind(object.py()))?;
-        if !is_word(shape, words.result(*form, *at)?, &object, decimals)? {
+    true
+}
+
+#[inline]
+fn read_plain(shape: &Shape, object: &Bound<'_, PyAny>, decimals: &Decimals) -> Option<Value> {
+    Some(match (&shape.ty, &shape.parts) {
+        (Type::Decimal, Parts::None) => {
+            let (coefficient, scale) = decimals.read_short(object)?;
+            // The coefficient does not contain the sign of a zero.
+            if coefficient == 0 && !decimals.is_plain(object) {
+                return None;
+            }
+            let mut value = Value::Null;
+            value.put_small_decimal(i128::from(coefficient), scale);
+            value
+        }
+        (Type::Integer, Parts::None) => Value::Integer(integer(object.as_borrowed())?),
+        (Type::Boolean, Parts::None) => Value::Boolean(object.cast_exact::<PyBool>().ok()?.is_true()),
+        (Type::Float, Parts::None) => Value::Float(object.cast_exact::<PyFloat>().ok()?.value()),
+        (Type::Text, Parts::None) => Value::Text(Arc::from(text(object.as_borrowed())?)),
+        (Type::Enum(of), Parts::Enum(names)) => match names.iter().position(|name| name.is(object)) {
+            Some(place) => Value::Member(Member(u32::try_from(place).ok()?)),
+            None => Value::Member(of.member(text(object.as_borrowed())?)?),
+        },
+        _ => return None,
+    })
+}
+
+/// Returns true if the outputs of a frameless run are these values, or `None` if its words are no values.
+pub(crate) fn are_words(words: &Words<'_>, values: &[Value]) -> Option<bool> {
+    if words.shape().outputs.len() != values.len() {
+        return Some(false);
+    }
+    for (place, value) in values.iter().enumerate() {
+        if !is_word(words.output(place)?, value) {
             return Some(false);
         }
     }
     Some(true)
 }
 
-#[inline]
-fn is_word(shape: &Shape, word: Word<'_>, object: &Bound<'_, PyAny>, decimals: &Decimals) -> Option<bool> {
-    let is_text = |expected: &str| text(object.as_borrowed()).is_some_and(|given| given == expected);
-    Some(match (word, &shape.parts) {
-        (Word::Decimal(coefficient, scale), _) => match decimals.read_short(object) {
-            // The coefficient does not contain the sign of a zero.
-            Some((0, _)) if !decimals.is_plain(object) => false,
-            given => given? == (coefficient, scale),
-        },
-        (Word::Member(member), Parts::Enum(names)) => {
-            let name = names.get(member.0 as usize)?;
-            name.is(object) || is_text(name.bind(object.py()).to_str().ok()?)
+fn is_word(word: Word<'_>, value: &Value) -> bool {
+    match (word, value) {
+        (Word::Boolean(word), Value::Boolean(value)) => word == *value,
+        (Word::Integer(word), Value::Integer(value))
+        | (Word::Timestamp(word), Value::Timestamp(value))
+        | (Word::Duration(word), Value::Duration(value)) => word == *value,
+        (Word::Float(word), Value::Float(value)) => {
+            word.to_bits() == value.to_bits() || (word.is_nan() && value.is_nan())
         }
-        (Word::Boolean(value), _) => {
-            object.is_exact_instance_of::<PyBool>()
-                && object
-                    .cast::<PyBool>()
-                    .is_ok_and(|given| given.is_true() == value)
+        (Word::Decimal(coefficient, scale), Value::Decimal(value)) => {
+            value.as_small() == Some((i128::from(coefficient), scale))
         }
-        (Word::Integer(value), _) => integer(object.as_borrowed())? == value,
-        (Word::Float(value), _) => {
-            object.is_exact_instance_of::<PyFloat>()
-                && object.cast::<PyFloat>().is_ok_and(|given| {
-                    let given = given.value();
-                    given.to_bits() == value.to_bits() || (given.is_nan() && value.is_nan())
-                })
-        }
-        (Word::Text(value), Parts::None) => is_text(value),
-        _ => return None,
-    })
-}
-
-/// Returns true if an object is exactly this value. The depth of recursion is that of the type, which is limited.
-fn is_object(shape: &Shape, value: &Value, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(match (&shape.parts, value) {
-        (Parts::Optional(_), Value::Null) => object.is_none(),
-        (Parts::Optional(of), _) => return is_object(of, value, object),
-        (Parts::Enum(names), Value::Member(member)) => {
-            let name = names.get(member.0 as usize);
-            object.is_exact_instance_of::<PyString>()
-                && match name {
-                    Some(name) if name.is(object) => true,
-                    Some(name) => name.bind(object.py()).to_str()? == object.cast::<PyString>()?.to_str()?,
-                    None => false,
-                }
-        }
-        (_, Value::Boolean(value)) => {
-            object.is_exact_instance_of::<PyBool>() && object.cast::<PyBool>()?.is_true() == *value
-        }
-        (_, Value::Integer(value)) => {
-            object.is_exact_instance_of::<PyInt>()
-                && object.extract::<i64>().is_ok_and(|given| given == *value)
-        }
-        (_, Value::Decimal(value)) if value.as_small().is_some() => {
-            let decimals = decimals(object.py())?;
-            decimals.is_plain(object) && decimals.read_small(object) == value.as_small()
-        }
-        (_, Value::Float(value)) => {
-            object.is_exact_instance_of::<PyFloat>() && {
-                let given = object.cast::<PyFloat>()?.value();
-                given.to_bits() == value.to_bits() || (given.is_nan() && value.is_nan())
-            }
-        }
-        (_, Value::Text(value)) => {
-            object.is_exact_instance_of::<PyString>()
-                && object
-                    .cast::<PyString>()?
-                    .to_str()
-                    .is_ok_and(|given| *given == **value)
-        }
-        (Parts::Array(of), Value::Array(items)) => {
-            if !object.is_exact_instance_of::<PyList>() {
-                return Ok(false);
-            }
-            let list = object.cast::<PyList>()?;
-            if list.len() != items.len() {
-                return Ok(false);
-            }
-            for (item, value) in list.iter().zip(items.iter()) {
-                if !is_object(of, value, &item)? {
-                    return Ok(false);
-                }
-            }
-            true
-        }
-        // Rare types are converted to a value first.
-        _ => {
-            let mut given = Value::Null;
-            is_exact(shape, object)?
-                && Conversion::default().value(shape, object, &Path::Input(""), &mut given)?
-                && is_same(&given, value)
-        }
-    })
+        (Word::Date(word), Value::Date(value)) => word == *value,
+        (Word::Member(word), Value::Member(value)) => word == *value,
+        (Word::Text(word), Value::Text(value)) => *word == **value,
+        _ => false,
+    }
 }
 
 fn exact_dict<'a, 'py>(object: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, PyDict>> {

@@ -1,7 +1,7 @@
 //! The fast path of the router: common calls of a node between the two engines.
 //!
-//! It serves short calls that succeed and leaves all others to Python (`vesper/migration/router/fast_entry.py`), so
-//! that no decision is made in two places.
+//! It serves calls that succeed and leaves all others to Python (`vesper/migration/router/fast_entry.py`), so that no
+//! decision is made in two places.
 //!
 //! INVARIANT: every call starts and ends with the global lock held, and so does every change of the data it reads.
 //! Counters and random numbers are therefore plain numbers, no lock of this module has contention, and none is held
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -22,8 +22,8 @@ use vesper_ir::Type;
 use crate::calls::frame_pool::GilCell;
 use crate::calls::program::{Program, fingerprint_key};
 use crate::inputs::values::to_python;
-use crate::routing::agreements::{Agreements, PathHashing, lock};
-use crate::routing::follower::{self, Follower, HandedRun};
+use crate::routing::agreements::{PathHashing, lock};
+use crate::routing::follower::{self, Drained, Follower, HandedRun};
 use crate::routing::inflight_counters::Flight;
 use crate::watch::WATCH;
 
@@ -31,18 +31,8 @@ use crate::watch::WATCH;
 mod serve;
 mod shadow_run;
 
-/// One in this many agreements is run again, to check that the engine is deterministic.
-pub(crate) const RECHECK_INTERVAL: u64 = 50;
-/// One in this many agreements is selected for inspection by Python.
-pub(crate) const INSPECTION_INTERVAL: u64 = 200;
 /// One in this many calls is timed.
 const TIMING_INTERVAL: u64 = 16;
-/// Maximum number of executions, in the threads of callers, that wait for Python.
-const MAX_HANDED: usize = 64;
-/// Number of calls that are all timed after two slow calls in short succession.
-const TIMED_AFTER_SLOW: u64 = 1_000;
-/// Maximum duration, in nanoseconds, of a call that is followed in the thread of its caller.
-const MAX_INLINE_NANOSECONDS: u64 = 50_000;
 
 const PYTHON_ONLY: u8 = 0;
 const SHADOW_DIRECT: u8 = 1;
@@ -77,6 +67,8 @@ pub(crate) struct Route {
     slow: Py<PyAny>,
     /// Receives an execution that Python has to inspect.
     hand_over: Py<PyAny>,
+    /// Requests a drain; the follower thread calls it. It must not refer to the route.
+    hurry: Py<PyAny>,
     /// Counters of the threads of callers, and of the follower thread.
     flight: Py<Flight>,
     thread_flight: Py<Flight>,
@@ -98,12 +90,10 @@ pub(crate) struct Route {
     random_state: AtomicU64,
 
     served: [[AtomicU64; 2]; MODES],
-    /// Number of calls still to be timed.
-    timings_left: AtomicU64,
     /// Number of calls for which admission was decided.
     admission_draws: AtomicU64,
-    findings: GilCell<CallerFindings>,
-    follower: Mutex<Option<Arc<Follower>>>,
+    /// Made with the first followed call.
+    follower: GilCell<Option<Arc<Follower>>>,
     /// Process that owns these counters.
     process: AtomicU32,
 }
@@ -125,13 +115,6 @@ impl TrustedPaths {
     }
 }
 
-/// Findings from the threads of callers.
-#[derive(Default)]
-struct CallerFindings {
-    agreements: Agreements,
-    handed: Vec<HandedRun>,
-}
-
 /// Increments a counter under the global lock, which serialises all writers.
 #[inline]
 fn count(counter: &AtomicU64) {
@@ -145,7 +128,7 @@ fn take_count(counter: &AtomicU64) -> u64 {
 #[pymethods]
 impl Route {
     #[new]
-    #[pyo3(signature = (program, reference, slow, hand_over, flights, /, *, is_bare, deadline, most_bytes, keeps))]
+    #[pyo3(signature = (program, reference, slow, hand_over, hurry, flights, /, *, is_bare, deadline, most_bytes, keeps))]
     #[expect(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
     fn new(
         py: Python<'_>,
@@ -153,6 +136,7 @@ impl Route {
         reference: Py<PyAny>,
         slow: Py<PyAny>,
         hand_over: Py<PyAny>,
+        hurry: Py<PyAny>,
         flights: (Py<Flight>, Py<Flight>),
         is_bare: bool,
         deadline: f64,
@@ -169,6 +153,7 @@ impl Route {
             is_bare,
             slow,
             hand_over,
+            hurry,
             flight: flights.0,
             thread_flight: flights.1,
             deadline,
@@ -183,10 +168,8 @@ impl Route {
             recent_bits: AtomicU8::new(0),
             random_state: AtomicU64::new(seed(py)?),
             served: Default::default(),
-            timings_left: AtomicU64::new(1),
             admission_draws: AtomicU64::new(0),
-            findings: GilCell::new(py)?,
-            follower: Mutex::default(),
+            follower: GilCell::new(py)?,
             process: AtomicU32::new(std::process::id()),
         })
     }
@@ -256,41 +239,41 @@ impl Route {
         if self.process.load(Ordering::Relaxed) != std::process::id() {
             self.after_fork(py)?;
         }
-        let taken_out = |own: &mut CallerFindings| (own.agreements.take(), std::mem::take(&mut own.handed));
-        let (own, mut handed) = self.findings.with(py, taken_out);
-        let follower = lock(&self.follower).clone();
-        let (other, others) = follower.map(|each| each.drain()).unwrap_or_default();
-        handed.extend(others);
+        let follower = self.follower.with(py, |follower| follower.clone());
+        let Drained {
+            findings,
+            handed,
+            abandoned,
+        } = follower.as_ref().map(|each| each.drain()).unwrap_or_default();
         let served: Vec<Vec<u64>> = (self.served.iter())
             .map(|engines| engines.iter().map(take_count).collect())
             .collect();
         let agreed = PyList::empty(py);
         let times = PyList::empty(py);
-        for findings in [&own, &other] {
-            for (path, found) in &findings.agreed {
-                let fingerprints = PyList::new(py, &found.fingerprints)?;
-                agreed.append((PyBytes::new(py, &path.bytes()), fingerprints, found.compared))?;
-            }
-            for (python, direct) in &findings.times {
-                times.append((python, direct))?;
-            }
+        for (path, found) in &findings.agreed {
+            let fingerprints = PyList::new(py, &found.fingerprints)?;
+            agreed.append((PyBytes::new(py, &path.bytes()), fingerprints, found.compared))?;
+        }
+        for (python, direct) in &findings.times {
+            times.append((python, direct))?;
         }
         let shown = PyList::empty(py);
         for each in handed {
             if let Err(why) = self.handed_object(py, &each).and_then(|item| shown.append(item)) {
                 // Memory was exhausted. The execution may be a divergence, so it stays for the next drain.
                 why.write_unraisable(py, None);
-                self.findings.with(py, |own| own.handed.push(each));
+                self.with_follower(py, |follower| follower.hand_back(each));
             }
         }
         (
             agreed,
             times,
             served,
-            own.lost + other.lost,
+            findings.lost,
             take_count(&self.admission_draws),
-            own.followed + other.followed,
-            own.spent + other.spent,
+            findings.followed,
+            findings.spent,
+            abandoned,
             shown,
         )
             .into_pyobject(py)
@@ -299,14 +282,14 @@ impl Route {
     /// Waits until queued executions are followed; returns false after `seconds`.
     #[pyo3(signature = (seconds, /))]
     fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        let follower = lock(&self.follower).clone();
+        let follower = self.follower.with(py, |follower| follower.clone());
         let limit = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         py.detach(|| follower.is_none_or(|follower| follower.wait(limit)))
     }
 
     /// Stops the follower thread; queued and later executions count as lost.
-    fn close(&self) {
-        if let Some(follower) = &*lock(&self.follower) {
+    fn close(&self, py: Python<'_>) {
+        if let Some(follower) = self.follower.with(py, |follower| follower.clone()) {
             follower.close();
         }
     }
@@ -316,13 +299,12 @@ impl Route {
         self.process.store(std::process::id(), Ordering::Relaxed);
         self.random_state.store(seed(py)?, Ordering::Relaxed);
         follower::after_fork();
-        drop(self.findings.with(py, std::mem::take));
         take_count(&self.admission_draws);
         self.served.iter().flatten().for_each(|each| {
             take_count(each);
         });
         // The thread may have held a lock when the process forked, so the follower is leaked.
-        std::mem::forget(lock(&self.follower).take());
+        std::mem::forget(self.follower.with(py, Option::take));
         Ok(())
     }
 
@@ -331,6 +313,7 @@ impl Route {
         visit.call(&self.reference)?;
         visit.call(&self.slow)?;
         visit.call(&self.hand_over)?;
+        visit.call(&self.hurry)?;
         visit.call(&self.flight)?;
         visit.call(&self.thread_flight)
     }
@@ -338,8 +321,10 @@ impl Route {
 
 impl Drop for Route {
     fn drop(&mut self) {
-        if self.process.load(Ordering::Relaxed) == std::process::id() {
-            self.close();
+        if self.process.load(Ordering::Relaxed) == std::process::id()
+            && let Some(follower) = self.follower.get_mut()
+        {
+            follower.close();
         }
     }
 }
@@ -388,7 +373,10 @@ impl Route {
             fault,
         } = handed;
         let program = self.program.get();
-        let inputs = program.inputs_object(py, &job.inputs)?;
+        let inputs = job
+            .values(program.compiled())
+            .ok_or_else(|| PyRuntimeError::new_err("engine fault: the words of the inputs are no values"))?;
+        let inputs = program.inputs_object(py, &inputs)?;
         let outputs = program.presenter().outputs_dict(py, &job.outputs)?;
         let now = match &job.now {
             Some(now) => Some(to_python(py, &program.shapes().of(py, &Type::Timestamp), now)?),

@@ -2,7 +2,12 @@
 
 use std::cmp::Ordering;
 
+use vesper_ir::prices::Price;
 use vesper_ir::{Op, Value};
+
+use crate::bytecode::{LoopSlot, OperandList};
+use crate::compile::memory::ForPrices;
+use crate::compile::place;
 
 use super::{Compiled, Compiler, ForKind, Instruction, ItemParts, Loop, MISSING, Operand, Register};
 
@@ -22,12 +27,33 @@ impl Compiler<'_> {
         &mut self,
         this: &Loop<'_>,
         given: &ItemParts,
+        prices: ForPrices,
         to_keep: Option<usize>,
         next: u32,
     ) -> Compiled<Option<usize>> {
         let (slot, expression, out) = (this.slot, this.index, this.out);
         let (item, value) = (given.item, given.value);
         let mut to_done = None;
+        let place = match prices.item {
+            Some(item) => Some(self.price(item)?),
+            None => None,
+        };
+        if let Some(price) = place
+            && !matches!(
+                this.parts.kind,
+                ForKind::Array | ForKind::Avg | ForKind::TakeWhile | ForKind::DropWhile
+            )
+        {
+            self.emit(Instruction::LoopCharge { slot, value, price });
+        }
+        if let (Some(key), Some(price)) = (given.key, prices.key) {
+            let price = self.price(price)?;
+            self.emit(Instruction::LoopCharge {
+                slot,
+                value: key,
+                price,
+            });
+        }
         match this.parts.kind {
             // The loop ends when the value decides it.
             ForKind::ForAll => {
@@ -41,7 +67,7 @@ impl Compiler<'_> {
                 return Ok(None);
             }
             // The average is computed after all values.
-            ForKind::Array | ForKind::Avg => self.push(this, value),
+            ForKind::Array | ForKind::Avg => self.push(this, value, place)?,
             ForKind::Set => self.emit(Instruction::LoopPushMember { slot, value }),
             ForKind::Map => {
                 let key = given.key.ok_or(MISSING)?;
@@ -91,26 +117,56 @@ impl Compiler<'_> {
             ForKind::TakeWhile => {
                 let condition = value;
                 to_done = Some(self.jump(Instruction::JumpIfFalse { condition, to: 0 }));
-                self.push(this, item);
+                self.push(this, item, place)?;
             }
             ForKind::DropWhile => {
                 let condition = value;
                 self.emit(Instruction::JumpIfTrue { condition, to: next });
                 self.land(to_keep.ok_or(MISSING)?)?;
-                self.push(this, item);
+                self.push(this, item, place)?;
             }
-            ForKind::Fold => self.emit(Instruction::Move { out, from: value }),
+            ForKind::Fold => {
+                self.emit(Instruction::Move { out, from: value });
+                if let Some(price) = prices.state {
+                    self.recount(slot, &[Operand::register(out)], vec![price])?;
+                }
+            }
         }
         self.emit(Instruction::Jump { to: next });
         Ok(to_done)
     }
 
-    fn push(&mut self, this: &Loop<'_>, value: Operand) {
+    fn push(&mut self, this: &Loop<'_>, value: Operand, price: Option<u32>) -> Compiled<()> {
         self.emit(Instruction::LoopPush {
             slot: this.slot,
             value,
             expression: this.index,
+            price: price.ok_or(MISSING)?,
         });
+        Ok(())
+    }
+
+    /// Emits the count of a loop's state.
+    pub(in super::super) fn recount(
+        &mut self,
+        slot: LoopSlot,
+        variables: &[Operand],
+        prices: Vec<Price>,
+    ) -> Compiled<()> {
+        let state = OperandList {
+            start: place(self.code.operands.len())?,
+            length: place(variables.len())?,
+        };
+        self.code.operands.extend(variables);
+        let price = place(self.code.prices.len())?;
+        self.code
+            .prices
+            .extend(prices.into_iter().map(|price| match price {
+                Price::Fixed(fixed) => (fixed, Price::Fixed(0)),
+                price => (0, price),
+            }));
+        self.emit(Instruction::LoopRecount { slot, state, price });
+        Ok(())
     }
 
     /// Adds a value to the sum.

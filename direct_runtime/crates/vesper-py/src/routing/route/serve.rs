@@ -8,7 +8,7 @@ use pyo3::{Borrowed, PyTypeInfo};
 use vesper_interp::guard::guarded;
 use vesper_interp::{Outcome, Path, Room};
 
-use super::shadow_run::Counted;
+use super::shadow_run::Queued;
 use super::{DIRECT_ONLY, DUAL_VERIFY, PYTHON_ONLY, Plan, Route, SHADOW_DIRECT, limits};
 use crate::calls::fast_entry::Definition;
 use crate::calls::program::as_dict;
@@ -309,9 +309,9 @@ unsafe extern "C" fn call(route: *mut ffi::PyObject, inputs: *mut ffi::PyObject)
             ran => call_attached(|py| route.run_direct(py, call, ran)),
         },
         Choice::Followed => match route.lead_timed(py, mode, call) {
-            Ok(leader) => match route.follow_frameless(py, call, &leader) {
-                Ok(Counted) => leader.outputs.into_ptr(),
-                Err(follow_up) => call_attached(|py| route.finish_following(py, call, leader, *follow_up)),
+            Ok(leader) => match route.queue_words(py, call, &leader) {
+                Some(Queued) => leader.outputs.into_ptr(),
+                None => call_attached(|py| route.queue_values(py, call, leader)),
             },
             Err(Raised) => call_attached(|py| route.handle_exception(py, call, Plan::Followed)),
         },

@@ -1,0 +1,140 @@
+"""`vesper doctor`: grants that match nothing, databases out of reach, roles with too many rights."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+
+from tests.support.servers import Postgres, free_port
+from vesper.cli.main import vesper
+
+ROOT = Path(__file__).parents[3]
+NODE = """\
+node_id: find_user_v1
+type: data_transform
+intent: Look up the names of users
+inputs:
+  ids: array<string>
+outputs:
+  success:
+    count: integer
+flow:
+  - step: names
+    operation: database_query
+    query: SELECT name FROM users
+    returns: array<string>
+  - operation: return
+    success:
+      count: length(names)
+security:
+  capabilities_required: [database.read.users]
+"""
+GRANT = '[[grants]]\nnodes = ["*"]\nallow = ["database.read.users"]\n'
+
+
+def doctor(folder: Path, settings: str) -> tuple[int, list[dict[str, Any]]]:
+    (folder / "nodes").mkdir(exist_ok=True)
+    (folder / "nodes" / "find_user_v1.vsp").write_text(NODE, encoding="utf-8")
+    (folder / "vesper.toml").write_text(settings, encoding="utf-8")
+    options = ["--nodes", str(folder / "nodes"), "--config", str(folder / "vesper.toml"), "--format", "json"]
+    result = CliRunner().invoke(vesper, ["doctor", *options])
+    assert result.exit_code in (0, 1), result.output
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_superuser_is_a_warning(tmp_path: Path, postgres: Postgres) -> None:
+    code, found = doctor(tmp_path, f'[databases.main]\ndsn = "{postgres.new_database()}"\n{GRANT}')
+    assert code == 0
+    (one,) = found
+    assert (one["level"], one["where"]) == ("warning", "databases.main")
+    assert "`vesper` is a superuser" in one["text"]
+    assert "#use-a-role-with-few-rights" in one["advice"]
+
+
+@pytest.mark.parametrize(
+    "right, part",
+    [
+        ("ALTER ROLE {role} BYPASSRLS", "BYPASSRLS"),
+        ("ALTER ROLE {role} CREATEROLE", "CREATEROLE"),
+        ("ALTER ROLE {role} REPLICATION", "REPLICATION"),
+        ("GRANT pg_read_server_files TO {role}", "read files of the server"),
+        ("GRANT pg_write_server_files TO {role}", "write files of the server"),
+        ("GRANT pg_execute_server_program TO {role}", "run programs"),
+        ("GRANT pg_read_all_data TO {role}", "read every table"),
+        ("GRANT pg_write_all_data TO {role}", "write every table"),
+    ],
+)
+def test_right_that_no_node_needs_is_a_warning(tmp_path: Path, postgres: Postgres, right: str, part: str) -> None:
+    dsn = postgres.new_database()
+    role = f"r{re.sub('[^a-z]', '', part.lower())}"
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN".encode())
+        connection.execute(right.format(role=role).encode())
+    code, found = doctor(tmp_path, f'[databases.main]\ndsn = "{dsn.replace("vesper@", f"{role}@")}"\n{GRANT}')
+    assert code == 0
+    assert [part in each["text"] for each in found] == [True]
+
+
+def test_role_of_the_guide_is_without_a_finding(tmp_path: Path, postgres: Postgres) -> None:
+    guide = (ROOT / "docs" / "how-to" / "configure-databases.md").read_text(encoding="utf-8")
+    section = guide.split("## Use a role with few rights", 1)[1]
+    found = re.search(r"```sql\n(.*?)```", section, re.DOTALL)
+    assert found is not None
+    dsn = postgres.new_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE users (id integer, name text)")
+        connection.execute("CREATE TABLE orders (id integer, name text)")
+        connection.execute("CREATE TABLE secrets (pw text)")
+        connection.execute(found[1].replace("DATABASE shop", f"DATABASE {dsn.rpartition('/')[2]}").encode())
+    own = dsn.replace("vesper@", "shop_nodes@")
+    assert doctor(tmp_path, f'[databases.main]\ndsn = "{own}"\n{GRANT}') == (0, [])
+    with psycopg.connect(own, autocommit=True) as connection:
+        connection.execute("SELECT name FROM users")
+        for sql in ("SELECT pw FROM secrets", "SELECT pg_read_file('/etc/hostname')", "CREATE TABLE x (a integer)"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(sql.encode())
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("DROP OWNED BY shop_nodes")
+        connection.execute("DROP ROLE shop_nodes")
+
+
+def test_database_out_of_reach_is_an_error(tmp_path: Path) -> None:
+    settings = (
+        f'[databases.main]\ndsn = "postgresql://x@127.0.0.1:{free_port()}/y"\n[databases.b]\ndsn = "sqlite:b.db"\n'
+    )
+    code, found = doctor(tmp_path, settings + GRANT)
+    assert code == 1
+    assert [(each["level"], each["where"]) for each in found] == [("error", "databases.main"), ("error", "databases.b")]
+
+
+def test_grant_that_matches_nothing_is_an_error(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "a.db").close()
+    settings = """\
+[databases.main]
+dsn = "sqlite:a.db"
+[[grants]]
+nodes = ["*"]
+allow = ["database.read.users", "cache.read.nothing"]
+deny = ["database.write", "exec.shell_command.*"]
+[[grants]]
+nodes = ["other_v1"]
+allow = ["database.read.users"]
+"""
+    code, found = doctor(tmp_path, settings)
+    assert code == 1
+    assert [each["where"] for each in found] == ["grants[0].allow", "grants[1]"]
+    assert "`cache.read.nothing` matches nothing" in found[0]["text"]
+
+
+def test_without_a_configuration_there_is_nothing_to_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(vesper, ["doctor"])
+    assert result.exit_code == 1
+    assert "no vesper.toml" in result.output

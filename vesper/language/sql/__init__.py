@@ -1,0 +1,1 @@
+"""SQL of nodes as tokens: what every part that handles a statement agrees on."""

@@ -1,0 +1,77 @@
+"""Reader of YAML: from a source file to its tree, or diagnostics.
+
+`yaml_parser` reads YAML 1.2; `yaml_profile` names what a node does not use of it (docs/spec/yaml.md).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from vesper.language.diagnostics.codes import Code
+from vesper.language.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
+from vesper.language.diagnostics.source import SourceFile, Span
+from vesper.language.syntax.yaml.flow import TooLarge
+from vesper.language.syntax.yaml.parser import YamlParser
+from vesper.language.syntax.yaml.profile import ProfileRule, refuse
+from vesper.language.syntax.yaml.scalars import YamlFault
+from vesper.language.syntax.yaml_tree import Tree
+
+UNDER_INDENTED = "inside quotes or brackets a line must be indented more than its key"
+_INVALID = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff"
+_TURNS_TEXT = "\u202a-\u202e\u2066-\u2069"
+"""Direction controls. They display text in another order than it is read, which can hide the behaviour of a node."""
+_EXCLUDED_ASCII = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+@cache
+def _excluded() -> re.Pattern[str]:
+    """Return the pattern of characters that no node contains; it takes 10 ms, which most nodes save."""
+    return re.compile(f"[{_INVALID}{_TURNS_TEXT}\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
+
+
+def read_yaml(bag: DiagnosticBag) -> Tree | None:
+    """Return the tree of the bag's source, or None when the bag has errors now."""
+    if not check_characters(bag):
+        return None
+    parser = YamlParser(bag)
+    root: Tree | None = None
+    try:
+        root = parser.parse()
+    except YamlFault as fault:
+        bag.error(Code.INVALID_YAML, bag.source.character(fault.offset), reason=fault.reason)
+    except TooLarge:
+        return None
+    for offset in parser.under_indented:
+        bag.error(Code.INVALID_YAML, bag.source.character(offset), reason=UNDER_INDENTED)
+    if root is None and not bag.has_errors:
+        help_ = "`vesper new NAME` writes a node to start from"
+        refuse(ProfileRule.ONE_DOCUMENT, "an empty file", bag.source.character(0), bag, help_)
+    return None if bag.has_errors else root
+
+
+def missing_spaces(source: SourceFile) -> dict[int, int]:
+    """Return the lines inside quotes or brackets that are indented too little: offset, and missing spaces."""
+    parser = YamlParser(DiagnosticBag(source))
+    try:
+        parser.parse()
+    except (YamlFault, TooLarge, CheckingStopped):
+        return {}
+    return parser.under_indented
+
+
+def check_characters(bag: DiagnosticBag) -> bool:
+    """Report the characters that no node contains; return whether the text is YAML apart from them."""
+    text = bag.source.text
+    for found in (_EXCLUDED_ASCII if text.isascii() else _excluded()).finditer(text):
+        span = Span(found.start(), found.end())
+        character = f"the character U+{ord(found[0]):04X}"
+        if re.match(f"[{_INVALID}]", found[0]):
+            bag.error(Code.INVALID_YAML, span, reason=f"{character} cannot be in a text")
+            return False
+        if re.match(f"[{_TURNS_TEXT}]", found[0]):
+            feature = f"{character}, which turns the direction of text,"
+            refuse(ProfileRule.TEXT_DIRECTION, feature, span, bag)
+        else:
+            refuse(ProfileRule.CONTROL_CHARACTERS, character, span, bag)
+    return True
