@@ -7,6 +7,7 @@ from vesper.verify.relations import (
     functions,
     input_relations,
     layout_relations,
+    loops,
     operators,
     parentheses,
     renaming,
@@ -24,5 +25,6 @@ ALL_RELATIONS: tuple[Relation, ...] = (
     *functions.RELATIONS,
     *step_order.RELATIONS,
     *branching.RELATIONS,
+    *loops.RELATIONS,
     *input_relations.RELATIONS,
 )

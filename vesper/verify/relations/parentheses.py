@@ -33,7 +33,7 @@ _OPEN_ENDED = re.compile(r"\b(?:IF|LET|FORALL|EXISTS|IN|NOT)\b")
 
 
 class _NotReadable(Exception):
-    """The tokens contain a form that is left as it stands."""
+    """The tokens are no expression of the grammar."""
 
 
 class _Writer:
@@ -42,6 +42,8 @@ class _Writer:
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
         self._position = 0
+        self._ends_at_in = False
+        """True in the value of a LET."""
 
     def whole(self) -> str:
         text = self._expression()
@@ -66,21 +68,59 @@ class _Writer:
             raise _NotReadable
         return self._take()
 
-    def _expression(self) -> str:
+    def _expression(self, ends_at_in: bool = False) -> str:
+        outer, self._ends_at_in = self._ends_at_in, ends_at_in
+        text = self._form()
+        self._ends_at_in = outer
+        return text
+
+    def _form(self) -> str:
+        ends_at_in = self._ends_at_in
         if self._at("IF"):
             self._take()
             condition = self._expression()
             self._expect("THEN")
             then = self._expression()
             self._expect("ELSE")
-            return f"(IF {condition} THEN {then} ELSE {self._expression()})"
-        if self._at("LET", "FORALL", "EXISTS"):
-            raise _NotReadable  # the word IN has two meanings there
+            return f"(IF {condition} THEN {then} ELSE {self._expression(ends_at_in)})"
+        if self._at("LET"):
+            bindings = [self._binding_of_let()]
+            while self._at(","):
+                bindings.append(self._binding_of_let())
+            self._expect("IN")
+            return f"(LET {', '.join(bindings)} IN {self._expression(ends_at_in)})"
+        if self._at("FORALL", "EXISTS"):
+            head = f"{self._take()} {self._binding()} SATISFIES"
+            if not self._at("SATISFIES", ":"):
+                raise _NotReadable
+            self._take()
+            return f"({head} {self._expression(ends_at_in)})"
         return self._operators(0)
+
+    def _binding_of_let(self) -> str:
+        self._take()
+        name = self._take()
+        self._expect("=")
+        value = self._expression(ends_at_in=True)
+        return f"{name} = ({value})"
+
+    def _binding(self) -> str:
+        names = self._take()
+        if self._at(","):
+            names += f"{self._take()} {self._take()}"
+        self._expect("IN")
+        over = self._operators(_COMPARISON + 1)
+        where = ""
+        if self._at("WHERE"):
+            self._take()
+            where = f" WHERE {self._expression()}"
+        return f"{names} IN {over}{where}"
 
     def _operators(self, loosest: int) -> str:
         left = self._prefix()
         while self._next.kind in (WORD, SIGN) and _LEVELS.get(self._next.text, -1) >= loosest:
+            if self._ends_at_in and self._at("IN", "NOT"):
+                break
             sign = self._take()
             level = _LEVELS[sign]
             if sign == "IS":
@@ -99,16 +139,12 @@ class _Writer:
         if self._at("-"):
             self._take()
             return f"-{self._operators(_MINUS)}"
-        if self._at("IF", "LET", "FORALL", "EXISTS"):
-            return self._expression()
-        return self._primary()
+        return self._form() if self._at("IF", "LET", "FORALL", "EXISTS") else self._primary()
 
     def _primary(self) -> str:
         if self._next.kind is END or (self._next.kind in (WORD, SIGN) and self._next.text in _ENDS):
             raise _NotReadable
-        if self._at("CAST"):
-            raise _NotReadable  # types have their own grammar
-        text = self._group() if self._at(*_OPENING) else self._take()
+        text = self._cast() if self._at("CAST") else self._group() if self._at(*_OPENING) else self._take()
         while self._at(".", "(", "[", "WITH"):
             if self._at("."):
                 text += self._take() + self._take()
@@ -119,22 +155,34 @@ class _Writer:
                 text += self._group()
         return text
 
+    def _cast(self) -> str:
+        """Write a cast; its type has no operators and ends at the parenthesis."""
+        head = f"{self._take()}{self._expect('(')}{self._expression()} {self._expect('AS')} "
+        type_ = []
+        while not self._at(")"):
+            if self._next.kind is END:
+                raise _NotReadable
+            type_.append(self._take())
+        return head + " ".join(type_) + self._take()
+
     def _group(self) -> str:
-        """Write brackets with expressions between commas and colons; a binding is left to the caller."""
+        """Write brackets with expressions, bindings and names of accumulators between commas and colons."""
         opening = self._take()
         closing = _OPENING[opening]
         parts: list[str] = []
         while not self._at(closing):
             parts.append(self._expression())
-            if self._at(",", ":"):
-                parts.append(f"{self._take()} ")
+            if self._at("FOR"):
+                parts.append(f" {self._take()} {self._binding()}")
+            if self._at(",", ":", "="):
+                parts.append(f" {self._take()} ")
             elif not self._at(closing):
                 raise _NotReadable
         return opening + "".join(parts) + self._take()
 
 
 def parenthesise(text: str) -> str | None:
-    """Return an expression with parentheses around every operation; None for forms with bindings."""
+    """Return an expression with parentheses around every operation; None if it cannot be read."""
     source = SourceFile("expression", text)
     tokens = tokenize(PlacedText(text, range(len(text)), len(text)), DiagnosticBag(source))
     try:

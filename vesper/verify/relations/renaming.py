@@ -17,6 +17,8 @@ from vesper.verify.relations.variants import Relation, Variant
 _ODD_NAMES = ("self", "def", "lambda", "yield", "none", "len", "result", "context", "str", "int", "async", "r_0")
 """Names that generated Python must escape or may use itself."""
 _MAX_NAMES = 4
+_ALIKE_SHARE = 0.6
+"""Share of the new names that differ in their last digit only."""
 
 
 class Spellings:
@@ -25,6 +27,7 @@ class Spellings:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self.kinds: dict[str, set[str]] = {}
+        self.declared: dict[str, set[tuple[int, int]]] = {}
         self.spans: dict[str, set[tuple[int, int]]] = {}
         self.blocked: set[str] = set()
         """Spellings that also are a field, a member or a word of configuration."""
@@ -51,6 +54,7 @@ class Spellings:
 
     def _declare(self, word: ast.Word, kind: str) -> None:
         self.kinds.setdefault(word.text, set()).add(kind)
+        self.declared.setdefault(word.text, set()).add((word.span.start, word.span.end))
         self._use(word)
 
     def _use(self, word: ast.Word | ast.Name) -> None:
@@ -144,7 +148,7 @@ def _rename(
 
 def _new_name(subject: Subject, chance: random.Random) -> str:
     name = chance.choice(_ODD_NAMES)
-    if name in subject.words:
+    if name in subject.words or chance.random() < _ALIKE_SHARE:
         return subject.fresh(chance, "renamed")
     subject.words.add(name)
     return name

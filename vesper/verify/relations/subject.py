@@ -338,7 +338,7 @@ class Edits:
         """Return the edited document. Cases are left out: they quote clauses and name steps."""
         root = self._subject.tree
         entries = [(key, value) for key, value in root.entries if key.text != "testing"]
-        rebuilt = [(self._scalar(key), self._rebuild(value)) for key, value in entries]
+        rebuilt = [(self._scalar(key), self.rebuild(value)) for key, value in entries]
         for section, added in self._declared.items():
             new = tuple((Scalar(name, "", NOWHERE), to_tree(value)) for name, value in added)
             for index, (key, value) in enumerate(rebuilt):
@@ -349,16 +349,17 @@ class Edits:
                 rebuilt.insert(3, (Scalar(section, "", NOWHERE), Mapping(new, NOWHERE)))
         return Mapping(tuple(rebuilt), NOWHERE)
 
-    def _rebuild(self, tree: Tree, outer: Tree | None = None) -> Tree:
+    def rebuild(self, tree: Tree, outer: Tree | None = None) -> Tree:
+        """Return a part of the document with its edits; `outer` is the part that it replaces."""
         if tree is not outer and id(tree) in self._trees:
-            return self._rebuild(self._trees[id(tree)], tree)
+            return self.rebuild(self._trees[id(tree)], tree)
         match tree:
             case Scalar():
                 return self._scalar(tree)
             case Sequence(items=items):
-                return Sequence(tuple(self._rebuild(item, outer) for item in items), NOWHERE)
+                return Sequence(tuple(self.rebuild(item, outer) for item in items), NOWHERE)
             case Mapping(entries=entries):
-                pairs = ((self._scalar(key), self._rebuild(value, outer)) for key, value in entries)
+                pairs = ((self._scalar(key), self.rebuild(value, outer)) for key, value in entries)
                 return Mapping(tuple(pairs), NOWHERE)
 
     def _scalar(self, scalar: Scalar) -> Scalar:
