@@ -104,7 +104,7 @@ def _swap(
     has_any = False
     for index in range(len(items) - 1):
         first, second = name_of(items[index]), name_of(items[index + 1])
-        if first and second and facts.are_independent(first, second) and chance.random() < 0.7:
+        if first and second and facts.are_independent(first, second) and (not has_any or chance.random() < 0.7):
             items[index], items[index + 1] = items[index + 1], items[index]
             has_any = True
     return items if has_any else None
