@@ -36,10 +36,10 @@ def relations_table(report: RelationsReport) -> str:
 
 
 def relation_failure_text(failure: RelationFailure) -> str:
-    """Render a broken relation: promise, smallest input, both outcomes, and the rewritten node."""
+    """Render a broken relation: law, smallest input, both outcomes, and the rewritten node."""
     lines = [
         f"error: relation `{failure.relation}` does not hold for `{failure.node.node_id}`: {_NOTES[failure.kind]}",
-        f"  promise:   {failure.promise}",
+        f"  law:       {failure.law}",
     ]
     if failure.expected is not None and failure.found is not None and failure.rewritten is not None:
         lines += [
@@ -72,7 +72,7 @@ def relations_json(report: RelationsReport) -> dict[str, Any]:
 def _failure_json(failure: RelationFailure) -> dict[str, Any]:
     found: dict[str, Any] = {
         "relation": failure.relation,
-        "promise": failure.promise,
+        "law": failure.law,
         "node": failure.node.node_id,
         "kind": failure.kind,
         "variant": failure.variant,

@@ -139,7 +139,7 @@ class _Checker:
 
     def _fail(self, relation: Relation, kind: str, text: str, detail: str) -> None:
         self._report.failures.append(
-            RelationFailure(relation.name, relation.promise, self._node, kind, text, detail=detail)
+            RelationFailure(relation.name, relation.law, self._node, kind, text, detail=detail)
         )
 
     def _compare(self, relation: Relation, variant: Variant, compiled: Compiled) -> None:
@@ -198,7 +198,7 @@ class _Checker:
         expected, found = runs(small)
         self._report.failures.append(
             RelationFailure(
-                relation.name, relation.promise, self._node, kind, variant.text, engine, small,
+                relation.name, relation.law, self._node, kind, variant.text, engine, small,
                 variant.convert_inputs(small), expected.outcome, found.outcome, rewritten,
             )
         )  # fmt: skip

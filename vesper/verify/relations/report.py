@@ -16,7 +16,7 @@ class RelationFailure:
     """A variant whose outcome is not that of the node: a defect of the front end or of an engine."""
 
     relation: str
-    promise: str
+    law: str
     node: Node
     kind: str
     """`outcome`, `requests`, `refused` or `raised`."""

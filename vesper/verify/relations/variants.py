@@ -34,7 +34,7 @@ class Relation:
     """A rewriting after which a node must have the same outcomes."""
 
     name: str
-    promise: str
+    law: str
     """What must be equal, for reports."""
     rewrite: Callable[[Subject, random.Random], Variant | None]
     """Returns None where the relation does not apply."""
