@@ -12,12 +12,15 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from vesper.compiler import Compiled, compile_source
+from vesper.compiler.callees import Collection, Neighbours, collection_of
 from vesper.engines.compare import same_outcome, same_requests
 from vesper.engines.engine import Completion, Done, Engine, Program, Request
 from vesper.engines.outcome import ContractBroken, Failed, LimitHit, Outcome, Returned
 from vesper.engines.registry import REFERENCE
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir.nodes import Node
@@ -83,6 +86,7 @@ class _Checker:
         self._compiled = compiled
         self._node = compiled.node
         self._subject = Subject(compiled)
+        self._collection: Collection | None = None
         self._engines = engines
         self._seed = seed
         self._report = report
@@ -120,8 +124,7 @@ class _Checker:
                 if variant is None:
                     return
                 text = variant.text
-                source = SourceFile(self._compiled.source.path, text)
-                compiled, bag = compile_source(source, judge_contracts=False)
+                compiled, bag = self._compile(text)
                 if compiled is not None:
                     self._count(self._report.checked, relation)
                     self._compare(relation, variant, compiled)
@@ -133,6 +136,15 @@ class _Checker:
                 self._fail(relation, "refused", text, detail=render_full(bag.source, bag.sorted()[0]))
                 return
         self._count(self._report.left_out, relation)
+
+    def _compile(self, text: str) -> tuple[Compiled | None, DiagnosticBag]:
+        """Compile a variant at the path of the node; called nodes are compiled once."""
+        source = SourceFile(self._compiled.source.path, text)
+        if not self._compiled.callees:
+            return compile_source(source, judge_contracts=False)
+        if self._collection is None:
+            self._collection = Collection(collection_of(Path(source.path)))
+        return compile_source(source, Neighbours(self._collection, (self._node.node_id,)), judge_contracts=False)
 
     def _count(self, counts: dict[str, int], relation: Relation) -> None:
         counts[relation.name] = counts.get(relation.name, 0) + 1
