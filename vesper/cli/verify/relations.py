@@ -20,9 +20,10 @@ def relations_line(report: RelationsReport) -> str:
     """Summarise the relations of nodes or programs on one line."""
     return (
         f"relations: {' = '.join(report.engines)}: {'hold' if report.passed else 'FAILED'}; "
-        f"{report.nodes} nodes, {sum(report.checked.values())} variants of {len(report.checked)} relations, "
-        f"{report.executions} inputs compared, {report.not_comparable} not comparable, "
-        f"{sum(report.left_out.values())} variants left out, {len(report.failures)} failures; seed {report.seed}"
+        f"{report.nodes} nodes, {sum(report.checked.values())} variants of {len(report.checked)} relations "
+        f"({report.same_ir} with the same IR), {report.executions} inputs compared, "
+        f"{report.not_comparable} not comparable, {sum(report.left_out.values())} variants left out, "
+        f"{len(report.failures)} failures; seed {report.seed}"
     )
 
 
@@ -61,6 +62,7 @@ def relations_json(report: RelationsReport) -> dict[str, Any]:
         "engines": list(report.engines),
         "checked": report.checked,
         "left_out": report.left_out,
+        "same_ir": report.same_ir,
         "executions": report.executions,
         "not_comparable": report.not_comparable,
         "elapsed_seconds": round(report.elapsed_seconds, 3),

@@ -89,7 +89,7 @@ def _swap_blocks(subject: Subject, chance: random.Random) -> Variant | None:
 
 
 def _write_when_as_conditional(subject: Subject, chance: random.Random) -> Variant | None:
-    """Turn a leaving step with a `when` into a conditional whose `else` has the steps after it."""
+    """Turn a conditional end into a conditional whose `else` has the later steps."""
     if subject.has_numbered_requests:
         return None
     lists = step_lists(subject)

@@ -32,7 +32,7 @@ def verify_program_relations(
     seconds: float | None = None,
     first: int = 0,
 ) -> RelationsReport:
-    """Check the relations of one in `every` programs of a campaign, until a limit of count, time or failures.
+    """Check the relations of one in `every` programs, until a limit is reached.
 
     A program that the checker refuses is a failure of `verify_programs`, which draws the same ones.
     """

@@ -40,7 +40,7 @@ def _can_be_written(type_: Type, names: set[str]) -> bool:
 
 
 def free_names(expression: ast.Expression) -> list[ast.Name]:
-    """Return the bare names of an expression that it does not bind itself, in source order."""
+    """Return the names that an expression does not bind itself, in source order."""
     found: list[ast.Name] = []
     waiting = [(expression, frozenset[str]())]
     while waiting:
@@ -53,7 +53,7 @@ def free_names(expression: ast.Expression) -> list[ast.Name]:
 
 
 def _inline(subject: Subject, site: Site, chance: random.Random) -> str | None:
-    """Replace a call of a function by its body, with the parameters bound by a LET."""
+    """Replace a call by the function's body, with the parameters bound by a LET."""
     assert isinstance(site.expression, ast.Call)
     call = site.expression
     function = next((each for each in subject.document.functions if each.name.text == call.function.text), None)
@@ -89,7 +89,7 @@ def _all_parts(expression: ast.Expression) -> list[ast.Expression]:
 
 
 def _has_own_type(subject: Subject, body: ast.Expression, call: Span) -> bool:
-    """Return whether the results of a body have the declared type without the place around them."""
+    """Return whether the results of a body have the declared type in every place."""
     declared = subject.type_at(call)
     match body:
         case ast.If(then=then, otherwise=otherwise):
@@ -148,7 +148,7 @@ def _function_of(subject: Subject, site: Site, chance: random.Random) -> tuple[s
 
 
 def _is_from_names_alone(expression: ast.Expression) -> bool:
-    """Return whether a function can have the expression: `input.x`, `old(x)` and `now()` are not visible in one."""
+    """Return whether a function can have the expression. It cannot read `input.x`, `old(x)` and `now()`."""
     for part in _all_parts(expression):
         match part:
             case ast.Field(base=ast.Name(text="input" | "output" | "error")) | ast.Template() | ast.JsonTree():

@@ -89,7 +89,7 @@ def _convert_wrapped(old: str, name: str, field: str, inputs: Mapping[str, objec
 
 
 def _split_record(subject: Subject, chance: random.Random) -> Variant | None:
-    """Pass the fields of a record as inputs and build the record where it is used."""
+    """Pass the fields of a record as inputs; build it where it is used."""
     has_constraints = any(each.constraints for each in subject.document.types)
     declared = {each.name.text: each for each in subject.document.types if isinstance(each, ast.RecordType)}
     plain = [(each, type_) for each, type_ in _plain_inputs(subject) if type_ in declared]
@@ -137,7 +137,7 @@ def _convert_number(old: str, names: tuple[str, str], inputs: Mapping[str, objec
 
 
 def split_number(value: object) -> tuple[object, object]:
-    """Return two numbers of one sign whose sum has the same digits and places as the value."""
+    """Return two numbers of one sign whose sum has the value's digits and places."""
     if isinstance(value, str):
         value = Decimal(value)
     if isinstance(value, int):

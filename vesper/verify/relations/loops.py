@@ -17,7 +17,7 @@ from vesper.verify.relations.variants import Relation, Variant, edited
 
 
 def _split(subject: Subject, chance: random.Random) -> Variant | None:
-    """Run a loop over the first items, then over the rest from the state of the first."""
+    """Run a loop over the first items, then over the rest from that state."""
     if not subject.compiled.node.is_pure():
         return None  # the paths of requests have the iteration
     loops = {each.name.text: each.action for each in _steps(subject.document.flow) if each.name is not None}

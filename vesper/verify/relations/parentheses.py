@@ -1,4 +1,4 @@
-"""Parentheses by the specification's table of operators, read from tokens and not from the syntax tree.
+"""Parentheses by the specification's table of operators, derived from tokens alone.
 
 The parser takes its levels from elsewhere, so a parser that binds an operator differently is found.
 """

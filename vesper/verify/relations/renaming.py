@@ -143,7 +143,7 @@ def _rename(
     if not renamed:
         return None
     kept = {} if wanted == {"local"} else renamed
-    return Variant(block_text(edits.tree()), partial(_convert, renamed if "input" in wanted else {}), kept)
+    return Variant(block_text(edits.tree()), partial(_convert, renamed if "input" in wanted else {}), kept, not kept)
 
 
 def _new_name(subject: Subject, chance: random.Random) -> str:

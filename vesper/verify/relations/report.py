@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RelationFailure:
-    """A variant whose outcome is not that of the node: a defect of the front end or of an engine."""
+    """A variant that differs from its node: a defect of Vesper."""
 
     relation: str
     law: str
@@ -44,6 +44,8 @@ class RelationsReport:
     """Variants that were compared, by relation."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Variants that the checker refused for a lost fact about null or a literal, by relation."""
+    same_ir: int = 0
+    """Variants with the node's own semantic hash, whose outcomes cannot differ."""
     executions: int = 0
     not_comparable: int = 0
     failures: list[RelationFailure] = field(default_factory=list)
@@ -59,6 +61,7 @@ class RelationsReport:
             for name, times in theirs.items():
                 mine[name] = mine.get(name, 0) + times
         self.nodes += other.nodes
+        self.same_ir += other.same_ir
         self.executions += other.executions
         self.not_comparable += other.not_comparable
         self.failures += other.failures

@@ -1,4 +1,4 @@
-"""Relations of the order of steps: independent ones swapped, unused ones added, expressions as steps of their own."""
+"""Relations of lists of steps: swapped, added and extracted ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node as relations see it: its tree, its syntax, the type of each expression, and edits of them."""
+"""A node as relations read and edit it: tree, syntax tree, types of expressions."""
 
 from __future__ import annotations
 
@@ -245,12 +245,12 @@ class Subject:
         return self.scalars[index]
 
     def is_all_of(self, span: Span, scalar: Scalar) -> bool:
-        """Return whether a span is the whole text of a scalar, which then is no template."""
+        """Return whether a span is the whole text of a scalar."""
         found = self.locate(span)
         return found is not None and found[1].strip() == found[1][found[2] : found[3]] and found[0] is scalar
 
     def locate(self, span: Span) -> tuple[Scalar, str, int, int] | None:
-        """Return the scalar around a span, its text, and the place of the span in it."""
+        """Return the scalar around a span, its text, and the span's place there."""
         scalar = self.scalar_at(span)
         if scalar is None:
             return None

@@ -25,7 +25,7 @@ _LITERALS = (ast.Number, ast.String, ast.Boolean)
 
 
 def literal_text(type_: Type, value: object) -> str | None:
-    """Return a value as a literal that has the same type and digits in every place; None if there is none."""
+    """Return a literal with the value's type and digits in every place, or None."""
     match type_, value:
         case t, bool() if t == BOOLEAN:
             return "true" if value else "false"

@@ -22,6 +22,8 @@ class Variant:
     convert_inputs: Callable[[Mapping[str, object]], dict[str, object]] = _keep
     names: Mapping[str, str] = field(default_factory=dict)
     """New names of inputs, outputs and steps; outcomes and requests are compared under the old ones."""
+    has_new_locals: bool = False
+    """True if generated Python differs even where the semantic hash, which has no names of locals, does not."""
 
 
 def edited(edits: Edits) -> Variant:

@@ -1,4 +1,4 @@
-"""Faults planted in parser, checker and lowering: the engines agree on each, and a relation finds it."""
+"""Faults planted in the front end, on which the engines agree: a relation finds each."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _bind_minus_as_times(patch: pytest.MonkeyPatch) -> None:
 
 
 def _wrap_method(patch: pytest.MonkeyPatch, owner: type, name: str, change: Callable[..., object]) -> None:
-    """Replace a method by one whose result `change` returns, from its result, its object and its arguments."""
+    """Change the results of a method; `change` takes the result and the arguments."""
     real = getattr(owner, name)
     patch.setattr(owner, name, lambda self, *args, **named: change(real(self, *args, **named), self, *args))
 
