@@ -1,0 +1,1 @@
+"""Relations between a node and rewritten forms of it that must have the same outcomes."""
