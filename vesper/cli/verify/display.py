@@ -55,7 +55,8 @@ class Display:
         # Completions of requests are not known here; the seed draws them again.
         if crash.inputs is not None and crash.stage == "run" and compiled.node.is_pure():
             difference = Difference(crash.inputs, crash.number, {}, None, None)
-            saved = save_regression(self._save_to, compiled, difference, why=f"{crash.engine} {crash.ending.kind}")
+            why = f"{crash.engine} crashed ({crash.ending.kind})"
+            saved = save_regression(self._save_to, compiled, difference, why=why)
             self._saved[compiled.node.node_id, len(node.crashes) - 1] = saved
         if self._is_text:
             self._print(crash_text(compiled, crash, node.report.seed, saved) + "\n", is_error=True)
@@ -109,6 +110,8 @@ class Display:
         for broken in report.broken:
             self._print(broken_text(compiled, broken) + "\n", is_error=True)
         self._print(summary_line(report, len(verified.crashes), verified.is_given_up))
+        if verified.is_given_up:
+            return
         for line in uncovered_lines(compiled.source.path, report.coverage.uncovered):
             self._print(f"  {line}")
         for note in refusal_notes(compiled, report.broken_clauses, report.executions + report.refused):

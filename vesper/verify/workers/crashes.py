@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass
+from itertools import takewhile
 
 from vesper.values.model import show
 from vesper.verify.workers.watch import Activity
 
 MAX_DETAIL_LINES = 12
+_OWN_FRAMES = "/verify/workers/"
 _OUT_OF_MEMORY = ("memory allocation of", "MemoryError")
 """How Rust and Python report that the memory limit was hit."""
 
@@ -74,7 +76,7 @@ def crash_lines(crash: Crash, seed: int) -> list[str]:
 
 
 def hang(seconds: float) -> Ending:
-    return Ending("hang", f"does not end within {seconds:g} s")
+    return Ending("hang", f"does not end within {seconds:.3g} s")
 
 
 def memory(mebibytes: int) -> Ending:
@@ -103,6 +105,11 @@ def ending_of_exception(error: BaseException, mebibytes: int) -> Ending:
 
 
 def crash_of(ending: Ending, activity: Activity, errors: str) -> Crash:
+    """Return a crash by the activity of its worker and what the worker wrote."""
     lines = errors.strip().splitlines()
-    detail = "\n".join(lines[-MAX_DETAIL_LINES:])
-    return Crash(ending, activity.stage, activity.number, activity.engine, activity.inputs, detail)
+    if ending.kind == "raised":
+        lines = lines[-MAX_DETAIL_LINES:]
+    else:
+        # A dump begins with the innermost frame; frames of the worker itself say nothing.
+        lines = list(takewhile(lambda line: _OWN_FRAMES not in line, lines))[:MAX_DETAIL_LINES]
+    return Crash(ending, activity.stage, activity.number, activity.engine, activity.inputs, "\n".join(lines))

@@ -147,6 +147,12 @@ def _set_up(errors: int, limits: WorkerLimits) -> None:
     gc.set_threshold(_ALLOCATIONS)
 
 
+def clear_errors() -> None:
+    """Forget what this worker wrote to its standard error, so that a crash shows the output of its own task."""
+    os.ftruncate(2, 0)
+    os.lseek(2, 0, os.SEEK_SET)
+
+
 def end_with_parent() -> None:
     """Let the kernel end this process with its parent, whatever an engine does meanwhile."""
     if sys.platform == "linux":

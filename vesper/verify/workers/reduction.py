@@ -29,16 +29,13 @@ _OUT_OF_MEMORY = 98
 
 def reduce_crash(task: ReductionTask, work: Workload, watch: Watch, send: Callable[[Reduced], None]) -> None:
     """Send ever smaller forms of a crash until nothing smaller crashes alike or the time is over."""
-    end = time.monotonic() + REDUCTION_SECONDS
     if task.program is not None:
-        _reduce_program(task, task.program, work, watch, end, send)
+        _reduce_program(task, task.program, work, watch, send)
     elif task.node is not None and task.crash.inputs is not None:
-        _reduce_inputs(task, work, watch, end, send)
+        _reduce_inputs(task, work, watch, send)
 
 
-def _reduce_inputs(
-    task: ReductionTask, work: Workload, watch: Watch, end: float, send: Callable[[Reduced], None]
-) -> None:
+def _reduce_inputs(task: ReductionTask, work: Workload, watch: Watch, send: Callable[[Reduced], None]) -> None:
     assert task.node is not None
     crash, compiled = task.crash, work.nodes[task.node]
     assert crash.inputs is not None
@@ -46,6 +43,7 @@ def _reduce_inputs(
     if not engines:
         return
     verifier = Verifier(compiled, engines, work.seed, beat=watch.beat)
+    end = time.monotonic() + REDUCTION_SECONDS
 
     def still_fails(candidate: dict[str, object]) -> bool:
         if not _ends_alike(lambda: verifier.rerun(candidate, crash.number), crash.ending, watch, end):
@@ -57,8 +55,9 @@ def _reduce_inputs(
 
 
 def _reduce_program(
-    task: ReductionTask, number: int, work: Workload, watch: Watch, end: float, send: Callable[[Reduced], None]
+    task: ReductionTask, number: int, work: Workload, watch: Watch, send: Callable[[Reduced], None]
 ) -> None:
+    end = time.monotonic() + REDUCTION_SECONDS
     crash, seed = task.crash, program_seeds(work.seed, number + 1)[number]
 
     def still_fails(candidate: Draft) -> bool:

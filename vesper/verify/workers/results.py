@@ -44,6 +44,12 @@ class NodeProgress:
     def missing_differences(self) -> int:
         return MAX_DISAGREEMENTS - len(self.report.differences)
 
+    def same_inputs(self, number: int) -> frozenset[int]:
+        """Return the number of an input or case, with that of the input that repeats the case."""
+        cases = self.compiled.cases
+        listed = [-each for each, case in enumerate(cases, start=1) if not case.effects]
+        return frozenset({number, listed.index(number) + 1} if number in listed else {number})
+
     def keep_partial(self) -> None:
         """Add the report of a task that will not end."""
         if self.partial is not None:

@@ -158,7 +158,7 @@ class GuardedRun:
         else:
             self._add_crash(node, crash)
         if goes_on:
-            node.skipped |= {crash.number}
+            node.skipped |= node.same_inputs(crash.number)
             is_hanging = node.is_hanging or crash.ending.kind == "hang"
             self._repeated[worker].append(replace(task, skipped=node.skipped, is_hanging=is_hanging))
             return

@@ -16,7 +16,7 @@ from vesper.verify.programs.campaign import (
     verify_programs,
 )
 from vesper.verify.workers.crashes import ending_of_exception
-from vesper.verify.workers.process import WorkerLimits
+from vesper.verify.workers.process import WorkerLimits, clear_errors
 from vesper.verify.workers.reduction import REDUCTION_SECONDS, reduce_crash
 from vesper.verify.workers.tasks import (
     Finished,
@@ -57,6 +57,7 @@ class Worker:
                 task: Task = self._link.recv()
             except EOFError:
                 return
+            clear_errors()
             self._send(self._do(task))
 
     def _do(self, task: Task) -> Message:
