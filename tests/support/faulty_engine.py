@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
@@ -18,8 +17,9 @@ def loop_forever() -> None:
         pass
 
 
-def sleep_forever() -> None:
-    time.sleep(3600)
+def hang_in_native_code() -> None:
+    """Wait in native code without releasing the GIL."""
+    ctypes.PyDLL(None).sleep(3600)
 
 
 def abort() -> None:

@@ -86,7 +86,7 @@ def has_no_children() -> bool:
     "fault, kind, ending",
     [
         (faulty_engine.loop_forever, "hang", "does not end within"),
-        (faulty_engine.sleep_forever, "hang", "does not end within"),
+        (faulty_engine.hang_in_native_code, "hang", "does not end within"),
         (faulty_engine.abort, "signal", "SIGABRT"),
         (faulty_engine.violate_memory, "signal", "SIGSEGV"),
         (faulty_engine.allocate_20_gib, "memory", "256 MiB"),
