@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from typing import TypeAlias
@@ -253,7 +253,8 @@ class Verifier:
             small = shrink(self._node, small, lambda candidate: differing(candidate) is not None)
             answer = differing(small) or answer
         name = f"{way.name} ({answer.detail})" if answer.detail else way.name
-        answers = {next(iter(self._programs)): Done(answer.wanted, ()), name: Done(answer.found, ())}
+        wanted = replace(answer.given.done, outcome=answer.wanted, marks=())
+        answers = {next(iter(self._programs)): wanted, name: Done(answer.found, ())}
         self._add_difference(small, number, answers, way=name)
 
     def _answers(self, inputs: Mapping[str, object], number: int) -> dict[str, Done]:

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from vesper.compiler import Compiled
 from vesper.compiler.load_cache import restore_from_bytes
+from vesper.language.ir.encode import encode
 from vesper.engines.compare import Disagree, compare
 from vesper.engines.direct_engine import DirectEngine, DirectProgram
 from vesper.engines.engine import DEFAULT_LIMITS, Done, Limits
@@ -17,6 +17,7 @@ from vesper.verify.differential.forms import FormsProgram
 from vesper.verify.differential.ways.way import Answer, Given, Subject, Way
 
 _GUARDS_PER_CHUNK = 2
+_PROGRAMS_PER_WARM_CACHE = 3
 _METERED_SHARE = 25
 _CACHED_SHARE = 10
 _DEOPT_SHARE = 8
@@ -30,15 +31,17 @@ class WarmCache(Way):
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._loaded: tuple[Compiled, FormsProgram] | None = None
+        self._loaded: tuple[bool, FormsProgram] | None = None
 
     def answers(self, given: Sequence[Given]) -> Iterator[Answer]:
         if self._loaded is None:
-            restored = restore_from_bytes(self._subject.compiled)
-            self._loaded = restored, FormsProgram(DirectEngine(INTERPRETED).load(restored))
-        restored, program = self._loaded
+            stored = self._subject.compiled
+            restored = restore_from_bytes(stored)
+            is_restored = encode(restored.node) == stored.ir and restored.semantic_hash == stored.semantic_hash
+            self._loaded = is_restored, FormsProgram(DirectEngine(INTERPRETED).load(restored))
+        is_restored, program = self._loaded
         for each in given:
-            if restored.node != self._subject.compiled.node:
+            if not is_restored:
                 fault = EngineFault("the cache restores another node than was stored")
                 yield Answer(each, fault, each.done.outcome)
             else:
@@ -60,7 +63,8 @@ class ForcedDeopt(Way):
     def answers(self, given: Sequence[Given]) -> Iterator[Answer]:
         subject = self._subject
         chance = random.Random(f"{subject.seed} {self.name} {given[0].number}")
-        for guard in chance.sample(range(self.guards), min(_GUARDS_PER_CHUNK, self.guards)):
+        count = 1 if subject.is_program else _GUARDS_PER_CHUNK
+        for guard in chance.sample(range(self.guards), min(count, self.guards)):
             program = FormsProgram(DirectEngine(replace(ALWAYS, fail_guard=guard)).load(subject.compiled))
             for each in given:
                 yield answer_of(each, subject.run(program, each), f"guard {guard}")
@@ -133,7 +137,9 @@ def answer_of(given: Given, done: Done, detail: str = "") -> Answer:
 
 def repeated_ways(subject: Subject) -> Sequence[Way]:
     """Return the ways that only need the engines."""
-    found: list[Way] = [WarmCache(subject), Metered(subject)]
+    found: list[Way] = [Metered(subject)]
+    if not subject.is_program or subject.seed % _PROGRAMS_PER_WARM_CACHE == 0:
+        found.append(WarmCache(subject))
     compiled_form = subject.direct.get("jit")
     if compiled_form is not None:
         deopt = ForcedDeopt(subject, compiled_form)

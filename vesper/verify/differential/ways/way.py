@@ -16,7 +16,9 @@ from vesper.compiler import Compiled
 from vesper.engines.compare import same_outcome
 from vesper.engines.direct_engine import DirectProgram
 from vesper.engines.engine import Completion, Done, Limits, Program, Request
-from vesper.engines.outcome import LimitHit, Outcome
+from vesper.engines.outcome import Failed, LimitHit, Outcome
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.inputs import accept_inputs
 from vesper.values.model import same
 from vesper.verify.inputs.responses import GeneratedResponses, TooManyRequests, run_with
 
@@ -79,7 +81,12 @@ class Subject:
 
     def expect(self, given: Given, inputs: dict[str, object], now: datetime | None = None) -> Outcome:
         """Return the reference's outcome on the objects of a way; `now` is another start."""
-        if now is None and same(inputs, given.inputs):
+        declared = [(each.name, each.type, each.default) for each in self.compiled.node.inputs]
+        values, problems = accept_inputs(declared, inputs)
+        if problems:
+            return Failed(ErrorCode.BAD_INPUT, None, tuple(problems))
+        # An execution depends on the accepted values alone; the reference runs only on other ones.
+        if now is None and same(values, accept_inputs(declared, given.inputs)[0]):
             return given.done.outcome
         return run_with(self.reference, inputs, now or self.now(given), _refuse).outcome
 
