@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count, islice
 from typing import TypeAlias
@@ -24,7 +24,12 @@ from vesper.language.ir.nodes import Node, Raise, Require, Return, walk
 from vesper.language.ir.statements import all_statements, expressions_of
 from vesper.values.model import same
 from vesper.verify.differential.against import Function, compare_with_function, is_refused
+from vesper.verify.differential.beat import Beat, ignore_beat
 from vesper.verify.differential.coverage import Coverage, CoverageCollector, CoverageState
+from vesper.verify.differential.forms import FormsProgram
+from vesper.verify.differential.ways.comparison import WaysComparison
+from vesper.verify.differential.ways.repeated import repeated_ways
+from vesper.verify.differential.ways.way import Answer, Given, Subject, Way, WayMaker
 from vesper.verify.inputs.generator import InputGenerator
 from vesper.verify.inputs.responses import (
     GeneratedResponses,
@@ -38,12 +43,6 @@ from vesper.verify.shrink.inputs import shrink
 from vesper.verify.solve.goals import BranchAims
 
 MAX_DISAGREEMENTS = 3
-Beat: TypeAlias = Callable[[str, int, str, Mapping[str, object] | None], None]
-"""Receives what begins: `load`, `case`, `draw` or `run`, the number of the case or input, the engine, the inputs."""
-
-
-def ignore_beat(stage: str, number: int, engine: str, inputs: Mapping[str, object] | None) -> None:
-    """Receive a beat that nothing watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,8 @@ class Difference:
     """Completions by request path, of the engine with the most requests."""
     now: datetime | None = None
     """Start time of the executions, for a node that reads it."""
+    way: str | None = None
+    """The way that differs from the reference where the engines agree; its answer is the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,8 @@ class Report:
     refused: int = 0
     """Number of inputs that the node rejects, on which the function was not called."""
     elapsed_seconds: float = 0.0
+    ways: dict[str, int] = field(default_factory=dict)
+    """Number of compared executions of each way."""
 
     @property
     def too_many_lost(self) -> bool:
@@ -139,12 +142,14 @@ class Verifier:
         seeks_boundaries: bool = True,
         holds_to_promises: bool = True,
         against: Function | None = None,
+        ways: Sequence[WayMaker] = (repeated_ways,),
         beat: Beat = ignore_beat,
     ) -> None:
         """Create a verifier.
 
-        `holds_to_promises` checks postconditions; those of random programs are arbitrary. `beat` hears of every engine
-        before it loads or runs, so that a watchdog can name it afterwards.
+        `holds_to_promises` checks postconditions; those of random programs are arbitrary. `ways` are compared where the
+        engines have unobserved forms of the direct engine. `beat` hears of every engine and way before it loads or
+        runs, so that a watchdog can name it afterwards.
         """
         self._node = compiled.node
         self._cases = compiled.cases
@@ -165,6 +170,7 @@ class Verifier:
         self.report.against = None if against is None else against.name
         self._holds_to_promises = holds_to_promises
         self._seen: set[_Fingerprint] = set()
+        self._ways = self._compare_ways_of(compiled, ways)
         # A postcondition that a case expects to break is not reported.
         self._expected_to_break = {case.breaks for case in compiled.cases if case.breaks is not None}
 
@@ -190,20 +196,24 @@ class Verifier:
         for number, inputs in enumerate(islice(self._inputs(first), max_examples), start=first):
             if number not in skipped:
                 self._compare_on(inputs, number)
+            if self._ways.is_due:
+                self._compare_ways()
             progress(number)
             is_over = seconds is not None and time.monotonic() - begun >= seconds
             if is_over or len(self.report.differences) >= stop_after:
                 break
+        self._compare_ways()
         self._watch.finish()
         self.report.elapsed_seconds = time.monotonic() - begun
         return self.report
 
-    def begin_report(self, known: CoverageState | None = None) -> None:
-        """Begin a new report, with the coverage so far and that of an earlier run."""
+    def begin_report(self, known: CoverageState | None = None, left_out: Collection[str] = ()) -> None:
+        """Begin a new report, with the coverage so far and that of an earlier run, without the ways `left_out`."""
         before = self.report
         self._watch.begin(known)
         self.report = Report(before.node_id, before.semantic_hash, before.engines, before.seed, against=before.against)
         self.report.coverage = self._watch.coverage
+        self._ways.begin(self.report.ways, left_out)
 
     def partial_report(self) -> Report:
         """Return the report of a run that goes on."""
@@ -261,8 +271,42 @@ class Verifier:
             self.report.not_comparable += 1
         elif isinstance(result, Disagree):
             self._report_difference(inputs, number)
-        elif isinstance(reference.outcome, ContractBroken) and reference.outcome.phase == "postcondition":
-            self._report_broken(inputs, number, reference.outcome)
+        else:
+            self._ways.add(Given(number, inputs, reference))
+            if isinstance(reference.outcome, ContractBroken) and reference.outcome.phase == "postcondition":
+                self._report_broken(inputs, number, reference.outcome)
+
+    def _compare_ways_of(self, compiled: Compiled, ways: Sequence[WayMaker]) -> WaysComparison:
+        forms = {name: each.program for name, each in self._programs.items() if isinstance(each, FormsProgram)}
+        reference, is_program = next(iter(self._programs.values())), not self._holds_to_promises
+        subject = Subject(compiled, reference, forms, self._responses, self.report.seed, is_program)
+        return WaysComparison(subject, ways if forms else (), self.report.ways, self._beat)
+
+    def _compare_ways(self) -> None:
+        for way, answer in self._ways.differences():
+            if (None, way.name, False) not in self._seen:
+                self._seen.add((None, way.name, False))
+                self._report_way(way, answer)
+
+    def _report_way(self, way: Way, answer: Answer) -> None:
+        """Report the way's answer on the smallest inputs; one that needs its whole chunk is not shrunk."""
+        number = answer.given.number
+
+        def differing(candidate: dict[str, object]) -> Answer | None:
+            answers = self._answers(candidate, number)
+            if not isinstance(self._compare(answers), Agree):
+                return None
+            given = Given(number, candidate, next(iter(answers.values())))
+            return next((each for each in way.answers([given]) if each.differs), None)
+
+        small = answer.given.inputs
+        if differing(small) is not None:
+            small = shrink(self._node, small, lambda candidate: differing(candidate) is not None)
+            answer = differing(small) or answer
+        name = f"{way.name} ({answer.detail})" if answer.detail else way.name
+        wanted = replace(answer.given.done, outcome=answer.wanted, marks=())
+        answers = {next(iter(self._programs)): wanted, name: Done(answer.found, ())}
+        self._add_difference(small, number, answers, way=name)
 
     def _answers(self, inputs: Mapping[str, object], number: int) -> dict[str, Done]:
         # Seeded by the run's number, so that completions stay the same while shrinking, but for repeated inputs.
@@ -302,13 +346,25 @@ class Verifier:
         self._seen.add(fingerprint)
         small = shrink(self._node, inputs, lambda candidate: self._fingerprint(candidate, number) == fingerprint)
         place, step, with_function = fingerprint
-        answers = self._answers(small, number)
+        self._add_difference(small, number, self._answers(small, number), place, step, with_function)
+
+    def _add_difference(
+        self,
+        small: dict[str, object],
+        number: int,
+        answers: dict[str, Done],
+        place: int | None = None,
+        step: str | None = None,
+        with_function: bool = False,
+        way: str | None = None,
+    ) -> None:
         seed = f"{self.report.seed} {number}"
         asked: Sequence[Request] = max((done.requests for done in answers.values()), key=len)
         respond = self._responses.responder(seed, small)
         responses = tuple((each.path, respond(each)) for each in asked)
         now = None if self._node.type == "function" else self._responses.now(seed)
-        self.report.differences.append(Difference(small, number, answers, place, step, with_function, responses, now))
+        found = Difference(small, number, answers, place, step, with_function, responses, now, way)
+        self.report.differences.append(found)
 
     def _report_broken(self, inputs: dict[str, object], number: int, outcome: ContractBroken) -> None:
         """Report the first input that breaks a postcondition, shrunk on the reference engine."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vesper.codegen.module import generate_module
@@ -15,7 +15,10 @@ from vesper.compiler import Compiled, compile_source
 from vesper.engines.engine import Engine
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
-from vesper.verify.differential.verifier import Beat, Difference, Verifier, ignore_beat
+from vesper.verify.differential.beat import Beat, ignore_beat
+from vesper.verify.differential.verifier import Difference, Verifier
+from vesper.verify.differential.ways.repeated import repeated_ways
+from vesper.verify.differential.ways.way import WayMaker
 from vesper.verify.programs.nodes import draw_program
 from vesper.verify.programs.reduce import MAX_TRIES, reduce_program
 from vesper.verify.programs.text import Draft
@@ -56,6 +59,8 @@ class ProgramsReport:
     executions: int = 0
     not_comparable: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
+    ways: dict[str, int] = field(default_factory=dict)
+    """Number of compared executions of each way."""
     failures: list[ProgramFailure] = field(default_factory=list)
     elapsed_seconds: float = 0.0
 
@@ -83,6 +88,7 @@ def verify_programs(
     max_tries: int = MAX_TRIES,
     seconds: float | None = None,
     first: int = 0,
+    ways: Sequence[WayMaker] = (repeated_ways,),
     beat: Beat = ignore_beat,
 ) -> ProgramsReport:
     """Draw programs and run each on drawn inputs, until a limit of count, time or failures."""
@@ -92,9 +98,9 @@ def verify_programs(
         report.programs += 1
         beat("draw", 0, "", None)
         draft = draw_program(each)
-        failure = examine(draft, engines, each, inputs_each, report, beat)
+        failure = examine(draft, engines, each, inputs_each, report, ways, beat)
         if failure is not None:
-            report.failures.append(reduce_failure(draft, failure, engines, inputs_each, max_tries, beat))
+            report.failures.append(reduce_failure(draft, failure, engines, inputs_each, max_tries, ways, beat))
         progress(number)
         is_over = seconds is not None and time.monotonic() - begun >= seconds
         if is_over or len(report.failures) >= stop_after:
@@ -109,10 +115,12 @@ def examine(
     seed: int,
     inputs_each: int,
     report: ProgramsReport | None = None,
+    ways: Sequence[WayMaker] = (repeated_ways,),
     beat: Beat = ignore_beat,
 ) -> ProgramFailure | None:
     """Compile and run one program; return its failure, or None."""
-    return examine_text(SourceFile(program_path(draft), draft.text()), engines, seed, inputs_each, report, beat)
+    source = SourceFile(program_path(draft), draft.text())
+    return examine_text(source, engines, seed, inputs_each, report, ways, beat)
 
 
 def examine_text(
@@ -121,6 +129,7 @@ def examine_text(
     seed: int,
     inputs_each: int,
     report: ProgramsReport | None = None,
+    ways: Sequence[WayMaker] = (repeated_ways,),
     beat: Beat = ignore_beat,
 ) -> ProgramFailure | None:
     """Compile and run the text of a program; return its failure, or None."""
@@ -134,7 +143,9 @@ def examine_text(
         if seed % PROGRAMS_PER_GENERATION == 0:
             generate_module(compiled.node)  # raises if generation fails
         # Boundary probes cost more than the twenty inputs that would profit from them.
-        verifier = Verifier(compiled, engines, seed, seeks_boundaries=False, holds_to_promises=False, beat=beat)
+        verifier = Verifier(
+            compiled, engines, seed, seeks_boundaries=False, holds_to_promises=False, ways=ways, beat=beat
+        )
         found = verifier.run(inputs_each, stop_after=1)
     except Exception as error:  # noqa: BLE001  # a drawn program must not raise anything
         fingerprint = f"{type(error).__name__} {_place(error)}"
@@ -144,9 +155,13 @@ def examine_text(
         report.not_comparable += found.not_comparable
         for kind, times in found.outcomes.items():
             report.outcomes[kind] = report.outcomes.get(kind, 0) + times
+        for way, times in found.ways.items():
+            report.ways[way] = report.ways.get(way, 0) + times
     if not found.differences:
         return None
-    return ProgramFailure(seed, "disagreement", "disagreement", text, "", compiled, found.differences[0])
+    difference = found.differences[0]
+    fingerprint = f"disagreement {(difference.way or '').partition(' (')[0]}"
+    return ProgramFailure(seed, "disagreement", fingerprint, text, "", compiled, difference)
 
 
 def _place(error: Exception) -> str:
@@ -160,6 +175,7 @@ def reduce_failure(
     engines: Mapping[str, Engine],
     inputs_each: int,
     max_tries: int = MAX_TRIES,
+    ways: Sequence[WayMaker] = (repeated_ways,),
     beat: Beat = ignore_beat,
 ) -> ProgramFailure:
     """Return the same failure of a smaller program."""
@@ -170,7 +186,7 @@ def reduce_failure(
         nonlocal smallest
         if time.monotonic() >= end:
             return False
-        found = examine(candidate, engines, failure.seed, inputs_each, beat=beat)
+        found = examine(candidate, engines, failure.seed, inputs_each, ways=ways, beat=beat)
         if found is None or (found.kind, found.fingerprint) != (failure.kind, failure.fingerprint):
             return False
         smallest = found

@@ -57,6 +57,8 @@ class Crash:
                 return f"while input {self.number} is drawn" if self.number else "while the program is drawn"
             case "compile":
                 return "while the program is compiled"
+            case "way":
+                return f"at input {self.number} of a chunk"
             case "run":
                 return f"on input {self.number}"
             case _:

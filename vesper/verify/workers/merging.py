@@ -50,7 +50,7 @@ def _key(finding: object) -> object:
     """Return what makes a finding the same although another input shows it."""
     match finding:
         case Difference():
-            return finding.place, finding.step, finding.with_function
+            return finding.place, finding.step, finding.with_function, (finding.way or "").partition(" (")[0]
         case BrokenPromise():
             return finding.index
         case _:

@@ -114,7 +114,9 @@ class RoundsOrder:
         node = self._nodes[unit.node]
         numbers = range(unit.numbers[0], unit.numbers[-1] + 1)
         limit = node.missing_differences
-        return NodeTask(unit.node, numbers, left, node.skipped, node.coverage, limit, True, node.is_hanging)
+        return NodeTask(
+            unit.node, numbers, left, node.skipped, node.left_out, node.coverage, limit, True, node.is_hanging
+        )
 
     def record(self, node: int, has_grown: bool) -> None:
         rounds = self._rounds[node % len(self._rounds)]

@@ -42,7 +42,7 @@ def _reduce_inputs(task: ReductionTask, work: Workload, watch: Watch, send: Call
     engines = {name: engine for name, engine in work.engines.items() if name == crash.engine}
     if not engines:
         return
-    verifier = Verifier(compiled, engines, work.seed, beat=watch.beat)
+    verifier = Verifier(compiled, engines, work.seed, ways=(), beat=watch.beat)
     end = time.monotonic() + REDUCTION_SECONDS
 
     def still_fails(candidate: dict[str, object]) -> bool:
@@ -62,7 +62,7 @@ def _reduce_program(
 
     def still_fails(candidate: Draft) -> bool:
         def run() -> None:
-            found = examine(candidate, work.engines, seed, INPUTS_PER_PROGRAM, beat=watch.beat)
+            found = examine(candidate, work.engines, seed, INPUTS_PER_PROGRAM, ways=work.ways, beat=watch.beat)
             if found is not None and found.kind == "raised":
                 os._exit(_RAISED)
 

@@ -31,6 +31,8 @@ class NodeProgress:
     """Report of a task that goes on."""
     crashes: list[Crash] = field(default_factory=list)
     skipped: frozenset[int] = frozenset()
+    left_out: frozenset[str] = frozenset()
+    """Ways that crashed."""
     coverage: CoverageState | None = None
     is_begun: bool = False
     is_done: bool = False
@@ -44,11 +46,15 @@ class NodeProgress:
     def missing_differences(self) -> int:
         return MAX_DISAGREEMENTS - len(self.report.differences)
 
-    def same_inputs(self, number: int) -> frozenset[int]:
-        """Return the number of an input or case, with that of the input that repeats the case."""
-        cases = self.compiled.cases
-        listed = [-each for each, case in enumerate(cases, start=1) if not case.effects]
-        return frozenset({number, listed.index(number) + 1} if number in listed else {number})
+    def leave_out(self, crash: Crash) -> None:
+        """Leave out what crashed: a way, an input, or a case with the input that repeats it."""
+        if crash.stage == "way":
+            self.left_out |= {crash.engine}
+            return
+        listed = [-each for each, case in enumerate(self.compiled.cases, start=1) if not case.effects]
+        self.skipped |= {crash.number}
+        if crash.number in listed:
+            self.skipped |= {listed.index(crash.number) + 1}
 
     def keep_partial(self) -> None:
         """Add the report of a task that will not end."""

@@ -150,17 +150,19 @@ class GuardedRun:
 
     def _fail_node(self, worker: int, task: NodeTask, crash: Crash) -> None:
         node = self.nodes[task.node]
-        # Only an input or a case can be left out.
-        goes_on = crash.stage in ("run", "case") and len(node.crashes) + 1 < MAX_CRASHES
+        # Only an input, a case or a way can be left out.
+        goes_on = crash.stage in ("run", "case", "way") and len(node.crashes) + 1 < MAX_CRASHES
         is_new = all((each.engine, each.ending.kind) != (crash.engine, crash.ending.kind) for each in node.crashes)
         if goes_on and is_new and crash.stage == "run" and crash.inputs is not None:
             self._repeated[worker].append(ReductionTask(crash, task.node))
         else:
             self._add_crash(node, crash)
         if goes_on:
-            node.skipped |= node.same_inputs(crash.number)
+            node.leave_out(crash)
             is_hanging = node.is_hanging or crash.ending.kind == "hang"
-            self._repeated[worker].append(replace(task, skipped=node.skipped, is_hanging=is_hanging))
+            self._repeated[worker].append(
+                replace(task, skipped=node.skipped, left_out=node.left_out, is_hanging=is_hanging)
+            )
             return
         node.is_given_up = node.is_done = True
         node.keep_partial()

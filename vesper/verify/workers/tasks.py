@@ -12,6 +12,7 @@ from vesper.language.diagnostics.source import SourceFile
 from vesper.verify.differential.against import Function
 from vesper.verify.differential.coverage import CoverageState
 from vesper.verify.differential.verifier import MAX_DISAGREEMENTS, Report
+from vesper.verify.differential.ways.way import WayMaker
 from vesper.verify.programs.campaign import ProgramsReport
 from vesper.verify.workers.crashes import Crash, Ending
 
@@ -24,6 +25,7 @@ class Workload:
     engines: Mapping[str, Engine]
     seed: int
     function: Function | None = None
+    ways: Sequence[WayMaker] = ()
     kept: Sequence[SourceFile] = ()
     """Kept programs, which run before random ones."""
 
@@ -38,6 +40,8 @@ class NodeTask:
     """Time limit of the task."""
     skipped: frozenset[int] = frozenset()
     """Numbers of inputs and cases that ended an earlier worker."""
+    left_out: frozenset[str] = frozenset()
+    """Ways that ended an earlier worker."""
     known: CoverageState | None = None
     """Coverage of earlier tasks."""
     stop_after: int = MAX_DISAGREEMENTS

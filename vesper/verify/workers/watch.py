@@ -22,7 +22,7 @@ class Activity:
     """What a worker began last."""
 
     stage: str
-    """`draw`, `compile`, `load`, `case` or `run`; empty before the first beat."""
+    """`draw`, `compile`, `load`, `case`, `run` or `way`; empty before the first beat."""
     number: int
     """Number of the input; of a case its negative number."""
     engine: str

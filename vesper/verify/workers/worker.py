@@ -85,9 +85,14 @@ class Worker:
         if verifier is None:
             work = self._work
             verifier = Verifier(
-                work.nodes[task.node], work.engines, work.seed, against=work.function, beat=self._watch.beat
+                work.nodes[task.node],
+                work.engines,
+                work.seed,
+                against=work.function,
+                ways=work.ways,
+                beat=self._watch.beat,
             )
-        verifier.begin_report(task.known)
+        verifier.begin_report(task.known, task.left_out)
         before, loaded = verifier.coverage_size, verifier
         sent_at, findings = time.monotonic(), 0
 
@@ -116,14 +121,14 @@ class Worker:
                 return
 
     def _verify_program(self, number: int, is_kept: bool) -> ProgramsReport:
-        engines, seed, beat = self._work.engines, self._work.seed, self._watch.beat
+        engines, seed, ways, beat = self._work.engines, self._work.seed, self._work.ways, self._watch.beat
         if is_kept:
             report = ProgramsReport(seed, tuple(engines), programs=1)
             begun = time.monotonic()
-            failure = examine_text(self._work.kept[number], engines, seed, INPUTS_PER_PROGRAM, report, beat)
+            failure = examine_text(self._work.kept[number], engines, seed, INPUTS_PER_PROGRAM, report, ways, beat)
             report.failures = [] if failure is None else [failure]
             report.elapsed_seconds = time.monotonic() - begun
         else:
-            report = verify_programs(engines, 1, seed, first=number, beat=beat)
+            report = verify_programs(engines, 1, seed, first=number, ways=ways, beat=beat)
         report.failures = [replace(each, compiled=None) for each in report.failures]
         return report

@@ -1,0 +1,36 @@
+"""The ways of the public API that apply to a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vesper.api.description import describe
+from vesper.cli.verify.ways.json_texts import RunJson
+from vesper.cli.verify.ways.node_calls import Call, KeywordCall, Map, Start, load_node
+from vesper.cli.verify.ways.tables import JsonLines, Tables
+from vesper.verify.differential.ways.way import Subject, Way
+
+
+def public_ways(subject: Subject) -> Sequence[Way]:
+    """Return the ways of the API; a node that needs a Host is only started."""
+    loaded = load_node(subject)
+    found: list[Way] = [Start(loaded)]
+    if describe(subject.compiled).is_hosted:
+        return found
+    found += [Call(loaded), Map(loaded), RunJson(loaded)]
+    arrow = _arrow()
+    if arrow is not None:
+        found += [Tables(loaded, arrow), JsonLines(loaded, arrow)]
+    # An input of this name hides the start of a call with keywords.
+    has_now = any(each.name == "now" for each in subject.compiled.node.inputs)
+    return found if has_now and loaded.takes_now else [*found, KeywordCall(loaded)]
+
+
+def _arrow() -> Any:
+    """Return pyarrow, or None where it is not installed: tables are then not compared."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return None
+    return pa
