@@ -24,6 +24,7 @@ from vesper.language.ir.nodes import Node, Raise, Require, Return, walk
 from vesper.language.ir.statements import all_statements, expressions_of
 from vesper.values.model import same
 from vesper.verify.differential.against import Function, compare_with_function, is_refused
+from vesper.verify.differential.beat import Beat, ignore_beat
 from vesper.verify.differential.coverage import Coverage, CoverageCollector, CoverageState
 from vesper.verify.inputs.generator import InputGenerator
 from vesper.verify.inputs.responses import (
@@ -38,12 +39,6 @@ from vesper.verify.shrink.inputs import shrink
 from vesper.verify.solve.goals import BranchAims
 
 MAX_DISAGREEMENTS = 3
-Beat: TypeAlias = Callable[[str, int, str, Mapping[str, object] | None], None]
-"""Receives what begins: `load`, `case`, `draw` or `run`, the number of the case or input, the engine, the inputs."""
-
-
-def ignore_beat(stage: str, number: int, engine: str, inputs: Mapping[str, object] | None) -> None:
-    """Receive a beat that nothing watches."""
 
 
 @dataclass(frozen=True, slots=True)

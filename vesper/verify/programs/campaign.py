@@ -15,7 +15,8 @@ from vesper.compiler import Compiled, compile_source
 from vesper.engines.engine import Engine
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
-from vesper.verify.differential.verifier import Beat, Difference, Verifier, ignore_beat
+from vesper.verify.differential.beat import Beat, ignore_beat
+from vesper.verify.differential.verifier import Difference, Verifier
 from vesper.verify.programs.nodes import draw_program
 from vesper.verify.programs.reduce import MAX_TRIES, reduce_program
 from vesper.verify.programs.text import Draft
