@@ -24,7 +24,7 @@ from vesper.compiler import Compiled, compile_file
 from vesper.compiler.reading import shown_path
 from vesper.engines.engine import Engine
 from vesper.engines.registry import REFERENCE
-from vesper.language.diagnostics.source import SourceFile
+from vesper.verify.corpus import KeptProgram, kept_programs
 from vesper.verify.differential.against import CannotImport, Function, import_function
 from vesper.verify.differential.forms import COMPARED
 from vesper.verify.differential.regressions import FOLDER
@@ -176,7 +176,7 @@ def command(
         raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
     compiled_nodes, refused = _compile_files(files)
     function = None if against is None else _import_function(against, compiled_nodes, files)
-    work = Workload(compiled_nodes, engines, seed, function, _WAYS, [] if corpus is None else _kept_programs(corpus))
+    work = Workload(compiled_nodes, engines, seed, function, _WAYS, _kept_programs(corpus))
     left = None if seconds is None else max(0.1, seconds - (time.monotonic() - begun))
     workers = jobs or min(_processors(), _MAX_DEFAULT_JOBS)
     plan = Plan(max_examples, programs, left, workers, WorkerLimits(input_seconds, input_memory))
@@ -231,12 +231,11 @@ def _compile_files(files: list[Path]) -> tuple[list[Compiled], list[str]]:
     return compiled_nodes, refused
 
 
-def _kept_programs(folder: Path) -> list[SourceFile]:
-    """Read the programs of a corpus, in the order of their names."""
-    return [
-        SourceFile(shown_path(path.as_posix()), path.read_text(encoding="utf-8"))
-        for path in sorted(folder.rglob("*.vsp"))
-    ]
+def _kept_programs(folder: Path | None) -> list[KeptProgram]:
+    try:
+        return [] if folder is None else kept_programs(folder)
+    except (OSError, UnicodeDecodeError) as problem:
+        raise click.UsageError(f"--corpus: {problem}") from None
 
 
 def _processors() -> int:

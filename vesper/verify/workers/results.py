@@ -115,7 +115,7 @@ class ProgramsProgress:
 
     def take_crash(self, number: int, is_kept: bool, crash: Crash, reduced: Reduced | None) -> None:
         """Add a program that crashed as a failure."""
-        seed = self._work.seed if is_kept else program_seeds(self._work.seed, number + 1)[number]
+        seed = self._work.kept[number].seed if is_kept else program_seeds(self._work.seed, number + 1)[number]
         if is_kept:
             text = self._work.kept[number].text
         elif reduced is not None and reduced.text is not None:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from vesper.compiler import Compiled
 from vesper.engines.engine import Engine
-from vesper.language.diagnostics.source import SourceFile
+from vesper.verify.corpus import KeptProgram
 from vesper.verify.differential.against import Function
 from vesper.verify.differential.coverage import CoverageState
 from vesper.verify.differential.verifier import MAX_DISAGREEMENTS, Report
@@ -26,7 +26,7 @@ class Workload:
     seed: int
     function: Function | None = None
     ways: Sequence[WayMaker] = ()
-    kept: Sequence[SourceFile] = ()
+    kept: Sequence[KeptProgram] = ()
     """Kept programs, which run before random ones."""
 
 

@@ -7,6 +7,8 @@ import traceback
 from dataclasses import replace
 from multiprocessing.connection import Connection
 
+from vesper.compiler.reading import shown_path
+from vesper.language.diagnostics.source import SourceFile
 from vesper.verify.differential.against import BadAnswer
 from vesper.verify.differential.verifier import Verifier
 from vesper.verify.programs.campaign import (
@@ -125,7 +127,9 @@ class Worker:
         if is_kept:
             report = ProgramsReport(seed, tuple(engines), programs=1)
             begun = time.monotonic()
-            failure = examine_text(self._work.kept[number], engines, seed, INPUTS_PER_PROGRAM, report, ways, beat)
+            kept = self._work.kept[number]
+            source = SourceFile(shown_path(kept.path.as_posix()), kept.text)
+            failure = examine_text(source, engines, kept.seed, INPUTS_PER_PROGRAM, report, ways, beat)
             report.failures = [] if failure is None else [failure]
             report.elapsed_seconds = time.monotonic() - begun
         else:
