@@ -137,7 +137,7 @@ def examine(
     if not found.differences:
         return None
     difference = found.differences[0]
-    fingerprint = f"disagreement {(difference.way or '').partition(' (')[0]}"
+    fingerprint = f"disagreement {difference.way_name or 'engines'}"
     return ProgramFailure(seed, "disagreement", fingerprint, text, "", compiled, difference)
 
 
