@@ -19,7 +19,7 @@ from vesper.cli.output.outcomes import json_text
 from vesper.cli.verify.display import Display
 from vesper.cli.verify.reports import VerifyResults, verify_json, verify_junit, verify_sarif
 from vesper.cli.verify.text import programs_line, total_line
-from vesper.cli.verify.ways.public import public_ways
+from vesper.cli.verify.ways.public import WAYS
 from vesper.compiler import Compiled, compile_file
 from vesper.compiler.reading import shown_path
 from vesper.engines.engine import Engine
@@ -28,7 +28,6 @@ from vesper.verify.corpus import KeptProgram, kept_programs
 from vesper.verify.differential.against import CannotImport, Function, import_function
 from vesper.verify.differential.forms import COMPARED
 from vesper.verify.differential.regressions import FOLDER
-from vesper.verify.differential.ways.repeated import repeated_ways
 from vesper.verify.programs.campaign import INPUTS_PER_PROGRAM
 from vesper.verify.workers.orders import Plan
 from vesper.verify.workers.process import WorkerLimits
@@ -40,7 +39,6 @@ _DEFAULT_EXAMPLES = 10_000
 _MAX_PROGRAMS = 10**6
 _MAX_DEFAULT_JOBS = 4
 _DEFAULT_LIMITS = WorkerLimits()
-_WAYS = (repeated_ways, public_ways)
 
 
 class ProgramCount(click.IntRange):
@@ -176,7 +174,7 @@ def command(
         raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
     compiled_nodes, refused = _compile_files(files)
     function = None if against is None else _import_function(against, compiled_nodes, files)
-    work = Workload(compiled_nodes, engines, seed, function, _WAYS, _kept_programs(corpus))
+    work = Workload(compiled_nodes, engines, seed, function, WAYS, _kept_programs(corpus))
     left = None if seconds is None else max(0.1, seconds - (time.monotonic() - begun))
     workers = jobs or min(_processors(), _MAX_DEFAULT_JOBS)
     plan = Plan(max_examples, programs, left, workers, WorkerLimits(input_seconds, input_memory))

@@ -56,6 +56,7 @@ def regression_text(
     who = f"the node and {against}" if difference.with_function else "the engines"
     why = why or f"{who} diverged {'at step ' + difference.step if difference.step else 'here'}"
     given = {name: typed_value(value) for name, value in difference.inputs.items()}
+    who = who if difference.way_name is None else f"the engines and the way {difference.way_name}"
     lines = [
         f"- why: {why}",
         f"  node: {compiled.node.node_id}",
@@ -68,6 +69,8 @@ def regression_text(
         lines += ["  effects:", *(f"    - {_flow(_response(*each))}" for each in difference.responses)]
     if difference.with_function:
         lines.append(f"  against: {_flow(against)}")
+    if difference.way_name is not None:
+        lines.append(f"  way: {_flow(difference.way_name)}")
     lines.append("  engines: agree")
     return "\n".join(lines) + "\n"
 

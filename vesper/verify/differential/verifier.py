@@ -64,7 +64,15 @@ class Difference:
     now: datetime | None = None
     """Start time of the executions, for a node that reads it."""
     way: str | None = None
-    """The way that differs from the reference where the engines agree; its answer is the last one."""
+    """The way that differs from the reference where the engines agree, with its parameters.
+
+    Its answer is the last one.
+    """
+
+    @property
+    def way_name(self) -> str | None:
+        """The way without its parameters."""
+        return None if self.way is None else self.way.partition(" (")[0]
 
 
 @dataclass(frozen=True, slots=True)

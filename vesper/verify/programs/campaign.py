@@ -160,7 +160,7 @@ def examine_text(
     if not found.differences:
         return None
     difference = found.differences[0]
-    fingerprint = f"disagreement {(difference.way or '').partition(' (')[0]}"
+    fingerprint = f"disagreement {difference.way_name or 'engines'}"
     return ProgramFailure(seed, "disagreement", fingerprint, text, "", compiled, difference)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -34,6 +34,7 @@ from vesper.values.types import (
 
 _LEAST_FITTING = 0.6
 """Share of the values that a narrow column must hold; otherwise the widest type is taken."""
+_LAST_YEAR = 9998
 _NANOSECONDS_SHARE = 0.3
 _MAX_DIGITS = {"decimal32": 9, "decimal64": 18, "decimal128": 38, "decimal256": 76}
 
@@ -219,6 +220,8 @@ def _adapt(pa: Any, arrow_type: Any, value: object) -> object:
         return int(value)
     if types.is_decimal(arrow_type) and isinstance(value, int):
         return Decimal(value)
+    if types.is_timestamp(arrow_type) and isinstance(value, datetime) and value.year > _LAST_YEAR:
+        raise ValueError(value)  # in another zone it may be beyond what pyarrow reads back
     if types.is_duration(arrow_type) and isinstance(value, timedelta) and arrow_type.unit == "ms":
         return timedelta(milliseconds=value // timedelta(milliseconds=1))
     return value

@@ -9,7 +9,8 @@ from vesper.api.description import describe
 from vesper.cli.verify.ways.json_texts import RunJson
 from vesper.cli.verify.ways.node_calls import Call, KeywordCall, Map, Start, load_node
 from vesper.cli.verify.ways.tables import JsonLines, Tables
-from vesper.verify.differential.ways.way import Subject, Way
+from vesper.verify.differential.ways.repeated import repeated_ways
+from vesper.verify.differential.ways.way import Subject, Way, WayMaker
 
 
 def public_ways(subject: Subject) -> Sequence[Way]:
@@ -34,3 +35,7 @@ def _arrow() -> Any:
     except ImportError:
         return None
     return pa
+
+
+WAYS: tuple[WayMaker, ...] = (repeated_ways, public_ways)
+"""Ways that `vesper verify` compares."""
