@@ -20,7 +20,7 @@ from vesper.verify.variants.document import Document, Keys, Leaf, Site, part_at
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _OPERATORS = (tuple(_MIRRORED), ("+", "-", "*", "/"), ("AND", "OR", "=>"), ("IN", "CONTAINS"))
-_NUMBERS = (INTEGER, DECIMAL, FLOAT)
+NUMBERS = (INTEGER, DECIMAL, FLOAT)
 _LIMITS = ("0", "1", "2147483647", "2147483648", "9007199254740993", "9223372036854775807")
 _WHOLE_TYPES = (ast.Name, ast.Field)
 
@@ -193,7 +193,7 @@ def _shape(spec: OpSpec) -> tuple[str, ...]:
 
 def repeat_part(drawing: Drawing) -> Change | None:
     """Combine an expression with itself, or with another of its type, so that one text occurs twice."""
-    site = drawing.site(lambda each: each.type == BOOLEAN or each.type in _NUMBERS)
+    site = drawing.site(lambda each: each.type == BOOLEAN or each.type in NUMBERS)
     if site is None:
         return None
     others = [each for each in drawing.document.sites if each.path == site.path and each.type == site.type]

@@ -12,14 +12,15 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from vesper.values.types import BOOLEAN
-from vesper.verify.variants.document import Keys, Leaf, Part, part_at, replace_part, walk_parts
-from vesper.verify.variants.expressions import Drawing, other_number, spliced_text
+from vesper.verify.variants.document import Keys, Leaf, Part, Site, part_at, replace_part, walk_parts
+from vesper.verify.variants.expressions import NUMBERS, Drawing, other_number, spliced_text
 
 StructureEdit: TypeAlias = "Callable[[Part, Drawing], Part | None]"
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CLAUSES = ("preconditions", "postconditions", "invariants")
 _LISTS = ("rows", "require", "guards", "constraints", *_CLAUSES)
 _TYPES = {"integer": "decimal", "decimal": "float", "string": "optional<string>", "array<": "set<", "set<": "array<"}
+_MAXIMA = ("1", "2", "3", "5", "10", "100")
 _BOUNDS = ("max", "min", "max_length", "min_length", "max_items", "min_items", "value", "default")
 
 
@@ -179,33 +180,32 @@ def change_loop(tree: Part, drawing: Drawing) -> Part | None:
     path, step = drawing.random.choice(found)
     kind = drawing.random.choice(("max", "where", "stop_when"))
     if kind == "max":
-        return replace_part(tree, path, {**step, "max": Leaf(drawing.random.choice(("1", "2", "3", "5", "10", "100")))})
-    inside = [
-        each.text
-        for each in drawing.document.sites
-        if each.type == BOOLEAN and each.path[: len(path)] == path and drawing.document.tree is not tree
-    ]
-    condition = Leaf(drawing.random.choice(inside), is_expression=True) if inside else _loop_condition(step, drawing)
-    if condition is None:
-        return None
-    if kind == "stop_when":
-        return replace_part(tree, path, {**step, "stop_when": condition})
+        return replace_part(tree, path, {**step, "max": Leaf(drawing.random.choice(_MAXIMA))})
     over = step.get("over")
-    if not isinstance(over, Leaf) or " WHERE " in over.text:
-        return None
-    return replace_part(tree, path, {**step, "over": Leaf(f"{over.text} WHERE {condition.text}", is_expression=True)})
+    on_item = None if not isinstance(over, Leaf) else _item_condition(over.text, path, drawing)
+    if kind == "where":
+        if on_item is None or not isinstance(over, Leaf) or " WHERE " in over.text:
+            return None
+        return replace_part(tree, path, {**step, "over": Leaf(f"{over.text} WHERE {on_item}", is_expression=True)})
+    texts = [each.text for each in _inside(path, drawing) if each.type == BOOLEAN]
+    text = drawing.random.choice([*texts, *([] if on_item is None else [on_item])] or ["false"])
+    return replace_part(tree, path, {**step, "stop_when": Leaf(text, is_expression=True)})
 
 
-def _loop_condition(step: Mapping[str, Part], drawing: Drawing) -> Leaf | None:
-    """Return a condition on the item of a loop over numbers, which may be of another type."""
-    over = step.get("over")
-    if not isinstance(over, Leaf):
-        return _condition(drawing)
-    item = over.text.split(" IN ")[0].split(",")[0].strip()
-    compared = drawing.random.choice(("<", "<=", ">", ">=", "!=", "=="))
-    number = drawing.random.choice(("0", "1", "2", "3", "7"))
-    sides = (item, number) if drawing.random.random() < 0.5 else (number, item)
-    return Leaf(f"{sides[0]} {compared} {sides[1]}", is_expression=True)
+def _inside(path: Keys, drawing: Drawing) -> list[Site]:
+    return [each for each in drawing.document.sites if each.path[: len(path)] == path]
+
+
+def _item_condition(over: str, path: Keys, drawing: Drawing) -> str | None:
+    """Return a comparison of the item of a loop, or of a field of it, with a number on either side."""
+    item = over.split(" IN ", maxsplit=1)[0].split(",", maxsplit=1)[0].strip()
+    used = {each.text for each in _inside(path, drawing) if each.type in NUMBERS}
+    numbers = sorted(each for each in used if each == item or each.startswith(f"{item}."))
+    if not numbers:
+        return None
+    sides = [drawing.random.choice(numbers), drawing.random.choice(("0", "1", "2", "3", "7"))]
+    drawing.random.shuffle(sides)
+    return f"{sides[0]} {drawing.random.choice(('<', '<=', '>', '>=', '!=', '=='))} {sides[1]}"
 
 
 def swap_branches(tree: Part, drawing: Drawing) -> Part | None:
