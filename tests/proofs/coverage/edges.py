@@ -10,9 +10,10 @@ import hashlib
 import json
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.proofs.coverage.build import CRATES, LIBRARY, WORK
 
@@ -27,6 +28,7 @@ class Place:
     file: str
     """Below `src` of the crate."""
     line: int
+    column: int
     function: str
     """Its name with its modules, without type arguments."""
 
@@ -83,7 +85,7 @@ def _load_address(extension: Path) -> int:
 def read_places(counters: Counters, extension: Path) -> list[Place | None]:
     """Return the place of every edge; None for code of other crates and of the standard library.
 
-    The answer of `addr2line` is kept beside the build, since it takes a minute.
+    The answer of the symbolizer is kept beside the build.
     """
     digest = hashlib.sha256(extension.read_bytes()).hexdigest()[:16]
     kept = WORK / f"places_{digest}.json"
@@ -94,45 +96,53 @@ def read_places(counters: Counters, extension: Path) -> list[Place | None]:
 
 
 def _fields(place: Place) -> list[str | int]:
-    return [place.crate, place.file, place.line, place.function]
+    return [place.crate, place.file, place.line, place.column, place.function]
 
 
 def symbolise(addresses: Sequence[int], extension: Path) -> list[Place | None]:
-    """Return the place of every address, by `addr2line`."""
-    command = ["addr2line", "--exe", str(extension), "--functions", "--demangle", "--inlines", "--addresses"]
+    """Return the place of every address, by `llvm-symbolizer`: `addr2line` reports no columns."""
+    command = ["llvm-symbolizer", f"--obj={extension}", "--output-style=JSON", "--inlines", "--demangle"]
     given = "".join(f"{address:#x}\n" for address in addresses)
     done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
-    frames: list[list[tuple[str, str]]] = []
-    lines = iter(done.stdout.splitlines())
-    for line in lines:
-        if line.startswith("0x"):
-            frames.append([])
-        else:
-            frames[-1].append((line, next(lines)))
-    return [place_of(each) for each in frames]
+    found = [json.loads(line).get("Symbol", ()) for line in done.stdout.splitlines()]
+    if len(found) != len(addresses):
+        raise RuntimeError(f"llvm-symbolizer answered {len(found)} of {len(addresses)} addresses")
+    return [place_of(frames) for frames in found]
 
 
-def place_of(frames: Iterable[tuple[str, str]]) -> Place | None:
-    """Return the innermost frame that is in one of our crates; frames are inlined calls, innermost first."""
-    for function, location in frames:
-        file, _, line = location.split(" (discriminator")[0].rpartition(":")
-        found = _CRATE.search(file)
-        if found is not None and found[1] in CRATES:
-            return Place(found[1], found[2], int(line) if line.isdigit() else 0, short_name(function))
+def place_of(frames: Iterable[Mapping[str, Any]]) -> Place | None:
+    """Return the innermost frame that is in one of our crates; frames are inlined calls, innermost first.
+
+    Code of the standard library counts where ours calls it. Line 0 is code that the compiler added.
+    """
+    for frame in frames:
+        found = _CRATE.search(frame["FileName"])
+        if found is not None and found[1] in CRATES and frame["Line"]:
+            return Place(found[1], found[2], frame["Line"], frame["Column"], short_name(frame["FunctionName"]))
     return None
 
 
 def short_name(function: str) -> str:
-    """Return a demangled name without hash and type arguments."""
-    name, depth, kept = re.sub(r"::h[0-9a-f]{16}$", "", function), 0, []
-    for position, character in enumerate(name):
-        if character == "<":
-            depth += 1
-        elif character == ">" and name[position - 1] != "-":
-            depth -= 1
-        elif depth == 0:
-            kept.append(character)
-    short = "".join(kept).strip(":")
-    # `<T as Trait>::method` has nothing but the method outside of its brackets: the type is worth keeping.
-    of_type = re.match(r"<(?:[\w:]*::)?(\w+)", name)
-    return f"{of_type[1]}::{short}" if of_type else short
+    """Return the name of a function with its type or module, without hash and type arguments."""
+    name = re.sub(r"::h[0-9a-f]{16}$", "", function)
+    for written, meant in _MANGLED:
+        name = name.replace(written, meant)
+    implemented = re.match(r"_?<(?:impl )?&?(?:mut )?([\w:]+)[^>]*(?:<.*>)?[^>]*>::", name)
+    if implemented:
+        name = f"{implemented[1]}::{name[implemented.end() :]}"
+    previous = ""
+    while previous != name:
+        previous, name = name, re.sub(r"(::)?<[^<>]*>", "", name)
+    return "::".join([each for each in name.split("::") if each][-2:])
+
+
+_MANGLED = (
+    ("$LT$", "<"),
+    ("$GT$", ">"),
+    ("$u20$", " "),
+    ("$RF$", "&"),
+    ("$C$", ","),
+    ("$u7b$", "{"),
+    ("$u7d$", "}"),
+    ("..", "::"),
+)

@@ -40,25 +40,42 @@ def read_unreachable(path: Path = UNREACHABLE) -> list[Unreachable]:
 
 
 class EdgeMap:
-    """The edges of our crates, with their places."""
+    """The edges of our crates by source position: copies by inlining and type arguments count once."""
 
     def __init__(self, places: Sequence[Place | None], unreachable: Iterable[Unreachable]) -> None:
-        self.places = places
-        self.ours = _edges(index for index, place in enumerate(places) if place is not None)
+        """Create a map from the place of every counter; None is a counter outside of our crates."""
+        merged: dict[tuple[str, str, int, int], int] = {}
+        self.places: list[Place] = []
+        self._edge_of: list[int | None] = []
+        for place in places:
+            if place is None:
+                self._edge_of.append(None)
+                continue
+            key = (place.crate, place.file, place.line, place.column)
+            if key not in merged:
+                merged[key] = len(self.places)
+                self.places.append(place)
+            self._edge_of.append(merged[key])
         listed = list(unreachable)
-        known = {place: any(each.covers(place) for each in listed) for place in set(places) if place is not None}
-        self.unreachable = _edges(index for index, place in enumerate(places) if place is not None and known[place])
-        self.unused = [each for each in listed if not any(map(each.covers, known))]
+        covered = [[each for each in listed if each.covers(place)] for place in self.places]
+        self.unreachable = edge_set(index for index, found in enumerate(covered) if found)
+        used = {id(each) for found in covered for each in found}
+        self.unused = [each for each in listed if id(each) not in used]
         """Entries that match no function: the sources have changed."""
         self._of_crate = {
-            crate: _edges(index for index, place in enumerate(places) if place is not None and place.crate == crate)
+            crate: edge_set(index for index, place in enumerate(self.places) if place.crate == crate)
             for crate in CRATES
         }
 
+    def merge(self, counted: int) -> int:
+        """Return the edges of a set of counters."""
+        found = (self._edge_of[index] for index in members(counted))
+        return edge_set(edge for edge in found if edge is not None)
+
     def shares(self, reached: int) -> dict[str, dict[str, Any]]:
         """Return counts and shares by crate, and of all."""
-        parts = {**self._of_crate, "all": self.ours}
-        return {crate: self._share(edges, reached) for crate, edges in parts.items()}
+        everything = edge_set(range(len(self.places)))
+        return {crate: self._share(edges, reached) for crate, edges in {**self._of_crate, "all": everything}.items()}
 
     def _share(self, edges: int, reached: int) -> dict[str, Any]:
         # An edge that is reached is reachable, whatever the list says.
@@ -77,19 +94,16 @@ class EdgeMap:
 
     def functions(self, edges: int) -> set[str]:
         """Return the names of the functions of some edges."""
-        found = (self.places[index] for index in members(edges))
-        return {f"{place.crate} {place.function}" for place in found if place is not None}
+        return {self.places[index].function for index in members(edges)}
 
     def listing(self, reached: int) -> str:
         """Return the functions with unreached edges by crate and file, the largest first."""
         missing: dict[tuple[str, str, str], list[int]] = defaultdict(list)
         total: dict[tuple[str, str, str], int] = defaultdict(int)
-        for index in members(self.ours & ~self.unreachable):
-            place = self.places[index]
-            assert place is not None
+        for index, place in enumerate(self.places):
             key = (place.crate, place.file, place.function)
             total[key] += 1
-            if not reached >> index & 1:
+            if not (reached | self.unreachable) >> index & 1:
                 missing[key].append(place.line)
         lines = []
         for crate in sorted(CRATES, key=lambda each: -_sum(missing, (each,))):
@@ -106,7 +120,8 @@ class EdgeMap:
         return "\n".join(lines)
 
 
-def _edges(indices: Iterable[int]) -> int:
+def edge_set(indices: Iterable[int]) -> int:
+    """Return the set of some indices."""
     marked = sorted(indices)
     if not marked:
         return 0

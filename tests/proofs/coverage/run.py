@@ -26,7 +26,7 @@ if "--inside" not in sys.argv:  # there PYTHONPATH names the copy of the package
 
 from tests.proofs.coverage.build import PACKAGE, WORK, build, extension  # noqa: E402  # after the path is set
 from tests.proofs.coverage.edges import Counters, read_places  # noqa: E402
-from tests.proofs.coverage.keep import Candidate, choose, keep  # noqa: E402
+from tests.proofs.coverage.keep import MAX_KEPT, Candidate, Chosen, choose, reduce_kept  # noqa: E402
 from tests.proofs.coverage.report import EdgeMap, read_unreachable  # noqa: E402
 from tests.proofs.robustness.proof import engine_hash, write_json, write_proof  # noqa: E402
 
@@ -144,6 +144,22 @@ def stages(options: argparse.Namespace) -> list[Stage]:
     ]
 
 
+def keep(chosen: Sequence[Chosen], edges: EdgeMap, tries: int, processes: int) -> int:
+    """Reduce the chosen programs and write them to the corpus; return how many."""
+    CORPUS.mkdir(parents=True, exist_ok=True)
+    room = MAX_KEPT - len(list(CORPUS.glob("*.vsp")))
+    written = 0
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        reduced = pool.imap(partial(reduce_kept, edges=edges, tries=tries), chosen[:room])
+        for each, text in zip(chosen, reduced, strict=False):
+            if text is not None:
+                (CORPUS / f"{each.candidate.name}.vsp").write_text(text, encoding="utf-8")
+                written += 1
+                sizes = f"{len(text)} of {len(each.candidate.text)} bytes"
+                print(f"kept {each.candidate.name}: {each.needed.bit_count()} edges, {sizes}", flush=True)
+    return written
+
+
 def campaign(options: argparse.Namespace) -> int:
     import vesper
 
@@ -155,14 +171,14 @@ def campaign(options: argparse.Namespace) -> int:
     edges = EdgeMap(read_places(counters, extension()), read_unreachable())
     for entry in edges.unused:
         print(f"unreachable.toml: no function matches {entry}", file=sys.stderr)
-    reached = counters.take() & edges.ours
+    reached = edges.merge(counters.take())
     by_stage: dict[str, dict[str, int]] = {}
     known = 0
     found: list[Candidate] = []
     refused = 0
     for stage in stages(options):
         for each in run_stage(stage, options.processes):
-            taken = each.edges & edges.ours
+            taken = edges.merge(each.edges)
             if stage.name in ("programs", "variants"):
                 refused += not each.text and stage.name == "variants"
                 if each.text and taken & ~known:
@@ -175,8 +191,8 @@ def campaign(options: argparse.Namespace) -> int:
             f"{stage.name}: {sum(by_stage[stage.name].values()):,} edges, {time.monotonic() - begun:.0f} s", flush=True
         )
         LISTING.write_text(edges.listing(reached), encoding="utf-8")
-    chosen = choose(found, known)[: options.keep]
-    kept = keep(chosen, known, edges, CORPUS, options.tries)
+    chosen = choose(found, known)
+    kept = keep(chosen[: options.keep], edges, options.tries, options.processes)
     summary = {
         "source_hash": engine_hash(),
         "seed": options.seed,

@@ -9,7 +9,7 @@ import pytest
 from tests.support.nodes import compiled_text
 from vesper.compiler import compile_file
 from vesper.values.types import BOOLEAN, INTEGER
-from vesper.verify.variants.document import Leaf, part_at, read_document, replace_part, walk_parts, write_document
+from vesper.verify.variants.document import Leaf, Part, part_at, read_document, replace_part, walk_parts, write_document
 
 ROOT = Path(__file__).parents[4]
 NODES = sorted((ROOT / "nodes").rglob("*.vsp"))
@@ -64,7 +64,7 @@ def test_a_text_that_does_not_compile_is_no_document() -> None:
 
 
 def test_parts_are_replaced_and_removed_by_their_path() -> None:
-    tree = {"a": [Leaf("1"), {"b": Leaf("2"), "c": Leaf("3")}]}
+    tree: Part = {"a": [Leaf("1"), {"b": Leaf("2"), "c": Leaf("3")}]}
     assert replace_part(tree, ("a", 1, "b"), Leaf("4")) == {"a": [Leaf("1"), {"b": Leaf("4"), "c": Leaf("3")}]}
     assert replace_part(tree, ("a", 0), None) == {"a": [{"b": Leaf("2"), "c": Leaf("3")}]}
     assert [path for path, _ in walk_parts(tree)] == [
