@@ -32,9 +32,9 @@ from tests.proofs.robustness.proof import engine_hash, write_json, write_proof  
 
 NAME = "coverage"
 SEED = 20_261
-NODE_INPUTS = 200
-PROGRAMS = 3_000
-VARIANTS = 2_000
+NODE_INPUTS = 100
+PROGRAMS = 600
+VARIANTS = 300
 CORPUS = ROOT / "tests" / "conformance" / "programs"
 LISTING = WORK / "unreached.txt"
 
