@@ -185,9 +185,13 @@ def write_document(tree: dict[str, Part]) -> tuple[str, dict[Keys, int]]:
         elif not part:
             emit(" {}\n" if isinstance(part, dict) else " []\n")
         else:
-            emit("\n")
-            for key, value in part.items() if isinstance(part, dict) else enumerate(part):
-                emit(f"{margin}{f'{_key(key)}:' if isinstance(key, str) else '-'}")
+            # The first entry of a mapping in a list stands behind the dash.
+            is_listed = isinstance(part, dict) and isinstance(path[-1], int)
+            emit(" " if is_listed else "\n")
+            entries: list[tuple[str | int, Part]] = [*part.items()] if isinstance(part, dict) else [*enumerate(part)]
+            for number, (key, value) in enumerate(entries):
+                head = f"{_key(key)}:" if isinstance(key, str) else "-"
+                emit(head if is_listed and number == 0 else f"{margin}{head}")
                 write(value, margin + "  ", (*path, key))
 
     for key, value in tree.items():

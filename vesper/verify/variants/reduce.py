@@ -1,11 +1,12 @@
 """Greedy reduction of a document's text while a property of it holds.
 
-Whole parts are deleted first, outer ones before inner ones; then expressions are replaced by a literal or by a part of
+Whole parts are deleted first, the largest before the others; then expressions are replaced by a literal or by a part of
 the same type.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from vesper.values.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, OptionalOf, Type
@@ -22,6 +23,8 @@ from vesper.verify.variants.document import (
 )
 
 MAX_TRIES = 300
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_DECLARATIONS = ("constants", "functions", "types")
 _REQUIRED = ("node_id", "type", "intent", "outputs", "flow")
 _SIMPLEST: dict[Type, tuple[str, ...]] = {
     BOOLEAN: ("true", "false"),
@@ -59,7 +62,11 @@ def reduce_document(text: str, node_id: str, holds: Callable[[str], bool], max_t
 
 
 def _smaller(document: Document) -> Iterator[str]:
-    for path, _ in walk_parts(document.tree):
+    unused = _without_unused(document.tree)
+    if unused != document.tree:
+        yield _written(unused)
+    parts = [(path, _size(part)) for path, part in walk_parts(document.tree)]
+    for path, _ in sorted(parts, key=lambda each: -each[1]):
         if path and not (len(path) == 1 and path[0] in _REQUIRED):
             yield _written(replace_part(document.tree, path, None))
     for site in document.sites:
@@ -68,6 +75,22 @@ def _smaller(document: Document) -> Iterator[str]:
         for text in _simpler(document, site):
             changed = leaf.text[: site.start] + text + leaf.text[site.end :]
             yield _written(replace_part(document.tree, site.path, Leaf(changed, leaf.style, leaf.is_expression)))
+
+
+def _size(part: Part) -> int:
+    return sum(len(each.text) for _, each in walk_parts(part) if isinstance(each, Leaf))
+
+
+def _without_unused(tree: Part) -> Part:
+    """Return the tree without the constants, functions and types that no text mentions."""
+    assert isinstance(tree, dict)
+    mentioned = {word for _, part in walk_parts(tree) if isinstance(part, Leaf) for word in _WORD.findall(part.text)}
+    for section in _DECLARATIONS:
+        declared = tree.get(section)
+        if isinstance(declared, dict):
+            used = {name: value for name, value in declared.items() if name in mentioned}
+            tree = {key: used if key == section else value for key, value in tree.items() if key != section or used}
+    return tree
 
 
 def _written(tree: Part) -> str:
