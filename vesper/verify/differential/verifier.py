@@ -7,11 +7,12 @@ function of the user, the engines must also agree with the function.
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
+from itertools import count, islice
 from typing import TypeAlias
 
 from vesper.compiler import Compiled
@@ -23,7 +24,8 @@ from vesper.language.ir.nodes import Node, Raise, Require, Return, walk
 from vesper.language.ir.statements import all_statements, expressions_of
 from vesper.values.model import same
 from vesper.verify.differential.against import Function, compare_with_function, is_refused
-from vesper.verify.differential.coverage import Coverage, CoverageCollector
+from vesper.verify.differential.beat import Beat, ignore_beat
+from vesper.verify.differential.coverage import Coverage, CoverageCollector, CoverageState
 from vesper.verify.inputs.generator import InputGenerator
 from vesper.verify.inputs.responses import (
     GeneratedResponses,
@@ -132,15 +134,22 @@ class Verifier:
         seeks_boundaries: bool = True,
         holds_to_promises: bool = True,
         against: Function | None = None,
+        beat: Beat = ignore_beat,
     ) -> None:
         """Create a verifier.
 
-        `holds_to_promises` checks postconditions; those of random programs are arbitrary.
+        `holds_to_promises` checks postconditions; those of random programs are arbitrary. `beat` hears of every engine
+        before it loads or runs, so that a watchdog can name it afterwards.
         """
         self._node = compiled.node
         self._cases = compiled.cases
-        self._programs: dict[str, Program] = {name: engine.load(compiled) for name, engine in engines.items()}
-        self._generator = InputGenerator(compiled.node, seed, seeks_boundaries, [each.inputs for each in self._cases])
+        self._beat = beat
+        self._programs: dict[str, Program] = {}
+        for name, engine in engines.items():
+            beat("load", 0, name, None)
+            self._programs[name] = engine.load(compiled)
+        self._seeks_boundaries = seeks_boundaries
+        self._generator = self._new_generator(seed)
         self._aims = BranchAims(compiled.node)
         self._responses = GeneratedResponses(compiled)
         self._against = against
@@ -160,12 +169,22 @@ class Verifier:
         progress: Callable[[int], None] = lambda _: None,
         stop_after: int = MAX_DISAGREEMENTS,
         seconds: float | None = None,
+        first: int = 1,
+        skipped: Collection[int] = (),
     ) -> Report:
-        """Run the node's cases, then drawn inputs, until a limit of count, time or failures."""
+        """Run the node's cases, then drawn inputs, until a limit of count, time or failures.
+
+        `first` continues an earlier run: the cases are done, and the inputs have a seed of their own. Inputs whose
+        number is `skipped` are drawn and not run; case N has the number -N.
+        """
         begun = time.monotonic()
-        self._run_cases()
-        for number, inputs in enumerate(islice(self._inputs(), max_examples), start=1):
-            self._compare_on(inputs, number)
+        if first == 1:
+            self._run_cases(skipped)
+        else:
+            self._generator = self._new_generator(random.Random(f"{self.report.seed} {first}").getrandbits(64))
+        for number, inputs in enumerate(islice(self._inputs(first), max_examples), start=first):
+            if number not in skipped:
+                self._compare_on(inputs, number)
             progress(number)
             is_over = seconds is not None and time.monotonic() - begun >= seconds
             if is_over or len(self.report.differences) >= stop_after:
@@ -174,18 +193,49 @@ class Verifier:
         self.report.elapsed_seconds = time.monotonic() - begun
         return self.report
 
-    def _inputs(self) -> Iterator[dict[str, object]]:
-        for case in self._cases:
-            if not case.effects:
-                yield dict(case.inputs)
-        while True:
+    def begin_report(self, known: CoverageState | None = None) -> None:
+        """Begin a new report, with the coverage so far and that of an earlier run."""
+        before = self.report
+        self._watch.begin(known)
+        self.report = Report(before.node_id, before.semantic_hash, before.engines, before.seed, against=before.against)
+        self.report.coverage = self._watch.coverage
+
+    def partial_report(self) -> Report:
+        """Return the report of a run that goes on."""
+        self._watch.finish()
+        return self.report
+
+    def rerun(self, inputs: Mapping[str, object], number: int) -> None:
+        """Run inputs on every engine and compare nothing; the number selects the completions."""
+        self._answers(inputs, number)
+
+    @property
+    def coverage_size(self) -> int:
+        """Amount of coverage so far; it grows as long as inputs show something new."""
+        return self._watch.size
+
+    def coverage_state(self) -> CoverageState:
+        return self._watch.state()
+
+    def _new_generator(self, seed: int) -> InputGenerator:
+        return InputGenerator(self._node, seed, self._seeks_boundaries, [each.inputs for each in self._cases])
+
+    def _inputs(self, first: int) -> Iterator[dict[str, object]]:
+        listed = [case for case in self._cases if first == 1 and not case.effects]
+        for case in listed:
+            yield dict(case.inputs)
+        for number in count(first + len(listed)):
+            self._beat("draw", number, "", None)
             yield self._generator.draw(self._aims.next(self.report.coverage.guards.__contains__))
 
-    def _run_cases(self) -> None:
-        for case in self._cases:
+    def _run_cases(self, skipped: Collection[int]) -> None:
+        for number, case in enumerate(self._cases, start=1):
+            if -number in skipped:
+                continue
             self.report.cases += 1
             told: list[CaseFailure] = []
             for name, program in self._programs.items():
+                self._beat("case", -number, name, case.inputs)
                 failure = _case_failure(program, case, name)
                 # A wrong case fails on every form: an unobserved form reports only a failure that no other has.
                 is_known = isinstance(program, Unobserved) and failure is not None and any(map(failure.is_like, told))
@@ -213,8 +263,12 @@ class Verifier:
         # Seeded by the run's number, so that completions stay the same while shrinking, but for repeated inputs.
         seed = f"{self.report.seed} {number}"
         now, respond = self._responses.now(seed), self._responses.responder(seed, inputs)
-        answers = {name: _run_to_end(program, inputs, now, respond) for name, program in self._programs.items()}
+        answers: dict[str, Done] = {}
+        for name, program in self._programs.items():
+            self._beat("run", number, name, inputs)
+            answers[name] = _run_to_end(program, inputs, now, respond)
         if self._against is not None and not is_refused(next(iter(answers.values())).outcome):
+            self._beat("run", number, self._against.name, inputs)
             answers[self._against.name] = self._against.answer(inputs)
         return answers
 

@@ -15,12 +15,15 @@ from vesper.compiler import Compiled, compile_source
 from vesper.engines.engine import Engine
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
+from vesper.verify.differential.beat import Beat, ignore_beat
 from vesper.verify.differential.verifier import Difference, Verifier
 from vesper.verify.programs.nodes import draw_program
 from vesper.verify.programs.reduce import MAX_TRIES, reduce_program
 from vesper.verify.programs.text import Draft
 
 INPUTS_PER_PROGRAM = 20
+REDUCTION_SECONDS = 60.0
+"""Time limit of one reduction."""
 PROGRAMS_PER_GENERATION = 5
 """One in this many programs is also generated as plain Python.
 
@@ -35,13 +38,13 @@ class ProgramFailure:
 
     seed: int
     kind: str
-    """`refused`, `raised` or `disagreement`."""
+    """`refused`, `raised`, `disagreement` or `crashed`."""
     fingerprint: str
     """Key of the failure, which stays the same while it is reduced."""
     text: str
     """The `.vsp` document."""
     detail: str
-    """Diagnostic or traceback; empty for a divergence."""
+    """Diagnostic, traceback or crash; empty for a divergence."""
     compiled: Compiled | None = None
     difference: Difference | None = None
 
@@ -81,16 +84,18 @@ def verify_programs(
     max_tries: int = MAX_TRIES,
     seconds: float | None = None,
     first: int = 0,
+    beat: Beat = ignore_beat,
 ) -> ProgramsReport:
     """Draw programs and run each on drawn inputs, until a limit of count, time or failures."""
     report = ProgramsReport(seed, tuple(engines))
     begun = time.monotonic()
     for number, each in enumerate(program_seeds(seed, first + count)[first:], start=1):
         report.programs += 1
+        beat("draw", 0, "", None)
         draft = draw_program(each)
-        failure = examine(draft, engines, each, inputs_each, report)
+        failure = examine(draft, engines, each, inputs_each, report, beat)
         if failure is not None:
-            report.failures.append(reduce_failure(draft, failure, engines, inputs_each, max_tries))
+            report.failures.append(reduce_failure(draft, failure, engines, inputs_each, max_tries, beat))
         progress(number)
         is_over = seconds is not None and time.monotonic() - begun >= seconds
         if is_over or len(report.failures) >= stop_after:
@@ -100,19 +105,37 @@ def verify_programs(
 
 
 def examine(
-    draft: Draft, engines: Mapping[str, Engine], seed: int, inputs_each: int, report: ProgramsReport | None = None
+    draft: Draft,
+    engines: Mapping[str, Engine],
+    seed: int,
+    inputs_each: int,
+    report: ProgramsReport | None = None,
+    beat: Beat = ignore_beat,
 ) -> ProgramFailure | None:
     """Compile and run one program; return its failure, or None."""
-    text = draft.text()
+    return examine_text(SourceFile(program_path(draft), draft.text()), engines, seed, inputs_each, report, beat)
+
+
+def examine_text(
+    source: SourceFile,
+    engines: Mapping[str, Engine],
+    seed: int,
+    inputs_each: int,
+    report: ProgramsReport | None = None,
+    beat: Beat = ignore_beat,
+) -> ProgramFailure | None:
+    """Compile and run the text of a program; return its failure, or None."""
+    text = source.text
     try:
-        compiled, bag = compile_source(SourceFile(program_path(draft), text), judge_contracts=False)
+        beat("compile", 0, "", None)
+        compiled, bag = compile_source(source, judge_contracts=False)
         if compiled is None:
             first = bag.sorted()[0]
             return ProgramFailure(seed, "refused", first.code.name, text, render_full(bag.source, first))
         if seed % PROGRAMS_PER_GENERATION == 0:
             generate_module(compiled.node)  # raises if generation fails
         # Boundary probes cost more than the twenty inputs that would profit from them.
-        verifier = Verifier(compiled, engines, seed, seeks_boundaries=False, holds_to_promises=False)
+        verifier = Verifier(compiled, engines, seed, seeks_boundaries=False, holds_to_promises=False, beat=beat)
         found = verifier.run(inputs_each, stop_after=1)
     except Exception as error:  # noqa: BLE001  # a drawn program must not raise anything
         fingerprint = f"{type(error).__name__} {_place(error)}"
@@ -138,13 +161,17 @@ def reduce_failure(
     engines: Mapping[str, Engine],
     inputs_each: int,
     max_tries: int = MAX_TRIES,
+    beat: Beat = ignore_beat,
 ) -> ProgramFailure:
     """Return the same failure of a smaller program."""
     smallest = failure
+    end = time.monotonic() + REDUCTION_SECONDS
 
     def still_fails(candidate: Draft) -> bool:
         nonlocal smallest
-        found = examine(candidate, engines, failure.seed, inputs_each)
+        if time.monotonic() >= end:
+            return False
+        found = examine(candidate, engines, failure.seed, inputs_each, beat=beat)
         if found is None or (found.kind, found.fingerprint) != (failure.kind, failure.fingerprint):
             return False
         smallest = found
