@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from tests.proofs.coverage.edges import Counters
 from tests.proofs.coverage.report import EdgeMap
+from vesper.language.diagnostics.source import SourceFile
 from vesper.verify.differential.forms import COMPARED
-from vesper.verify.variants.campaign import INPUTS_PER_KEPT, examine_text
+from vesper.verify.programs.campaign import examine_text
+from vesper.verify.variants.campaign import INPUTS_PER_KEPT
 from vesper.verify.variants.reduce import reduce_document
 
 MAX_KEPT = 300
@@ -51,7 +53,7 @@ def kept_edges(text: str, name: str, seed: int, edges: EdgeMap) -> int | None:
     """Run a program in this process and return the edges that it takes; None if something is wrong with it."""
     counters = Counters()
     counters.take()
-    failure = examine_text(text, name, COMPARED, seed, INPUTS_PER_KEPT)
+    failure = examine_text(SourceFile(f"{name}.vsp", text), COMPARED, seed, INPUTS_PER_KEPT)
     return edges.merge(counters.take()) if failure is None else None
 
 

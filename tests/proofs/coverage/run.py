@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +102,13 @@ def verify_node(item: tuple[str, int, int]) -> tuple[str, str, int]:
 
 def run_text(item: tuple[str, str, int]) -> tuple[str, str, int]:
     """Run one program or variant; a text that the checker refuses reaches nothing."""
+    from vesper.language.diagnostics.source import SourceFile
     from vesper.verify.differential.forms import COMPARED
-    from vesper.verify.variants.campaign import INPUTS_PER_KEPT, examine_text
+    from vesper.verify.programs.campaign import examine_text
+    from vesper.verify.variants.campaign import INPUTS_PER_KEPT
 
     name, text, seed = item
-    failure = examine_text(text, name, COMPARED, seed, INPUTS_PER_KEPT)
+    failure = examine_text(SourceFile(f"{name}.vsp", text), COMPARED, seed, INPUTS_PER_KEPT)
     if failure is not None and failure.kind != "refused":
         found = WORK / "found" / f"{name}.vsp"
         found.parent.mkdir(exist_ok=True)
@@ -124,6 +126,7 @@ def draw_and_run(item: tuple[str, int]) -> tuple[str, str, int]:
     return run_text((f"{kind}_{seed}_v1", text, seed))
 
 
+@cache
 def node_texts() -> tuple[str, ...]:
     return tuple(path.read_text(encoding="utf-8") for path in sorted((ROOT / "nodes").rglob("*.vsp")))
 

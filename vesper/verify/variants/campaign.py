@@ -7,18 +7,20 @@ program.
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from vesper.compiler import compile_source
 from vesper.engines.engine import Engine
-from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
 from vesper.verify.corpus import KeptProgram
-from vesper.verify.differential.verifier import Verifier
-from vesper.verify.programs.campaign import INPUTS_PER_PROGRAM, ProgramFailure, ProgramsReport, program_seeds
-from vesper.verify.variants.draw import draw_variant
+from vesper.verify.programs.campaign import (
+    INPUTS_PER_PROGRAM,
+    ProgramFailure,
+    ProgramsReport,
+    examine_text,
+    program_seeds,
+)
+from vesper.verify.variants.draw import draw_variant, variant_id
 from vesper.verify.variants.reduce import MAX_TRIES, reduce_document
 
 INPUTS_PER_KEPT = 6
@@ -53,13 +55,13 @@ def verify_variants(
     begun = time.monotonic()
     for number, each in enumerate(program_seeds(seed, first + count)[first:], start=1):
         text = draw_variant(documents, each)
-        failure = examine_text(text, variant_id(each), engines, each, inputs_each, report)
+        failure = examine_text(variant_source(text, each), engines, each, inputs_each, report)
         if failure is not None and failure.kind == "refused":
             report.refused += 1
         else:
             report.programs += 1
         if failure is not None and failure.kind != "refused":
-            report.failures.append(reduce_failure(failure, variant_id(each), engines, inputs_each, max_tries))
+            report.failures.append(reduce_failure(failure, engines, inputs_each, max_tries))
         progress(number)
         is_over = seconds is not None and time.monotonic() - begun >= seconds
         if is_over or len(report.failures) >= stop_after:
@@ -76,60 +78,30 @@ def verify_kept(
     begun = time.monotonic()
     for each in kept:
         report.programs += 1
-        failure = examine_text(each.text, each.path.stem, engines, each.seed, inputs_each, report)
+        failure = examine_text(SourceFile(each.path.name, each.text), engines, each.seed, inputs_each, report)
         if failure is not None:
             report.failures.append(failure)
     report.elapsed_seconds = time.monotonic() - begun
     return report
 
 
-def variant_id(seed: int) -> str:
-    return f"variant_{seed}_v1"
-
-
-def examine_text(
-    text: str,
-    node_id: str,
-    engines: Mapping[str, Engine],
-    seed: int,
-    inputs_each: int,
-    report: ProgramsReport | None = None,
-) -> ProgramFailure | None:
-    """Compile and run one text; return its failure, or None."""
-    try:
-        compiled, bag = compile_source(SourceFile(f"{node_id}.vsp", text), judge_contracts=False)
-        if compiled is None:
-            first = bag.sorted()[0]
-            return ProgramFailure(seed, "refused", first.code.name, text, render_full(bag.source, first))
-        verifier = Verifier(compiled, engines, seed, seeks_boundaries=False, holds_to_promises=False)
-        found = verifier.run(inputs_each, stop_after=1)
-    except Exception as error:  # noqa: BLE001  # whatever a text raises is a defect of Vesper
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        fingerprint = f"{type(error).__name__} {last.filename}:{last.lineno}"
-        return ProgramFailure(seed, "raised", fingerprint, text, traceback.format_exc())
-    if report is not None:
-        report.executions += found.executions
-        report.not_comparable += found.not_comparable
-        for kind, times in found.outcomes.items():
-            report.outcomes[kind] = report.outcomes.get(kind, 0) + times
-    if not found.differences:
-        return None
-    return ProgramFailure(seed, "disagreement", "disagreement", text, "", compiled, found.differences[0])
+def variant_source(text: str, seed: int) -> SourceFile:
+    return SourceFile(f"{variant_id(seed)}.vsp", text)
 
 
 def reduce_failure(
-    failure: ProgramFailure, node_id: str, engines: Mapping[str, Engine], inputs_each: int, max_tries: int = MAX_TRIES
+    failure: ProgramFailure, engines: Mapping[str, Engine], inputs_each: int, max_tries: int = MAX_TRIES
 ) -> ProgramFailure:
     """Return the same failure of a smaller text."""
     smallest = failure
 
     def still_fails(text: str) -> bool:
         nonlocal smallest
-        found = examine_text(text, node_id, engines, failure.seed, inputs_each)
+        found = examine_text(variant_source(text, failure.seed), engines, failure.seed, inputs_each)
         if found is None or (found.kind, found.fingerprint) != (failure.kind, failure.fingerprint):
             return False
         smallest = found
         return True
 
-    reduce_document(failure.text, node_id, still_fails, max_tries)
-    return replace(smallest, seed=failure.seed)
+    reduce_document(failure.text, variant_id(failure.seed), still_fails, max_tries)
+    return smallest

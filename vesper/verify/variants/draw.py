@@ -18,6 +18,10 @@ class NoVariants(ValueError):
     """None of the documents compiles on its own."""
 
 
+def variant_id(seed: int) -> str:
+    return f"variant_{seed}_v1"
+
+
 def draw_variant(documents: Sequence[str], seed: int) -> str:
     """Return the text of a variant of one of the documents; the checker may refuse it.
 
@@ -29,7 +33,7 @@ def draw_variant(documents: Sequence[str], seed: int) -> str:
     source = random.Random(f"variant {seed}")
     document = source.choice(found)
     drawing = Drawing(document, [source.choice(found) for _ in range(_DONORS)], source)
-    tree: Part = {**document.tree, "node_id": Leaf(f"variant_{seed}_v1")}
+    tree: Part = {**document.tree, "node_id": Leaf(variant_id(seed))}
     expressions = source.choice((0, 1, 1, 1, 2, 2, 3))
     tree = _change_expressions(tree, drawing, expressions)
     for _ in range(source.choice((0, 0, 1)) if expressions else 1):

@@ -8,13 +8,14 @@ import pytest
 
 from tests.support.nodes import compiled_text
 from tests.unit.verify.variants.test_draw import NODE
-from vesper.compiler import Compiled
+from vesper.compiler import Compiled, compile_source
 from vesper.engines.engine import Program
 from vesper.engines.registry import PAIR
+from vesper.language.diagnostics.source import SourceFile
 from vesper.verify.corpus import kept_programs, seed_of
-from vesper.verify.programs.campaign import ProgramFailure
+from vesper.verify.programs.campaign import ProgramFailure, examine_text
 from vesper.verify.variants import campaign
-from vesper.verify.variants.campaign import examine_text, verify_kept, verify_variants
+from vesper.verify.variants.campaign import verify_kept, verify_variants
 from vesper.verify.variants.reduce import reduce_document
 
 
@@ -28,8 +29,9 @@ def test_variants_agree_and_the_refused_ones_are_counted() -> None:
 
 
 def test_a_failing_variant_is_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail_on_loops(text: str, *rest: object) -> ProgramFailure | None:
-        is_compiled = examine_text(text, "some_v1", {}, 0, 0) is None
+    def fail_on_loops(source: SourceFile, *rest: object) -> ProgramFailure | None:
+        text = source.text
+        is_compiled = compile_source(source, judge_contracts=False)[0] is not None
         if not is_compiled:
             return ProgramFailure(0, "refused", "", text, "")
         return ProgramFailure(0, "raised", "planted", text, "") if "operation: loop" in text else None
@@ -44,7 +46,7 @@ def test_a_failing_variant_is_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_reduction_keeps_what_must_hold() -> None:
     def holds(text: str) -> bool:
-        return "item.qty" in text and examine_text(text, "shares_v1", PAIR, 1, 1) is None
+        return "item.qty" in text and examine_text(SourceFile("shares_v1.vsp", text), PAIR, 1, 1) is None
 
     small = reduce_document(NODE, "shares_v1", holds, max_tries=80)
     assert holds(small)
@@ -78,6 +80,6 @@ def test_a_difference_is_found() -> None:
         def load(self, _: Compiled) -> Program:
             return PAIR["interp"].load(compiled_text(NODE.replace("item.qty * 2", "item.qty * 3")))
 
-    failure = examine_text(NODE, "shares_v1", {"python": PAIR["python"], "lying": Lying()}, 1, 30)
+    failure = examine_text(SourceFile("shares_v1.vsp", NODE), {"python": PAIR["python"], "lying": Lying()}, 1, 30)
     assert failure is not None
     assert failure.kind == "disagreement"
