@@ -15,7 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from tests.proofs.coverage.build import PACKAGE, WORK, build, extension  # noqa:
 from tests.proofs.coverage.edges import Counters, read_places  # noqa: E402
 from tests.proofs.coverage.keep import MAX_KEPT, Candidate, Chosen, choose, reduce_kept  # noqa: E402
 from tests.proofs.coverage.report import EdgeMap, read_unreachable  # noqa: E402
-from tests.proofs.robustness.proof import engine_hash, write_json, write_proof  # noqa: E402
+from tests.proofs.robustness.proof import engine_hash, write_proof  # noqa: E402
 
 NAME = "coverage"
 SEED = 20_261
@@ -163,57 +163,71 @@ def keep(chosen: Sequence[Chosen], edges: EdgeMap, tries: int, processes: int) -
     return written
 
 
+@dataclass(slots=True)
+class Measured:
+    """What the stages reached."""
+
+    reached: int
+    known: int = 0
+    """Edges that nodes and kept programs reach."""
+    new: list[Candidate] = field(default_factory=list)
+    """Programs and variants that reach others."""
+    refused: int = 0
+    """Variants that the checker refused."""
+    by_stage: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+def measure(options: argparse.Namespace, edges: EdgeMap, reached: int) -> Measured:
+    """Run the stages, each after the one before, and write the listing after each."""
+    begun = time.monotonic()
+    found = Measured(reached)
+    for stage in stages(options):
+        is_drawn = stage.name in ("programs", "variants")
+        for each in run_stage(stage, options.processes):
+            taken = edges.merge(each.edges)
+            found.reached |= taken
+            if is_drawn and each.text and taken & ~found.known:
+                found.new.append(Candidate(each.name, each.text, each.seed, taken))
+            found.refused += stage.name == "variants" and not each.text
+        if not is_drawn:
+            found.known = found.reached
+        found.by_stage[stage.name] = edges.reached_by_crate(found.reached)
+        count = sum(found.by_stage[stage.name].values())
+        print(f"{stage.name}: {count:,} edges, {time.monotonic() - begun:.0f} s", flush=True)
+        LISTING.write_text(edges.listing(found.reached), encoding="utf-8")
+    return found
+
+
 def campaign(options: argparse.Namespace) -> int:
     import vesper
 
     assert Path(vesper.__file__).is_relative_to(PACKAGE), vesper.__file__
-    import vesper.verify.differential.forms  # loads the extension
+    import vesper.verify.differential.forms  # noqa: F401  # loads the extension
 
     begun = time.monotonic()
     counters = Counters()
     edges = EdgeMap(read_places(counters, extension()), read_unreachable())
     for entry in edges.unused:
         print(f"unreachable.toml: no function matches {entry}", file=sys.stderr)
-    reached = edges.merge(counters.take())
-    by_stage: dict[str, dict[str, int]] = {}
-    known = 0
-    found: list[Candidate] = []
-    refused = 0
-    for stage in stages(options):
-        for each in run_stage(stage, options.processes):
-            taken = edges.merge(each.edges)
-            if stage.name in ("programs", "variants"):
-                refused += not each.text and stage.name == "variants"
-                if each.text and taken & ~known:
-                    found.append(Candidate(each.name, each.text, each.seed, taken))
-            reached |= taken
-        if stage.name in ("nodes", "kept"):
-            known = reached
-        by_stage[stage.name] = edges.reached_by_crate(reached)
-        print(
-            f"{stage.name}: {sum(by_stage[stage.name].values()):,} edges, {time.monotonic() - begun:.0f} s", flush=True
-        )
-        LISTING.write_text(edges.listing(reached), encoding="utf-8")
-    chosen = choose(found, known)
-    kept = keep(chosen[: options.keep], edges, options.tries, options.processes)
+    found = measure(options, edges, edges.merge(counters.take()))
     summary = {
         "source_hash": engine_hash(),
         "seed": options.seed,
         "node_inputs": options.node_inputs,
         "programs": options.programs,
         "variants": options.variants,
-        "variants_refused": refused,
+        "variants_refused": found.refused,
         "kept": len(list(CORPUS.glob("*.vsp"))),
-        "kept_now": kept,
-        "crates": edges.shares(reached),
-        "reached_after": by_stage,
+        "crates": edges.shares(found.reached),
+        "reached_after": found.by_stage,
         "elapsed_seconds": round(time.monotonic() - begun, 1),
     }
+    print(json.dumps(summary, indent=2))
     is_whole = options.programs >= PROGRAMS and options.variants >= VARIANTS and options.node_inputs >= NODE_INPUTS
     if is_whole:
         write_proof(NAME, summary)
-    write_json(WORK / "summary.json", summary)
-    print(json.dumps(summary, indent=2))
+    chosen = choose(found.new, found.known)[: options.keep]
+    print(f"kept {keep(chosen, edges, options.tries, options.processes)} programs")
     return 0 if not edges.unused else 1
 
 
