@@ -202,7 +202,7 @@ def campaign(options: argparse.Namespace) -> int:
     import vesper
 
     assert Path(vesper.__file__).is_relative_to(PACKAGE), vesper.__file__
-    import vesper.verify.differential.forms  # noqa: F401  # loads the extension
+    import vesper.verify.differential.forms  # loads the extension
 
     begun = time.monotonic()
     counters = Counters()
