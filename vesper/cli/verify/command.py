@@ -29,6 +29,7 @@ from vesper.verify.differential.against import CannotImport, Function, import_fu
 from vesper.verify.differential.forms import COMPARED
 from vesper.verify.differential.regressions import FOLDER
 from vesper.verify.programs.campaign import INPUTS_PER_PROGRAM
+from vesper.verify.variants.draw import NoVariants, draw_variant
 from vesper.verify.workers.orders import Plan
 from vesper.verify.workers.process import WorkerLimits
 from vesper.verify.workers.run import GuardedRun, UnusableFunction
@@ -174,7 +175,9 @@ def command(
         raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
     compiled_nodes, refused = _compile_files(files)
     function = None if against is None else _import_function(against, compiled_nodes, files)
-    work = Workload(compiled_nodes, engines, seed, function, WAYS, _kept_programs(corpus))
+    work = Workload(
+        compiled_nodes, engines, seed, function, WAYS, _kept_programs(corpus), _documents(compiled_nodes, programs)
+    )
     left = None if seconds is None else max(0.1, seconds - (time.monotonic() - begun))
     workers = jobs or min(_processors(), _MAX_DEFAULT_JOBS)
     plan = Plan(max_examples, programs, left, workers, WorkerLimits(input_seconds, input_memory))
@@ -227,6 +230,18 @@ def _compile_files(files: list[Path]) -> tuple[list[Compiled], list[str]]:
         else:
             compiled_nodes.append(compiled)
     return compiled_nodes, refused
+
+
+def _documents(nodes: list[Compiled], programs: int) -> list[str]:
+    """Return the texts of which variants are drawn; they are read here, once for all workers."""
+    texts = [each.source.text for each in nodes]
+    try:
+        if programs and texts:
+            draw_variant(texts, 0)
+            return texts
+    except NoVariants:
+        pass
+    return []
 
 
 def _kept_programs(folder: Path | None) -> list[KeptProgram]:

@@ -106,7 +106,8 @@ def verify_json(found: VerifyResults) -> dict[str, Any]:
 def _ways(reports: list[Report], drawn: ProgramsReport | None) -> dict[str, int]:
     """Return the number of compared executions of each way."""
     counts: Counter[str] = Counter()
-    for each in [*reports, *([] if drawn is None else [drawn])]:
+    parts: list[Report | ProgramsReport] = [*reports, *([] if drawn is None else [drawn])]
+    for each in parts:
         counts.update(each.ways)
     return dict(sorted(counts.items()))
 

@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from vesper.engines.engine import Engine
 from vesper.language.diagnostics.source import SourceFile
 from vesper.verify.corpus import KeptProgram
+from vesper.verify.differential.beat import Beat, ignore_beat
+from vesper.verify.differential.ways.repeated import repeated_ways
+from vesper.verify.differential.ways.way import WayMaker
 from vesper.verify.programs.campaign import (
     INPUTS_PER_PROGRAM,
+    REDUCTION_SECONDS,
     ProgramFailure,
     ProgramsReport,
     examine_text,
@@ -46,6 +50,8 @@ def verify_variants(
     max_tries: int = MAX_TRIES,
     seconds: float | None = None,
     first: int = 0,
+    ways: Sequence[WayMaker] = (repeated_ways,),
+    beat: Beat = ignore_beat,
 ) -> VariantsReport:
     """Draw variants of documents and run each on drawn inputs, until a limit of count, time or failures.
 
@@ -54,14 +60,15 @@ def verify_variants(
     report = VariantsReport(seed, tuple(engines))
     begun = time.monotonic()
     for number, each in enumerate(program_seeds(seed, first + count)[first:], start=1):
+        beat("draw", 0, "", None)
         text = draw_variant(documents, each)
-        failure = examine_text(variant_source(text, each), engines, each, inputs_each, report)
+        failure = examine_text(variant_source(text, each), engines, each, inputs_each, report, ways, beat)
         if failure is not None and failure.kind == "refused":
             report.refused += 1
         else:
             report.programs += 1
         if failure is not None and failure.kind != "refused":
-            report.failures.append(reduce_failure(failure, engines, inputs_each, max_tries))
+            report.failures.append(reduce_failure(failure, engines, inputs_each, max_tries, ways, beat))
         progress(number)
         is_over = seconds is not None and time.monotonic() - begun >= seconds
         if is_over or len(report.failures) >= stop_after:
@@ -90,14 +97,23 @@ def variant_source(text: str, seed: int) -> SourceFile:
 
 
 def reduce_failure(
-    failure: ProgramFailure, engines: Mapping[str, Engine], inputs_each: int, max_tries: int = MAX_TRIES
+    failure: ProgramFailure,
+    engines: Mapping[str, Engine],
+    inputs_each: int,
+    max_tries: int = MAX_TRIES,
+    ways: Sequence[WayMaker] = (repeated_ways,),
+    beat: Beat = ignore_beat,
 ) -> ProgramFailure:
     """Return the same failure of a smaller text."""
     smallest = failure
+    end = time.monotonic() + REDUCTION_SECONDS
 
     def still_fails(text: str) -> bool:
         nonlocal smallest
-        found = examine_text(variant_source(text, failure.seed), engines, failure.seed, inputs_each)
+        if time.monotonic() >= end:
+            return False
+        source = variant_source(text, failure.seed)
+        found = examine_text(source, engines, failure.seed, inputs_each, None, ways, beat)
         if found is None or (found.kind, found.fingerprint) != (failure.kind, failure.fingerprint):
             return False
         smallest = found

@@ -11,6 +11,7 @@ from vesper.verify.differential.regressions import program_name
 from vesper.verify.differential.verifier import MAX_DISAGREEMENTS, Report
 from vesper.verify.programs.campaign import ProgramFailure, ProgramsReport, program_seeds
 from vesper.verify.programs.nodes import draw_program
+from vesper.verify.variants.draw import draw_variant
 from vesper.verify.workers.crashes import Crash, crash_lines
 from vesper.verify.workers.merging import add_report, empty_report
 from vesper.verify.workers.state import RunState
@@ -121,8 +122,12 @@ class ProgramsProgress:
         elif reduced is not None and reduced.text is not None:
             text = reduced.text
             crash = replace(crash, inputs=reduced.inputs, is_reduced=True)
+        elif crash.stage == "draw":
+            text = ""
+        elif self._work.is_variant(number):
+            text = draw_variant(self._work.documents, seed)
         else:
-            text = "" if crash.stage == "draw" else draw_program(seed).text()
+            text = draw_program(seed).text()
         detail = "\n".join([f"{crash.subject} {crash.ending.text} {crash.place}", *crash_lines(crash, seed)])
         failure = ProgramFailure(seed, "crashed", crash.ending.kind, text, detail)
         part = ProgramsReport(self._work.seed, self.report.engines, programs=1, failures=[failure])

@@ -187,7 +187,7 @@ class GuardedRun:
     def _fail_program(self, worker: int, task: ProgramsTask, crash: Crash) -> None:
         missing = [number for number in task.numbers if number not in self._received[worker]]
         number, rest = (missing or task.numbers)[0], tuple(missing[1:])
-        if task.is_kept or crash.stage == "draw":
+        if task.is_kept or crash.stage == "draw" or self._work.is_variant(number):
             self.programs.take_crash(number, task.is_kept, crash, None)
         else:
             self._repeated[worker].append(ReductionTask(crash, program=number))

@@ -17,6 +17,7 @@ from vesper.verify.programs.campaign import (
     examine_text,
     verify_programs,
 )
+from vesper.verify.variants.campaign import verify_variants
 from vesper.verify.workers.crashes import ending_of_exception
 from vesper.verify.workers.process import WorkerLimits, clear_errors
 from vesper.verify.workers.reduction import REDUCTION_SECONDS, reduce_crash
@@ -132,6 +133,9 @@ class Worker:
             failure = examine_text(source, engines, kept.seed, INPUTS_PER_PROGRAM, report, ways, beat)
             report.failures = [] if failure is None else [failure]
             report.elapsed_seconds = time.monotonic() - begun
+        elif self._work.is_variant(number):
+            documents = self._work.documents
+            report = verify_variants(engines, documents, 1, seed, first=number, ways=ways, beat=beat)
         else:
             report = verify_programs(engines, 1, seed, first=number, ways=ways, beat=beat)
         report.failures = [replace(each, compiled=None) for each in report.failures]
