@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from vesper.compiler.load_cache import restore_from_bytes
-from vesper.language.ir.encode import encode
 from vesper.engines.compare import Disagree, compare
 from vesper.engines.direct_engine import DirectEngine, DirectProgram
 from vesper.engines.engine import DEFAULT_LIMITS, Done, Limits
 from vesper.engines.outcome import COUNTED_LIMITS, EngineFault, LimitHit, Outcome
 from vesper.engines.tiering import ALWAYS, INTERPRETED
+from vesper.language.ir.encode import encode
 from vesper.verify.differential.forms import FormsProgram
 from vesper.verify.differential.ways.way import Answer, Given, Subject, Way
 
@@ -123,7 +123,7 @@ class Metered(Way):
 
 
 def limited(limit: str, amount: int) -> Limits:
-    return replace(DEFAULT_LIMITS, **{limit: amount})  # type: ignore[arg-type]  # both counted limits are integers
+    return replace(DEFAULT_LIMITS, **{limit: amount})
 
 
 def answer_of(given: Given, done: Done, detail: str = "") -> Answer:
