@@ -106,9 +106,9 @@ def verify_json(found: VerifyResults) -> dict[str, Any]:
 def _ways(reports: list[Report], drawn: ProgramsReport | None) -> dict[str, int]:
     """Return the number of compared executions of each way."""
     counts: Counter[str] = Counter()
-    parts: list[Report | ProgramsReport] = [*reports, *([] if drawn is None else [drawn])]
-    for each in parts:
+    for each in reports:
         counts.update(each.ways)
+    counts.update({} if drawn is None else drawn.ways)
     return dict(sorted(counts.items()))
 
 

@@ -178,7 +178,10 @@ class Verifier:
         self.report.against = None if against is None else against.name
         self._holds_to_promises = holds_to_promises
         self._seen: set[_Fingerprint] = set()
-        self._ways = self._compare_ways_of(compiled, ways)
+        forms = {name: each.program for name, each in self._programs.items() if isinstance(each, FormsProgram)}
+        reference = next(iter(self._programs.values()))
+        self.subject = Subject(compiled, reference, forms, self._responses, seed, not holds_to_promises)
+        self._ways = WaysComparison(self.subject, ways if forms else (), self.report.ways, beat)
         # A postcondition that a case expects to break is not reported.
         self._expected_to_break = {case.breaks for case in compiled.cases if case.breaks is not None}
 
@@ -283,12 +286,6 @@ class Verifier:
             self._ways.add(Given(number, inputs, reference))
             if isinstance(reference.outcome, ContractBroken) and reference.outcome.phase == "postcondition":
                 self._report_broken(inputs, number, reference.outcome)
-
-    def _compare_ways_of(self, compiled: Compiled, ways: Sequence[WayMaker]) -> WaysComparison:
-        forms = {name: each.program for name, each in self._programs.items() if isinstance(each, FormsProgram)}
-        reference, is_program = next(iter(self._programs.values())), not self._holds_to_promises
-        subject = Subject(compiled, reference, forms, self._responses, self.report.seed, is_program)
-        return WaysComparison(subject, ways if forms else (), self.report.ways, self._beat)
 
     def _compare_ways(self) -> None:
         for way, answer in self._ways.differences():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ from click.testing import CliRunner, Result
 
 from tests.support import faulty_engine
 from tests.support.faulty_engine import FaultyEngine
+from vesper.cli.verify import command as verify_command
 from vesper.cli.verify.command import command
 from vesper.engines.registry import ENGINES
 from vesper.verify.differential.forms import COMPARED
+from vesper.verify.differential.ways.way import Answer, Given, Subject, Way
 from vesper.verify.workers import reduction
 
 NODE = """node_id: {}
@@ -190,3 +192,29 @@ def test_a_function_that_crashes_is_no_bug_of_vesper(folder: Path, monkeypatch: 
     exit_code, found = run_json("bad", "--against", f"{folder.name}:rest")
     assert exit_code == 1
     assert found["nodes"][0]["crashes"][0]["engine"] == f"{folder.name}:rest"
+
+
+class AbortingWay(Way):
+    """A way that ends its process."""
+
+    name = "aborting"
+
+    def answers(self, given: Sequence[Given]) -> Iterator[Answer]:
+        for _ in given:
+            os.abort()
+        yield from ()
+
+
+def aborting_ways(subject: Subject) -> Sequence[Way]:
+    del subject
+    return [AbortingWay()]
+
+
+def test_a_way_that_crashes_is_named_and_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify_command, "WAYS", (aborting_ways,))
+    exit_code, found = run_json("bad", "--engine", "interp-optimised")
+    (bad,) = found["nodes"]
+    assert exit_code == 3
+    assert [(each["engine"], each["stage"], each["kind"]) for each in bad["crashes"]] == [("aborting", "way", "signal")]
+    assert bad["executions"] == 20
+    assert not bad["given_up"]

@@ -1,7 +1,7 @@
 """Arrow columns for inputs, and the cells that outputs must have (docs/spec/batches.md).
 
-A column's type is drawn among those that hold values of the input; a value that does not fit becomes null. The objects
-that the engine must read are those that pyarrow reads from the column.
+A column's type is drawn among those that hold values of the input. A number is cut to fit the column; any other value
+that does not fit becomes null. The objects that the engine must read are those that pyarrow reads from the column.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_DOWN, Context, Decimal
 from typing import Any
 
 from vesper.values.json_value import canonical_text, json_of
@@ -34,6 +34,8 @@ from vesper.values.types import (
 
 _LEAST_FITTING = 0.6
 """Share of the values that a narrow column must hold; otherwise the widest type is taken."""
+_CUTTING = Context(prec=2_100)
+"""Rounds where a number is cut; numbers have at most a thousand digits before and after the point."""
 _LAST_YEAR = 9998
 _NANOSECONDS_SHARE = 0.3
 _MAX_DIGITS = {"decimal32": 9, "decimal64": 18, "decimal128": 38, "decimal256": 76}
@@ -65,7 +67,7 @@ class ColumnMaker:
     @property
     def _misfits(self) -> tuple[type[Exception], ...]:
         """Exceptions of a value that pyarrow cannot store in a column."""
-        return self._pa.ArrowException, ValueError, TypeError, OverflowError, AttributeError
+        return self._pa.ArrowException, ValueError, TypeError, ArithmeticError, AttributeError
 
     def _cell(self, arrow_type: Any, value: object) -> object:
         """Return the value in the form of the column; None where pyarrow cannot store it."""
@@ -214,17 +216,23 @@ def _adapt(pa: Any, arrow_type: Any, value: object) -> object:
         raise TypeError(value)
     if types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type):
         return _text(value)
-    if types.is_integer(arrow_type) and isinstance(value, Decimal):
-        if value != value.to_integral_value():
-            raise ValueError(value)
-        return int(value)
-    if types.is_decimal(arrow_type) and isinstance(value, int):
-        return Decimal(value)
+    if types.is_integer(arrow_type) and isinstance(value, int | Decimal):
+        return _wrap(arrow_type, int(value))
+    if types.is_decimal(arrow_type) and isinstance(value, int | Decimal):
+        return Decimal(value).quantize(Decimal(1).scaleb(-arrow_type.scale), ROUND_DOWN, _CUTTING)
     if types.is_timestamp(arrow_type) and isinstance(value, datetime) and value.year > _LAST_YEAR:
         raise ValueError(value)  # in another zone it may be beyond what pyarrow reads back
     if types.is_duration(arrow_type) and isinstance(value, timedelta) and arrow_type.unit == "ms":
         return timedelta(milliseconds=value // timedelta(milliseconds=1))
     return value
+
+
+def _wrap(arrow_type: Any, number: int) -> int:
+    """Return the low bits of a number, so that every column of integers has values for a number."""
+    count = 1 << int(arrow_type.bit_width)
+    wrapped = number % count
+    is_signed = str(arrow_type).startswith("int")
+    return wrapped - count if is_signed and wrapped >= count // 2 else wrapped
 
 
 def _adapt_entries(pa: Any, arrow_type: Any, value: object) -> object:
@@ -287,7 +295,9 @@ def is_cell(pa: Any, type_: Type, arrow_type: Any, value: Any, cell: Any) -> boo
             return (
                 isinstance(cell, list)
                 and _are_cells(pa, key, arrow_type.key_type, names, [each for each, _ in cell])
-                and _are_cells(pa, of, arrow_type.item_type, [value[each] for each in names], [each for _, each in cell])
+                and _are_cells(
+                    pa, of, arrow_type.item_type, [value[each] for each in names], [each for _, each in cell]
+                )
             )
         case Record(fields):
             return isinstance(cell, dict) and all(
@@ -326,7 +336,7 @@ def fits_column(pa: Any, type_: Type, arrow_type: Any, value: Any) -> bool:
             return all(fits_column(pa, of, arrow_type.field(name).type, value[name]) for name, of in fields)
         case _ if type_ == DECIMAL and pa.types.is_decimal(arrow_type):
             places, digits = _significant(value)
-            return places <= arrow_type.scale and digits + arrow_type.scale <= arrow_type.precision
+            return bool(places <= arrow_type.scale and digits + arrow_type.scale <= arrow_type.precision)
         case _:
             return True
 

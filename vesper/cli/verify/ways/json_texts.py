@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, cast
@@ -27,13 +27,16 @@ from vesper.language.ir.nodes import Node
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.inputs import accept_inputs
 from vesper.values.json_forms import has_names, input_of_json
-from vesper.values.json_value import json_string
+from vesper.values.json_value import MAX_TEXT, json_string
 from vesper.values.model import base64_text, plain, scalar_text
-from vesper.values.strict_json import forms_of_json
-from vesper.values.types import ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.values.strict_json import forms_of_json, has_surrogate
+from vesper.values.types import STRING, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.verify.differential.ways.way import Answer, Given, Subject, Way
 
 _ESCAPED_SHARE = 0.2
+_MAX_ESCAPED = 1_000
+_NODES_PER_LONG_TEXT = 20
+"""One in this many nodes is given a text over the limit, which takes a tenth of a second."""
 _NUMBER_SHARE = 0.5
 _EXPONENT_SHARE = 0.2
 _MAX_SHOWN = 300
@@ -53,22 +56,42 @@ class RunJson(Way):
 
     name = "run_json"
 
-    def __init__(self, loaded: LoadedNode) -> None:
+    def __init__(self, loaded: LoadedNode, most_text: int = MAX_TEXT) -> None:
+        """`most_text` is the limit of a text, which some nodes exceed by one."""
         self._loaded = loaded
+        self._most_text = most_text
+        node = loaded.subject.compiled.node
+        chance = random.Random(f"{loaded.subject.seed} text {node.node_id}")
+        texts = [each.name for each in node.inputs if each.type == STRING]
+        self._long_input = texts[0] if texts and chance.randrange(_NODES_PER_LONG_TEXT) == 0 else None
 
     def answers(self, given: Sequence[Given]) -> Iterator[Answer]:
         subject = self._loaded.subject
         for each in given:
-            inputs = json_inputs(subject, each)
-            start = self._loaded.start(each)
-            if is_explained(each):
-                answer = self._loaded.node(each.number).run_json(inputs.text.encode("utf-8"), **start)
-                expected = outcome_json(subject.compiled, inputs.wanted, inputs.plain).encode()
-            else:
-                answer = subject.program(each.number).run_json(inputs.text.encode("utf-8"), **start)
-                expected = bare_json(subject.compiled.node, inputs.wanted).encode()
-            found = inputs.wanted if answer == expected else _read_answer(subject, answer, inputs.wanted, expected)
-            yield Answer(each, found, inputs.wanted, "" if found is inputs.wanted else inputs.text[:_MAX_SHOWN])
+            yield self._answer(each, json_inputs(subject, each))
+        name, self._long_input = self._long_input, None
+        if name is not None:
+            yield self._answer_long(given[0], name)
+
+    def _answer_long(self, given: Given, name: str) -> Answer:
+        """Compare a text that is one over the limit; it is shown by its length."""
+        inputs = {**given.inputs, name: "x" * (self._most_text + 1)}
+        answer = self._answer(given, json_inputs(self._loaded.subject, replace(given, inputs=inputs)))
+        return replace(answer, detail=f"{name} of {self._most_text + 1:,} code points")
+
+    def _answer(self, given: Given, inputs: JsonInputs) -> Answer:
+        subject, start = self._loaded.subject, self._loaded.start(given)
+        text = inputs.text.encode("utf-8")
+        if is_explained(given):
+            answer = self._loaded.node(given.number).run_json(text, **start)
+            expected = outcome_json(subject.compiled, inputs.wanted, inputs.plain).encode()
+        else:
+            answer = subject.program(given.number).run_json(text, **start)
+            expected = bare_json(subject.compiled.node, inputs.wanted).encode()
+        if answer == expected:
+            return Answer(given, inputs.wanted, inputs.wanted)
+        found = _read_answer(subject, answer, inputs.wanted, expected)
+        return Answer(given, found, inputs.wanted, inputs.text[:_MAX_SHOWN])
 
 
 def bare_json(node: Node, outcome: Outcome) -> str:
@@ -201,7 +224,8 @@ class JsonWriter:
         return text if self._chance.random() < _NUMBER_SHARE else json_string(text)
 
     def _string(self, text: str) -> str:
-        if self._chance.random() < _ESCAPED_SHARE or any("\ud800" <= each <= "\udfff" for each in text):
+        is_escaped = len(text) <= _MAX_ESCAPED and self._chance.random() < _ESCAPED_SHARE
+        if is_escaped or has_surrogate(text):
             units = text.encode("utf-16-be", "surrogatepass")
             return '"' + "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2)) + '"'
         return json_string(text)

@@ -78,7 +78,7 @@ class KeywordCall(Way):
             node, start = self._loaded.node(each.number // 2), self._loaded.start(each)
             outcome = node(dict(each.inputs), **start) if each.number % 3 == 0 else node(**each.inputs, **start)
             if outcome.error is None:
-                found: Outcome = Returned(outcome.value)
+                found: Outcome = Returned(outcome.value or {})
             else:
                 found = outcome_of_info(self._loaded.subject, each, each.done.outcome, outcome.error)
             yield Answer(each, found, each.done.outcome)
@@ -150,7 +150,7 @@ class Start(Way):
                 assert execution.request is not None
                 found: Outcome = EngineFault(f"requests {execution.request.path}, where the reference ends")
             elif outcome.error is None:
-                found = Returned(outcome.value)
+                found = Returned(outcome.value or {})
             else:
                 found = outcome_of_info(subject, each, each.done.outcome, outcome.error)
             yield Answer(each, found, each.done.outcome)

@@ -8,7 +8,9 @@ from typing import Any
 from vesper.api.description import describe
 from vesper.cli.verify.ways.json_texts import RunJson
 from vesper.cli.verify.ways.node_calls import Call, KeywordCall, Map, Start, load_node
+from vesper.cli.verify.ways.routed import RoutedCalls
 from vesper.cli.verify.ways.tables import JsonLines, Tables
+from vesper.migration.control.modes import LADDER
 from vesper.verify.differential.ways.repeated import repeated_ways
 from vesper.verify.differential.ways.way import Subject, Way, WayMaker
 
@@ -20,6 +22,9 @@ def public_ways(subject: Subject) -> Sequence[Way]:
     if describe(subject.compiled).is_hosted:
         return found
     found += [Call(loaded), Map(loaded), RunJson(loaded)]
+    # One mode for each random program, because a route starts a thread.
+    modes = [LADDER[subject.seed % len(LADDER)]] if subject.is_program else LADDER
+    found += [RoutedCalls(loaded, mode) for mode in modes]
     arrow = _arrow()
     if arrow is not None:
         found += [Tables(loaded, arrow), JsonLines(loaded, arrow)]

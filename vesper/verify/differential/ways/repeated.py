@@ -123,7 +123,7 @@ class Metered(Way):
 
 
 def limited(limit: str, amount: int) -> Limits:
-    return replace(DEFAULT_LIMITS, **{limit: amount})  # type: ignore[arg-type]  # both counted limits are integers
+    return replace(DEFAULT_LIMITS, **{limit: amount})
 
 
 def answer_of(given: Given, done: Done, detail: str = "") -> Answer:
