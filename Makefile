@@ -292,6 +292,12 @@ proof-fuzz: build ## ten minutes of libFuzzer on IR bytes and on values
 	@$(call need_cargo)
 	$(BIN)/python tests/proofs/robustness/fuzz.py
 
+# Needs llvm-symbolizer (Debian: llvm) and a C compiler.
+.PHONY: proof-coverage
+proof-coverage: build ## edges of the Rust engine that nodes, programs and variants reach; keeps programs that reach new ones; minutes
+	@$(call need_cargo)
+	$(BIN)/python tests/proofs/coverage/run.py
+
 .PHONY: proof-taint
 proof-taint: build ## 200 random nodes, two runs each that differ only in sensitive data: all that is shown is equal; minutes
 	$(BIN)/python -m tests.proofs.taint.taint

@@ -375,7 +375,13 @@ class LoopWriter:
             names = names[:-1]
         if expression.where is None:
             return self.write_items(expression.over, len(names))
-        return cst.GeneratorExp(write_target(names, parentheses=True), self.write_comprehension(expression))
+        target = write_target(names, parentheses=True)
+        if self.metering.is_metered and expression.kind == "fold" and takes_memory(expression.where):
+            # An excluded item is a round too, which gives back its memory.
+            loop = self.write_comprehension(replace(expression, where=None))
+            condition = add_parentheses(self.write_condition(expression.where), OR)
+            return cst.GeneratorExp(cst.IfExp(test=condition, body=target, orelse=cst.Name("SKIPPED")), loop)
+        return cst.GeneratorExp(target, self.write_comprehension(expression))
 
     @contextmanager
     def enter_iterable(self) -> Iterator[None]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,30 +15,39 @@ from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.load_node import find_nodes, print_diagnostics
 from vesper.cli.number_ranges import FiniteRange
 from vesper.cli.options import format_option, min_coverage_option, nodes_option
-from vesper.cli.output.branches import refusal_notes, uncovered_lines
 from vesper.cli.output.outcomes import json_text
-from vesper.cli.output.terminal import progress_bar, shows_progress
-from vesper.cli.verify.reports import VerifiedNode, VerifyResults, verify_json, verify_junit, verify_sarif
-from vesper.cli.verify.text import (
-    broken_text,
-    case_text,
-    difference_text,
-    failure_text,
-    programs_line,
-    summary_line,
-    total_line,
-)
+from vesper.cli.verify.display import Display
+from vesper.cli.verify.reports import VerifyResults, verify_json, verify_junit, verify_sarif
+from vesper.cli.verify.text import programs_line, total_line
+from vesper.cli.verify.ways.public import WAYS
 from vesper.compiler import Compiled, compile_file
 from vesper.compiler.reading import shown_path
 from vesper.engines.engine import Engine
 from vesper.engines.registry import REFERENCE
-from vesper.verify.differential.against import BadAnswer, CannotImport, Function, import_function
+from vesper.verify.corpus import KeptProgram, kept_programs
+from vesper.verify.differential.against import CannotImport, Function, import_function
 from vesper.verify.differential.forms import COMPARED
-from vesper.verify.differential.regressions import FOLDER, save_program, save_regression
-from vesper.verify.differential.verifier import Report, Verifier
-from vesper.verify.programs.campaign import INPUTS_PER_PROGRAM, ProgramsReport, verify_programs
+from vesper.verify.differential.regressions import FOLDER
+from vesper.verify.programs.campaign import INPUTS_PER_PROGRAM
+from vesper.verify.variants.draw import NoVariants, draw_variant
+from vesper.verify.workers.orders import Plan
+from vesper.verify.workers.process import WorkerLimits
+from vesper.verify.workers.run import GuardedRun, UnusableFunction
+from vesper.verify.workers.state import RunState, UnreadableState, read_state
+from vesper.verify.workers.tasks import Workload
 
 _DEFAULT_EXAMPLES = 10_000
+_MAX_PROGRAMS = 10**6
+_MAX_DEFAULT_JOBS = 4
+_DEFAULT_LIMITS = WorkerLimits()
+
+
+class ProgramCount(click.IntRange):
+    """A number of random programs, or `unlimited`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found: int = _MAX_PROGRAMS if value == "unlimited" else super().convert(value, param, ctx)
+        return found
 
 
 @click.command("verify")
@@ -54,15 +64,49 @@ _DEFAULT_EXAMPLES = 10_000
     "--seconds",
     type=FiniteRange(0.1, 10**7),
     metavar="S",
-    help="Time limit of the whole command, shared by the nodes; --max-examples applies too.",
+    help="Time limit of the command, spent in rounds where coverage grows; --max-examples and --programs apply too.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the generated inputs.")
 @click.option(
     "--programs",
-    type=click.IntRange(0, 10**6),
+    type=ProgramCount(0, _MAX_PROGRAMS),
     default=0,
     show_default=True,
-    help=f"Compare this many random programs on {INPUTS_PER_PROGRAM} inputs each. Without PATHS, verify nothing else.",
+    metavar="N",
+    help=f"Compare this many random programs on {INPUTS_PER_PROGRAM} inputs each; `unlimited` with --seconds is as "
+    "many as fit. Without PATHS, verify nothing else.",
+)
+@click.option(
+    "--corpus",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder of kept programs, which run before random ones. Without PATHS, verify nothing else.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 256),
+    help=f"Worker processes. By default one for each processor, at most {_MAX_DEFAULT_JOBS}.",
+)
+@click.option(
+    "--state",
+    "state_folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder in which a run stores what it has done; the same seed continues there, and seeds share coverage.",
+)
+@click.option(
+    "--input-seconds",
+    type=FiniteRange(0.1, 10**5),
+    metavar="S",
+    default=_DEFAULT_LIMITS.seconds,
+    show_default=True,
+    help="Time limit of an engine on one input; a longer execution is reported as a hang.",
+)
+@click.option(
+    "--input-memory",
+    type=click.IntRange(64, 10**6),
+    metavar="MIB",
+    default=_DEFAULT_LIMITS.mebibytes,
+    show_default=True,
+    help="Memory limit of a worker in MiB; an execution that needs more is reported.",
 )
 @click.option(
     "--engine",
@@ -99,6 +143,11 @@ def command(
     seconds: float | None,
     seed: int,
     programs: int,
+    corpus: Path | None,
+    jobs: int | None,
+    state_folder: Path | None,
+    input_seconds: float,
+    input_memory: int,
     chosen: tuple[str, ...],
     against: str | None,
     min_coverage: float | None,
@@ -111,33 +160,32 @@ def command(
     and compares outcomes and intermediate values. A disagreement is shrunk to the smallest input and saved as a case. A
     broken postcondition is a defect of the node. Branches that no input covered are named. A node with errors is
     reported, and the others are verified. PATHS are files, folders or node names; by default every node under --nodes
-    is verified. Random programs test Vesper itself: see docs/how-to/verify-nodes.md.
+    is verified. Engines run in worker processes: one that hangs, crashes or needs too much memory is reported with its
+    input. Random programs test Vesper itself: see docs/how-to/verify-nodes.md.
     """
     begun = time.monotonic()
     engines = _choose_engines(chosen, against)
-    only_programs = programs > 0 and not paths and against is None
+    if programs == _MAX_PROGRAMS and seconds is None:
+        raise click.UsageError("--programs unlimited needs --seconds, which ends it")
+    if state_folder is not None and against is not None:
+        raise click.UsageError("--state stores comparisons of the engines, and cannot be used with --against")
+    only_programs = (programs > 0 or corpus is not None) and not paths and against is None
     files = [] if only_programs else find_nodes(paths, root)
     if not files and not only_programs:
         raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
     compiled_nodes, refused = _compile_files(files)
     function = None if against is None else _import_function(against, compiled_nodes, files)
+    work = Workload(
+        compiled_nodes, engines, seed, function, WAYS, _kept_programs(corpus), _documents(compiled_nodes, programs)
+    )
+    left = None if seconds is None else max(0.1, seconds - (time.monotonic() - begun))
+    workers = jobs or min(_processors(), _MAX_DEFAULT_JOBS)
+    plan = Plan(max_examples, programs, left, workers, WorkerLimits(input_seconds, input_memory))
     found = VerifyResults([*engines], seed, against, [], refused, None, 0.0, min_coverage)
-    waiting = len(compiled_nodes) + (programs > 0)
-    for compiled in compiled_nodes:
-        share = None if seconds is None else max(0.0, seconds - (time.monotonic() - begun)) / waiting
-        verifier = Verifier(compiled, engines, seed, against=function)
-        report = _verify(verifier, max_examples, share, is_shown=style == "text" and shows_progress())
-        saved = [save_regression(save_to, compiled, difference, against) for difference in report.differences]
-        verified = VerifiedNode(compiled, report, saved)
-        found.nodes.append(verified)
-        waiting -= 1
-        if style == "text":
-            _print_node(verified, found)
-    if programs:
-        left = None if seconds is None else max(0.0, seconds - (time.monotonic() - begun))
-        found.drawn = _verify_programs(engines, programs, seed, save_to, style, left)
+    state = None if state_folder is None else _read_state(state_folder, work)
+    _verify(found, work, plan, state, Display(found, save_to, style == "text"))
     found.elapsed_seconds = time.monotonic() - begun
-    _print_end(found, style, len(files))
+    _print_end(found, style, files)
     sys.exit(FINE if found.passed else OUR_BUG if found.engines_disagree else WRONG_INPUT)
 
 
@@ -184,54 +232,53 @@ def _compile_files(files: list[Path]) -> tuple[list[Compiled], list[str]]:
     return compiled_nodes, refused
 
 
-def _verify(verifier: Verifier, max_examples: int, seconds: float | None, is_shown: bool) -> Report:
+def _documents(nodes: list[Compiled], programs: int) -> list[str]:
+    """Return the texts of which variants are drawn; they are read here, once for all workers."""
+    texts = [each.source.text for each in nodes]
     try:
-        if not is_shown:
-            return verifier.run(max_examples, seconds=seconds)
-        label = verifier.report.node_id
-        with progress_bar(label, max_examples) as bar:
-            return verifier.run(max_examples, lambda _: bar.update(1), seconds=seconds)
-    except BadAnswer as problem:
+        if programs and texts:
+            draw_variant(texts, 0)
+            return texts
+    except NoVariants:
+        pass
+    return []
+
+
+def _kept_programs(folder: Path | None) -> list[KeptProgram]:
+    try:
+        return [] if folder is None else kept_programs(folder)
+    except (OSError, UnicodeDecodeError) as problem:
+        raise click.UsageError(f"--corpus: {problem}") from None
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _read_state(folder: Path, work: Workload) -> RunState:
+    try:
+        return read_state(folder, work.seed, tuple(work.engines), work.nodes)
+    except UnreadableState as problem:
+        raise click.UsageError(f"--state {folder.as_posix()}: {problem}") from None
+
+
+def _verify(found: VerifyResults, work: Workload, plan: Plan, state: RunState | None, display: Display) -> None:
+    """Run the workers; Ctrl-C ends them and leaves the results so far."""
+    run = GuardedRun(work, plan, display, state)
+    display.begin(run.nodes, plan, len(work.kept))
+    try:
+        run.execute()
+    except KeyboardInterrupt:
+        found.is_interrupted = True
+    except UnusableFunction as problem:
         raise click.ClickException(str(problem)) from None
+    display.end(found.is_interrupted)
+    if plan.max_programs or work.kept:
+        found.drawn = run.programs.finish()
+        display.show_programs(found.drawn)
 
 
-def _verify_programs(
-    engines: Mapping[str, Engine], count: int, seed: int, save_to: Path, style: str, seconds: float | None
-) -> ProgramsReport:
-    if style == "text" and shows_progress():
-        with progress_bar("random programs", count) as bar:
-            report = verify_programs(engines, count, seed, progress=lambda _: bar.update(1), seconds=seconds)
-    else:
-        report = verify_programs(engines, count, seed, seconds=seconds)
-    for failure in report.failures:
-        saved = save_program(save_to, failure.text)
-        case = None
-        if failure.compiled is not None and failure.difference is not None:
-            case = save_regression(save_to, failure.compiled, failure.difference)
-        if style == "text":
-            click.echo(failure_text(failure, saved, case) + "\n", err=True)
-    return report
-
-
-def _print_node(verified: VerifiedNode, found: VerifyResults) -> None:
-    compiled, report = verified.compiled, verified.report
-    for failure in report.case_failures:
-        click.echo(case_text(compiled, failure), err=True)
-    for difference, path in zip(report.differences, verified.saved, strict=True):
-        click.echo(difference_text(compiled, difference, path) + "\n", err=True)
-    for broken in report.broken:
-        click.echo(broken_text(compiled, broken) + "\n", err=True)
-    click.echo(summary_line(report))
-    for line in uncovered_lines(compiled.source.path, report.coverage.uncovered):
-        click.echo(f"  {line}")
-    for note in refusal_notes(compiled, report.broken_clauses, report.executions + report.refused):
-        click.echo(f"  note: {note}")
-    below = found.below(verified)
-    if below is not None:
-        click.echo(below, err=True)
-
-
-def _print_end(found: VerifyResults, style: str, files: int) -> None:
+def _print_end(found: VerifyResults, style: str, files: list[Path]) -> None:
     if style == "json":
         click.echo(json_text(verify_json(found), is_ascii=False))
     elif style == "sarif":
@@ -240,9 +287,13 @@ def _print_end(found: VerifyResults, style: str, files: int) -> None:
         click.echo(verify_junit(found))
     else:
         if len(found.nodes) > 1:
-            click.echo(total_line([each.report for each in found.nodes]))
+            wrong = sum(not each.passed for each in found.nodes)
+            click.echo(total_line([each.report for each in found.nodes], wrong))
         if found.drawn is not None:
             click.echo(programs_line(found.drawn))
         if found.refused:
             listed = ", ".join(found.refused)
-            click.echo(f"{len(found.refused)} of {files} nodes have errors and were not verified: {listed}")
+            click.echo(f"{len(found.refused)} of {len(files)} nodes have errors and were not verified: {listed}")
+        if found.is_interrupted:
+            begun = len(found.nodes)
+            click.echo(f"stopped: {begun} of {len(files) - len(found.refused)} nodes were begun", err=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
@@ -11,10 +12,11 @@ from xml.etree import ElementTree as ET
 from vesper import __version__
 from vesper.cli.output.branches import below_text, refused_json, uncovered_json, uncovered_lines
 from vesper.cli.output.outcomes import json_value, outcome_json
-from vesper.cli.verify.text import broken_text, case_text, difference_text, failure_text
+from vesper.cli.verify.text import broken_text, case_text, crash_text, difference_text, failure_text
 from vesper.compiler import Compiled
 from vesper.verify.differential.verifier import Difference, Report
 from vesper.verify.programs.campaign import ProgramFailure, ProgramsReport
+from vesper.verify.workers.crashes import Crash
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,13 @@ class VerifiedNode:
     report: Report
     saved: list[Path]
     """Files of its disagreements, in order."""
+    crashes: list[tuple[Crash, Path | None]] = field(default_factory=list)
+    """Crashes, with the files of their inputs."""
+    is_given_up: bool = False
+
+    @property
+    def passed(self) -> bool:
+        return self.report.passed and not self.crashes
 
 
 @dataclass(slots=True)
@@ -41,6 +50,7 @@ class VerifyResults:
     elapsed_seconds: float
     min_coverage: float | None = None
     """Percentage of branches that every node must cover."""
+    is_interrupted: bool = False
 
     def below(self, each: VerifiedNode) -> str | None:
         """Return the message about a node that misses the minimum."""
@@ -52,12 +62,15 @@ class VerifyResults:
     @property
     def engines_disagree(self) -> bool:
         differences = (difference for each in self.nodes for difference in each.report.differences)
-        return any(not each.with_function for each in differences) or not (self.drawn is None or self.drawn.passed)
+        if any(not each.with_function for each in differences) or not (self.drawn is None or self.drawn.passed):
+            return True
+        # A crash of the user's function is none of ours.
+        return any(crash.engine != each.report.against for each in self.nodes for crash, _ in each.crashes)
 
     @property
     def passed(self) -> bool:
-        of_nodes = not self.refused and all(each.report.passed and self.below(each) is None for each in self.nodes)
-        return of_nodes and (self.drawn is None or self.drawn.passed)
+        of_nodes = not self.refused and all(each.passed and self.below(each) is None for each in self.nodes)
+        return of_nodes and (self.drawn is None or self.drawn.passed) and not self.is_interrupted
 
 
 # -- JSON -----------------------------------------------------------------------------------------
@@ -67,26 +80,40 @@ def verify_json(found: VerifyResults) -> dict[str, Any]:
     reports = [each.report for each in found.nodes]
     drawn = found.drawn
     disagreeing = [] if drawn is None else [each for each in drawn.failures if each.difference is not None]
+    crashing = [] if drawn is None else [each for each in drawn.failures if each.kind == "crashed"]
     return {
         "executions": sum(each.executions for each in reports) + (0 if drawn is None else drawn.executions),
         "programs": 0 if drawn is None else drawn.programs,
         "disagreements": sum(len(each.differences) for each in reports) + len(disagreeing),
+        "crashes": sum(len(each.crashes) for each in found.nodes) + len(crashing),
         "not_comparable": sum(each.not_comparable for each in reports) + (0 if drawn is None else drawn.not_comparable),
         "paths_covered": sum(len(each.coverage.guards) for each in reports),
         "paths_total": sum(each.coverage.guards_total for each in reports),
         "operations_covered": len({op for each in reports for op in each.coverage.operations}),
+        "ways": _ways(reports, drawn),
         "engines": found.engines,
         "against": found.against,
         "seed": found.seed,
         "elapsed_seconds": round(found.elapsed_seconds, 3),
         "passed": found.passed,
+        "interrupted": found.is_interrupted,
         "refused": found.refused,
-        "nodes": [_node_json(each.compiled, each.report) for each in found.nodes],
+        "nodes": [_node_json(each) for each in found.nodes],
         "random_programs": None if drawn is None else _programs_json(drawn),
     }
 
 
-def _node_json(compiled: Compiled, report: Report) -> dict[str, Any]:
+def _ways(reports: list[Report], drawn: ProgramsReport | None) -> dict[str, int]:
+    """Return the number of compared executions of each way."""
+    counts: Counter[str] = Counter()
+    for each in reports:
+        counts.update(each.ways)
+    counts.update({} if drawn is None else drawn.ways)
+    return dict(sorted(counts.items()))
+
+
+def _node_json(each: VerifiedNode) -> dict[str, Any]:
+    compiled, report = each.compiled, each.report
     clauses = compiled.node.postconditions
     return {
         "node": report.node_id,
@@ -96,16 +123,17 @@ def _node_json(compiled: Compiled, report: Report) -> dict[str, Any]:
         "not_comparable": report.not_comparable,
         "not_taken": report.refused,
         "outcomes": report.outcomes,
+        "ways": dict(sorted(report.ways.items())),
         "cases": report.cases,
         "failed_cases": [{"case": f.case.name, "engine": f.engine} for f in report.case_failures],
         "broken_postconditions": [
             {
-                "clause": clauses[each.index].text,
-                "line": clauses[each.index].holds.place.line,
-                "inputs": {name: json_value(value) for name, value in each.inputs.items()},
-                "values": {name: json_value(value) for name, value in each.outcome.values.items()},
+                "clause": clauses[broken.index].text,
+                "line": clauses[broken.index].holds.place.line,
+                "inputs": {name: json_value(value) for name, value in broken.inputs.items()},
+                "values": {name: json_value(value) for name, value in broken.outcome.values.items()},
             }
-            for each in report.broken
+            for broken in report.broken
         ],
         "paths_covered": len(report.coverage.guards),
         "paths_total": report.coverage.guards_total,
@@ -118,7 +146,9 @@ def _node_json(compiled: Compiled, report: Report) -> dict[str, Any]:
         "operations_covered": len(report.coverage.operations),
         "operations_total": report.coverage.operations_total,
         "elapsed_seconds": round(report.elapsed_seconds, 3),
-        "passed": report.passed,
+        "passed": each.passed,
+        "given_up": each.is_given_up,
+        "crashes": [_crash_json(crash) for crash, _ in each.crashes],
         "disagreements": [_difference_json(compiled, difference) for difference in report.differences],
     }
 
@@ -130,6 +160,7 @@ def _programs_json(report: ProgramsReport) -> dict[str, Any]:
         "executions": report.executions,
         "not_comparable": report.not_comparable,
         "outcomes": report.outcomes,
+        "ways": dict(sorted(report.ways.items())),
         "passed": report.passed,
         "failures": [_failure_json(failure) for failure in report.failures],
     }
@@ -142,9 +173,24 @@ def _failure_json(failure: ProgramFailure) -> dict[str, Any]:
     return found | {"detail": failure.detail}
 
 
+def _crash_json(crash: Crash) -> dict[str, Any]:
+    inputs = None if crash.inputs is None else {name: json_value(value) for name, value in crash.inputs.items()}
+    return {
+        "engine": crash.engine or None,
+        "kind": crash.ending.kind,
+        "ending": crash.ending.text,
+        "stage": crash.stage,
+        "number": abs(crash.number),
+        "inputs": inputs,
+        "reduced": crash.is_reduced,
+        "detail": crash.detail,
+    }
+
+
 def _difference_json(compiled: Compiled, difference: Difference) -> dict[str, Any]:
     return {
         "inputs": {name: json_value(value) for name, value in difference.inputs.items()},
+        "way": difference.way,
         "step": difference.step,
         "line": None if difference.place is None else compiled.node.expressions()[difference.place].place.line,
         "answers": {name: outcome_json(compiled.node, done.outcome) for name, done in difference.answers.items()},
@@ -166,6 +212,8 @@ class _Problem:
 
 _RULES = {
     "engines-disagree": "The engines answer differently to the same inputs.",
+    "engine-crashes": "An engine hangs, ends its process, raises an exception or needs too much memory.",
+    "way-disagrees": "A way into the node answers differently than the engines.",
     "function-disagrees": "The node and the function that it was compared with answer differently.",
     "postcondition-breaks": "A postcondition breaks on inputs that meet the constraints and preconditions.",
     "case-fails": "A test case of the node is not met.",
@@ -183,8 +231,11 @@ def _problems(each: VerifiedNode, results: VerifyResults) -> list[_Problem]:
     found = [_Problem("case-fails", case_text(compiled, f), path, 1, f.case.name) for f in report.case_failures]
     for difference, saved in zip(report.differences, each.saved, strict=True):
         rule = "function-disagrees" if difference.with_function else "engines-disagree"
+        rule = rule if difference.way is None else "way-disagrees"
         line = 1 if difference.place is None else expressions[difference.place].place.line
         found.append(_Problem(rule, difference_text(compiled, difference, saved), path, line))
+    for crash, saved_as in each.crashes:
+        found.append(_Problem("engine-crashes", crash_text(compiled, crash, report.seed, saved_as), path, 1))
     for broken in report.broken:
         line = compiled.node.postconditions[broken.index].holds.place.line
         found.append(_Problem("postcondition-breaks", broken_text(compiled, broken), path, line))

@@ -16,6 +16,13 @@ from vesper.language.ir.statements import all_statements
 from vesper.values.model import show
 from vesper.verify.differential.verifier import BrokenPromise, CaseFailure, Difference, Report
 from vesper.verify.programs.campaign import ProgramFailure, ProgramsReport
+from vesper.verify.workers.crashes import Crash, crash_lines
+
+_FAILURES = {
+    "refused": "the checker refuses",
+    "raised": "Vesper fails on",
+    "crashed": "an engine crashes on",
+}
 
 
 def failure_text(failure: ProgramFailure, saved: Path | None, case: Path | None) -> str:
@@ -23,7 +30,7 @@ def failure_text(failure: ProgramFailure, saved: Path | None, case: Path | None)
     if failure.compiled is not None and failure.difference is not None:
         shown = difference_text(failure.compiled, failure.difference, case)
     else:
-        what = "the checker refuses" if failure.kind == "refused" else "Vesper fails on"
+        what = _FAILURES[failure.kind]
         shown = f"error: {what} a random program that is valid by construction (seed {failure.seed})\n{failure.detail}"
     note = "" if saved is None else f"\nnote: the program is saved as {saved.as_posix()}"
     return f"{shown.rstrip()}{note}"
@@ -36,19 +43,25 @@ def case_text(compiled: Compiled, failure: CaseFailure) -> str:
     return f"case `{failure.case.name}`\n  wants  {wanted}\n  {failure.engine} gave  {answer}"
 
 
-def summary_line(report: Report) -> str:
+def summary_line(report: Report, crashes: int = 0, is_given_up: bool = False) -> str:
     """Summarise one node on one line."""
     outcomes = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in sorted(report.outcomes.items()))
     coverage = report.coverage
     compared = " = ".join([*report.engines, *([report.against] if report.against else [])])
     refused = f", {report.refused} refused by the node" if report.against else ""
+    verdict = _crash_verdict(crashes, is_given_up) if crashes else _verdict(report)
     return (
-        f"{report.node_id}: {compared}: {_verdict(report)}; "
+        f"{report.node_id}: {compared}: {verdict}; "
         f"{report.executions} inputs compared ({outcomes}){refused}, {report.not_comparable} not comparable, "
         f"{len(report.differences)} disagreements, {report.cases} cases; "
         f"{coverage.branches_covered} of {coverage.branches_total} branches on {len(coverage.paths)} paths, "
         f"{len(coverage.operations)} of {coverage.operations_total} operations; seed {report.seed}"
     )
+
+
+def _crash_verdict(crashes: int, is_given_up: bool) -> str:
+    counted = f"{crashes} crash{'es' if crashes > 1 else ''}"
+    return f"FAILED: given up after {counted}" if is_given_up else f"FAILED: {counted}"
 
 
 def _verdict(report: Report) -> str:
@@ -61,9 +74,8 @@ def _verdict(report: Report) -> str:
     return "FAILED"
 
 
-def total_line(reports: list[Report]) -> str:
-    """Summarise several nodes on one line."""
-    wrong = sum(not report.passed for report in reports)
+def total_line(reports: list[Report], wrong: int) -> str:
+    """Summarise several nodes on one line, of which `wrong` failed."""
     covered = sum(report.coverage.branches_covered for report in reports)
     total = sum(report.coverage.branches_total for report in reports)
     operations = len({op for report in reports for op in report.coverage.operations})
@@ -81,6 +93,18 @@ def programs_line(report: ProgramsReport) -> str:
         f"{report.programs} programs, {report.executions} inputs compared ({outcomes}), "
         f"{report.not_comparable} not comparable, {len(report.failures)} failures; seed {report.seed}"
     )
+
+
+def crash_text(compiled: Compiled, crash: Crash, seed: int, saved: Path | None) -> str:
+    """Render a crash: the engine, how it ended, and the input as far as it was reduced."""
+    source, place = compiled.source, crash.place
+    if crash.stage == "case":
+        place = f"on case `{compiled.cases[-crash.number - 1].name}`"
+    footer = crash_lines(crash, seed)
+    if saved is not None:
+        footer.append(f"note: saved as {saved.as_posix()}")
+    title = f"error: {crash.subject} {crash.ending.text} on `{compiled.node.node_id}`"
+    return render_excerpt(source, title, Label(Span(0, len(source.line_text(1))), place), (), footer)
 
 
 def broken_text(compiled: Compiled, broken: BrokenPromise) -> str:
@@ -109,7 +133,9 @@ def difference_text(compiled: Compiled, difference: Difference, saved: Path | No
     """Render a disagreement: the place, the smallest input, and the outcome on each engine."""
     node, source = compiled.node, compiled.source
     if difference.place is None:
-        label = "the answers differ" if difference.with_function else "all observed values agree; the outcomes differ"
+        label = "all observed values agree; the outcomes differ"
+        if difference.with_function or difference.way is not None:
+            label = "the answers differ"
         span = Span(0, len(source.line_text(1)))
     else:
         place = node.expressions()[difference.place].place
@@ -120,13 +146,16 @@ def difference_text(compiled: Compiled, difference: Difference, saved: Path | No
     for name, done in difference.answers.items():
         value = next((v for index, v in reversed(done.marks) if index == difference.place), None)
         here = f"{show(value)} here, then " if value is not None else ""
-        footer.append(f"{name + ':':<7} {here}{one_line(node, done.outcome)}")
+        answers = " answers" if difference.way is not None else ":"
+        footer.append(f"{name + answers:<7} {here}{one_line(node, done.outcome)}")
     if difference.responses:
         footer.append(f"effects answered: {_responses(difference)}")
     if saved is not None:
         footer.append(f"note: saved as {saved.as_posix()}")
     who = f"the engines and {list(difference.answers)[-1]}" if difference.with_function else "the engines"
     title = f"error: {who} disagree on `{node.node_id}`"
+    if difference.way is not None:
+        title = f"error: the engines agree on `{node.node_id}`, and the way `{difference.way_name}` does not"
     if difference.step is not None:
         title += f" at step `{difference.step}`"
         named = (each.name for each in all_statements(node.body) if not isinstance(each, Return | Raise | Require))

@@ -8,7 +8,7 @@ have been evaluated.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from vesper.compiler import Compiled
 from vesper.engines.engine import Done
@@ -54,6 +54,17 @@ class Coverage:
         return percent(self.branches_covered, self.branches_total)
 
 
+@dataclass(frozen=True, slots=True)
+class CoverageState:
+    """Coverage of earlier executions, without their paths."""
+
+    guards: frozenset[tuple[int, bool]] = frozenset()
+    branches: frozenset[BranchKey] = frozenset()
+    marked: frozenset[int] = frozenset()
+    ends: frozenset[str] = frozenset()
+    """Kinds of outcomes."""
+
+
 class CoverageCollector:
     """Collector of coverage from the executions of one node."""
 
@@ -63,7 +74,8 @@ class CoverageCollector:
         self._map = BranchMap(compiled)
         self._covered: set[BranchKey] = set()
         self._marked: set[int] = set()
-        self._ends: set[type] = set()
+        self._ends: set[str] = set()
+        self._shapes: set[frozenset[tuple[int, bool]]] = set()
         self.coverage = Coverage(2 * len(self._conditions))
         self.coverage.branches_total = len(self._map.branches)
         self.coverage.operations_total = len({each.op for each in node.expressions() if isinstance(each, Call)})
@@ -74,10 +86,33 @@ class CoverageCollector:
         if path not in self.coverage.paths:
             self.coverage.paths.add(path)
             self.coverage.guards.update(path)
+            self._shapes.add(frozenset(path))
         if self._map.has_more:
             self._covered |= self._map.seen(done)
         self._marked.update([index for index, _ in done.marks])
-        self._ends.add(type(done.outcome))
+        self._ends.add(done.outcome.kind)
+
+    @property
+    def size(self) -> int:
+        """Number of branches, expressions and combinations of conditions that occurred.
+
+        Paths as such grow with every round of a loop and would never stop.
+        """
+        return len(self.coverage.guards) + len(self._covered) + len(self._marked) + len(self._shapes)
+
+    def begin(self, known: CoverageState | None = None) -> None:
+        """Begin a new list of paths; the other coverage stays, and that of an earlier run is added."""
+        before = self.coverage
+        self.coverage = replace(before, guards=set(before.guards), paths=set(), operations=set(before.operations))
+        if known is not None:
+            self.coverage.guards |= known.guards
+            self._covered |= known.branches
+            self._marked |= known.marked
+            self._ends |= known.ends
+
+    def state(self) -> CoverageState:
+        covered = frozenset(self._covered)
+        return CoverageState(frozenset(self.coverage.guards), covered, frozenset(self._marked), frozenset(self._ends))
 
     def finish(self) -> None:
         """Count the operations and list uncovered branches; conditions are counted by `observe`."""
@@ -96,7 +131,7 @@ class CoverageCollector:
             roots = list(expressions_of((statement,)))
             match statement:
                 case Return() | Raise():
-                    is_reached = (Returned if isinstance(statement, Return) else DeclaredError) in self._ends
+                    is_reached = (Returned if isinstance(statement, Return) else DeclaredError).kind in self._ends
                 case Request() | CallNode():
                     is_reached = statement.result.index in self._marked
                 case Loop(over=over, state=state):

@@ -49,12 +49,16 @@ def typed_value(value: object) -> dict[str, object]:
             return {"python": repr(value)}
 
 
-def regression_text(compiled: Compiled, difference: Difference, against: str | None = None) -> str:
+def regression_text(
+    compiled: Compiled, difference: Difference, against: str | None = None, why: str | None = None
+) -> str:
     """Return a case that requires agreement on the shrunk input and its completions."""
     who = f"the node and {against}" if difference.with_function else "the engines"
+    why = why or f"{who} diverged {'at step ' + difference.step if difference.step else 'here'}"
     given = {name: typed_value(value) for name, value in difference.inputs.items()}
+    who = who if difference.way_name is None else f"the engines and the way {difference.way_name}"
     lines = [
-        f"- why: {who} diverged {'at step ' + difference.step if difference.step else 'here'}",
+        f"- why: {why}",
         f"  node: {compiled.node.node_id}",
         "  inputs:" if given else "  inputs: {}",
         *(f"    {name}: {_flow(form)}" for name, form in given.items()),
@@ -65,13 +69,17 @@ def regression_text(compiled: Compiled, difference: Difference, against: str | N
         lines += ["  effects:", *(f"    - {_flow(_response(*each))}" for each in difference.responses)]
     if difference.with_function:
         lines.append(f"  against: {_flow(against)}")
+    if difference.way_name is not None:
+        lines.append(f"  way: {_flow(difference.way_name)}")
     lines.append("  engines: agree")
     return "\n".join(lines) + "\n"
 
 
-def save_regression(folder: Path, compiled: Compiled, difference: Difference, against: str | None = None) -> Path:
+def save_regression(
+    folder: Path, compiled: Compiled, difference: Difference, against: str | None = None, why: str | None = None
+) -> Path:
     """Write the case and return its path; an input that is already stored is not stored again."""
-    text = regression_text(compiled, difference, against)
+    text = regression_text(compiled, difference, against, why)
     folder.mkdir(parents=True, exist_ok=True)
     number = 1
     while (path := folder / f"{compiled.node.node_id}_{number:02}.yaml").exists():
@@ -94,10 +102,15 @@ def _response(path: str, found: Completion) -> dict[str, object]:
     return {"path": path, "returns": typed_value(found.result)}
 
 
+def program_name(text: str) -> str:
+    """Return the name of a program's file, which is that of its node."""
+    return f"{text.partition('node_id: ')[2].partition(chr(10))[0]}.vsp"
+
+
 def save_program(folder: Path, text: str) -> Path:
     """Write a random program beside its case, named by its node."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{text.partition('node_id: ')[2].partition(chr(10))[0]}.vsp"
+    path = folder / program_name(text)
     path.unlink(missing_ok=True)
     _write_private(path, text)
     return path

@@ -7,11 +7,12 @@ function of the user, the engines must also agree with the function.
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import islice
+from itertools import count, islice
 from typing import TypeAlias
 
 from vesper.compiler import Compiled
@@ -23,7 +24,12 @@ from vesper.language.ir.nodes import Node, Raise, Require, Return, walk
 from vesper.language.ir.statements import all_statements, expressions_of
 from vesper.values.model import same
 from vesper.verify.differential.against import Function, compare_with_function, is_refused
-from vesper.verify.differential.coverage import Coverage, CoverageCollector
+from vesper.verify.differential.beat import Beat, ignore_beat
+from vesper.verify.differential.coverage import Coverage, CoverageCollector, CoverageState
+from vesper.verify.differential.forms import FormsProgram
+from vesper.verify.differential.ways.comparison import WaysComparison
+from vesper.verify.differential.ways.repeated import repeated_ways
+from vesper.verify.differential.ways.way import Answer, Given, Subject, Way, WayMaker
 from vesper.verify.inputs.generator import InputGenerator
 from vesper.verify.inputs.responses import (
     GeneratedResponses,
@@ -57,6 +63,16 @@ class Difference:
     """Completions by request path, of the engine with the most requests."""
     now: datetime | None = None
     """Start time of the executions, for a node that reads it."""
+    way: str | None = None
+    """The way that differs from the reference where the engines agree, with its parameters.
+
+    Its answer is the last one.
+    """
+
+    @property
+    def way_name(self) -> str | None:
+        """The way without its parameters."""
+        return None if self.way is None else self.way.partition(" (")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +123,8 @@ class Report:
     refused: int = 0
     """Number of inputs that the node rejects, on which the function was not called."""
     elapsed_seconds: float = 0.0
+    ways: dict[str, int] = field(default_factory=dict)
+    """Number of compared executions of each way."""
 
     @property
     def too_many_lost(self) -> bool:
@@ -132,15 +150,24 @@ class Verifier:
         seeks_boundaries: bool = True,
         holds_to_promises: bool = True,
         against: Function | None = None,
+        ways: Sequence[WayMaker] = (repeated_ways,),
+        beat: Beat = ignore_beat,
     ) -> None:
         """Create a verifier.
 
-        `holds_to_promises` checks postconditions; those of random programs are arbitrary.
+        `holds_to_promises` checks postconditions; those of random programs are arbitrary. `ways` are compared where the
+        engines have unobserved forms of the direct engine. `beat` hears of every engine and way before it loads or
+        runs, so that a watchdog can name it afterwards.
         """
         self._node = compiled.node
         self._cases = compiled.cases
-        self._programs: dict[str, Program] = {name: engine.load(compiled) for name, engine in engines.items()}
-        self._generator = InputGenerator(compiled.node, seed, seeks_boundaries, [each.inputs for each in self._cases])
+        self._beat = beat
+        self._programs: dict[str, Program] = {}
+        for name, engine in engines.items():
+            beat("load", 0, name, None)
+            self._programs[name] = engine.load(compiled)
+        self._seeks_boundaries = seeks_boundaries
+        self._generator = self._new_generator(seed)
         self._aims = BranchAims(compiled.node)
         self._responses = GeneratedResponses(compiled)
         self._against = against
@@ -151,6 +178,10 @@ class Verifier:
         self.report.against = None if against is None else against.name
         self._holds_to_promises = holds_to_promises
         self._seen: set[_Fingerprint] = set()
+        forms = {name: each.program for name, each in self._programs.items() if isinstance(each, FormsProgram)}
+        reference = next(iter(self._programs.values()))
+        self.subject = Subject(compiled, reference, forms, self._responses, seed, not holds_to_promises)
+        self._ways = WaysComparison(self.subject, ways if forms else (), self.report.ways, beat)
         # A postcondition that a case expects to break is not reported.
         self._expected_to_break = {case.breaks for case in compiled.cases if case.breaks is not None}
 
@@ -160,32 +191,77 @@ class Verifier:
         progress: Callable[[int], None] = lambda _: None,
         stop_after: int = MAX_DISAGREEMENTS,
         seconds: float | None = None,
+        first: int = 1,
+        skipped: Collection[int] = (),
     ) -> Report:
-        """Run the node's cases, then drawn inputs, until a limit of count, time or failures."""
+        """Run the node's cases, then drawn inputs, until a limit of count, time or failures.
+
+        `first` continues an earlier run: the cases are done, and the inputs have a seed of their own. Inputs whose
+        number is `skipped` are drawn and not run; case N has the number -N.
+        """
         begun = time.monotonic()
-        self._run_cases()
-        for number, inputs in enumerate(islice(self._inputs(), max_examples), start=1):
-            self._compare_on(inputs, number)
+        if first == 1:
+            self._run_cases(skipped)
+        else:
+            self._generator = self._new_generator(random.Random(f"{self.report.seed} {first}").getrandbits(64))
+        for number, inputs in enumerate(islice(self._inputs(first), max_examples), start=first):
+            if number not in skipped:
+                self._compare_on(inputs, number)
+            if self._ways.is_due:
+                self._compare_ways()
             progress(number)
             is_over = seconds is not None and time.monotonic() - begun >= seconds
             if is_over or len(self.report.differences) >= stop_after:
                 break
+        self._compare_ways()
         self._watch.finish()
         self.report.elapsed_seconds = time.monotonic() - begun
         return self.report
 
-    def _inputs(self) -> Iterator[dict[str, object]]:
-        for case in self._cases:
-            if not case.effects:
-                yield dict(case.inputs)
-        while True:
+    def begin_report(self, known: CoverageState | None = None, left_out: Collection[str] = ()) -> None:
+        """Begin a new report, with the coverage so far and that of an earlier run, without the ways `left_out`."""
+        before = self.report
+        self._watch.begin(known)
+        self.report = Report(before.node_id, before.semantic_hash, before.engines, before.seed, against=before.against)
+        self.report.coverage = self._watch.coverage
+        self._ways.begin(self.report.ways, left_out)
+
+    def partial_report(self) -> Report:
+        """Return the report of a run that goes on."""
+        self._watch.finish()
+        return self.report
+
+    def rerun(self, inputs: Mapping[str, object], number: int) -> None:
+        """Run inputs on every engine and compare nothing; the number selects the completions."""
+        self._answers(inputs, number)
+
+    @property
+    def coverage_size(self) -> int:
+        """Amount of coverage so far; it grows as long as inputs show something new."""
+        return self._watch.size
+
+    def coverage_state(self) -> CoverageState:
+        return self._watch.state()
+
+    def _new_generator(self, seed: int) -> InputGenerator:
+        return InputGenerator(self._node, seed, self._seeks_boundaries, [each.inputs for each in self._cases])
+
+    def _inputs(self, first: int) -> Iterator[dict[str, object]]:
+        listed = [case for case in self._cases if first == 1 and not case.effects]
+        for case in listed:
+            yield dict(case.inputs)
+        for number in count(first + len(listed)):
+            self._beat("draw", number, "", None)
             yield self._generator.draw(self._aims.next(self.report.coverage.guards.__contains__))
 
-    def _run_cases(self) -> None:
-        for case in self._cases:
+    def _run_cases(self, skipped: Collection[int]) -> None:
+        for number, case in enumerate(self._cases, start=1):
+            if -number in skipped:
+                continue
             self.report.cases += 1
             told: list[CaseFailure] = []
             for name, program in self._programs.items():
+                self._beat("case", -number, name, case.inputs)
                 failure = _case_failure(program, case, name)
                 # A wrong case fails on every form: an unobserved form reports only a failure that no other has.
                 is_known = isinstance(program, Unobserved) and failure is not None and any(map(failure.is_like, told))
@@ -206,15 +282,47 @@ class Verifier:
             self.report.not_comparable += 1
         elif isinstance(result, Disagree):
             self._report_difference(inputs, number)
-        elif isinstance(reference.outcome, ContractBroken) and reference.outcome.phase == "postcondition":
-            self._report_broken(inputs, number, reference.outcome)
+        else:
+            self._ways.add(Given(number, inputs, reference))
+            if isinstance(reference.outcome, ContractBroken) and reference.outcome.phase == "postcondition":
+                self._report_broken(inputs, number, reference.outcome)
+
+    def _compare_ways(self) -> None:
+        for way, answer in self._ways.differences():
+            if (None, way.name, False) not in self._seen:
+                self._seen.add((None, way.name, False))
+                self._report_way(way, answer)
+
+    def _report_way(self, way: Way, answer: Answer) -> None:
+        """Report the way's answer on the smallest inputs; one that needs its whole chunk is not shrunk."""
+        number = answer.given.number
+
+        def differing(candidate: dict[str, object]) -> Answer | None:
+            answers = self._answers(candidate, number)
+            if not isinstance(self._compare(answers), Agree):
+                return None
+            given = Given(number, candidate, next(iter(answers.values())))
+            return next((each for each in way.answers([given]) if each.differs), None)
+
+        small = answer.given.inputs
+        if differing(small) is not None:
+            small = shrink(self._node, small, lambda candidate: differing(candidate) is not None)
+            answer = differing(small) or answer
+        name = f"{way.name} ({answer.detail})" if answer.detail else way.name
+        wanted = replace(answer.given.done, outcome=answer.wanted, marks=())
+        answers = {next(iter(self._programs)): wanted, name: Done(answer.found, ())}
+        self._add_difference(small, number, answers, way=name)
 
     def _answers(self, inputs: Mapping[str, object], number: int) -> dict[str, Done]:
         # Seeded by the run's number, so that completions stay the same while shrinking, but for repeated inputs.
         seed = f"{self.report.seed} {number}"
         now, respond = self._responses.now(seed), self._responses.responder(seed, inputs)
-        answers = {name: _run_to_end(program, inputs, now, respond) for name, program in self._programs.items()}
+        answers: dict[str, Done] = {}
+        for name, program in self._programs.items():
+            self._beat("run", number, name, inputs)
+            answers[name] = _run_to_end(program, inputs, now, respond)
         if self._against is not None and not is_refused(next(iter(answers.values())).outcome):
+            self._beat("run", number, self._against.name, inputs)
             answers[self._against.name] = self._against.answer(inputs)
         return answers
 
@@ -243,13 +351,25 @@ class Verifier:
         self._seen.add(fingerprint)
         small = shrink(self._node, inputs, lambda candidate: self._fingerprint(candidate, number) == fingerprint)
         place, step, with_function = fingerprint
-        answers = self._answers(small, number)
+        self._add_difference(small, number, self._answers(small, number), place, step, with_function)
+
+    def _add_difference(
+        self,
+        small: dict[str, object],
+        number: int,
+        answers: dict[str, Done],
+        place: int | None = None,
+        step: str | None = None,
+        with_function: bool = False,
+        way: str | None = None,
+    ) -> None:
         seed = f"{self.report.seed} {number}"
         asked: Sequence[Request] = max((done.requests for done in answers.values()), key=len)
         respond = self._responses.responder(seed, small)
         responses = tuple((each.path, respond(each)) for each in asked)
         now = None if self._node.type == "function" else self._responses.now(seed)
-        self.report.differences.append(Difference(small, number, answers, place, step, with_function, responses, now))
+        found = Difference(small, number, answers, place, step, with_function, responses, now, way)
+        self.report.differences.append(found)
 
     def _report_broken(self, inputs: dict[str, object], number: int, outcome: ContractBroken) -> None:
         """Report the first input that breaks a postcondition, shrunk on the reference engine."""

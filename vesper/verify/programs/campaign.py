@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vesper.codegen.module import generate_module
@@ -15,12 +15,17 @@ from vesper.compiler import Compiled, compile_source
 from vesper.engines.engine import Engine
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
+from vesper.verify.differential.beat import Beat, ignore_beat
 from vesper.verify.differential.verifier import Difference, Verifier
+from vesper.verify.differential.ways.repeated import repeated_ways
+from vesper.verify.differential.ways.way import WayMaker
 from vesper.verify.programs.nodes import draw_program
 from vesper.verify.programs.reduce import MAX_TRIES, reduce_program
 from vesper.verify.programs.text import Draft
 
 INPUTS_PER_PROGRAM = 20
+REDUCTION_SECONDS = 60.0
+"""Time limit of one reduction."""
 PROGRAMS_PER_GENERATION = 5
 """One in this many programs is also generated as plain Python.
 
@@ -35,13 +40,13 @@ class ProgramFailure:
 
     seed: int
     kind: str
-    """`refused`, `raised` or `disagreement`."""
+    """`refused`, `raised`, `disagreement` or `crashed`."""
     fingerprint: str
     """Key of the failure, which stays the same while it is reduced."""
     text: str
     """The `.vsp` document."""
     detail: str
-    """Diagnostic or traceback; empty for a divergence."""
+    """Diagnostic, traceback or crash; empty for a divergence."""
     compiled: Compiled | None = None
     difference: Difference | None = None
 
@@ -54,6 +59,8 @@ class ProgramsReport:
     executions: int = 0
     not_comparable: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
+    ways: dict[str, int] = field(default_factory=dict)
+    """Number of compared executions of each way."""
     failures: list[ProgramFailure] = field(default_factory=list)
     elapsed_seconds: float = 0.0
 
@@ -81,16 +88,19 @@ def verify_programs(
     max_tries: int = MAX_TRIES,
     seconds: float | None = None,
     first: int = 0,
+    ways: Sequence[WayMaker] = (repeated_ways,),
+    beat: Beat = ignore_beat,
 ) -> ProgramsReport:
     """Draw programs and run each on drawn inputs, until a limit of count, time or failures."""
     report = ProgramsReport(seed, tuple(engines))
     begun = time.monotonic()
     for number, each in enumerate(program_seeds(seed, first + count)[first:], start=1):
         report.programs += 1
+        beat("draw", 0, "", None)
         draft = draw_program(each)
-        failure = examine(draft, engines, each, inputs_each, report)
+        failure = examine(draft, engines, each, inputs_each, report, ways, beat)
         if failure is not None:
-            report.failures.append(reduce_failure(draft, failure, engines, inputs_each, max_tries))
+            report.failures.append(reduce_failure(draft, failure, engines, inputs_each, max_tries, ways, beat))
         progress(number)
         is_over = seconds is not None and time.monotonic() - begun >= seconds
         if is_over or len(report.failures) >= stop_after:
@@ -100,19 +110,42 @@ def verify_programs(
 
 
 def examine(
-    draft: Draft, engines: Mapping[str, Engine], seed: int, inputs_each: int, report: ProgramsReport | None = None
+    draft: Draft,
+    engines: Mapping[str, Engine],
+    seed: int,
+    inputs_each: int,
+    report: ProgramsReport | None = None,
+    ways: Sequence[WayMaker] = (repeated_ways,),
+    beat: Beat = ignore_beat,
 ) -> ProgramFailure | None:
     """Compile and run one program; return its failure, or None."""
-    text = draft.text()
+    source = SourceFile(program_path(draft), draft.text())
+    return examine_text(source, engines, seed, inputs_each, report, ways, beat)
+
+
+def examine_text(
+    source: SourceFile,
+    engines: Mapping[str, Engine],
+    seed: int,
+    inputs_each: int,
+    report: ProgramsReport | None = None,
+    ways: Sequence[WayMaker] = (repeated_ways,),
+    beat: Beat = ignore_beat,
+) -> ProgramFailure | None:
+    """Compile and run the text of a program; return its failure, or None."""
+    text = source.text
     try:
-        compiled, bag = compile_source(SourceFile(program_path(draft), text), judge_contracts=False)
+        beat("compile", 0, "", None)
+        compiled, bag = compile_source(source, judge_contracts=False)
         if compiled is None:
             first = bag.sorted()[0]
             return ProgramFailure(seed, "refused", first.code.name, text, render_full(bag.source, first))
         if seed % PROGRAMS_PER_GENERATION == 0:
             generate_module(compiled.node)  # raises if generation fails
         # Boundary probes cost more than the twenty inputs that would profit from them.
-        verifier = Verifier(compiled, engines, seed, seeks_boundaries=False, holds_to_promises=False)
+        verifier = Verifier(
+            compiled, engines, seed, seeks_boundaries=False, holds_to_promises=False, ways=ways, beat=beat
+        )
         found = verifier.run(inputs_each, stop_after=1)
     except Exception as error:  # noqa: BLE001  # a drawn program must not raise anything
         fingerprint = f"{type(error).__name__} {_place(error)}"
@@ -122,9 +155,13 @@ def examine(
         report.not_comparable += found.not_comparable
         for kind, times in found.outcomes.items():
             report.outcomes[kind] = report.outcomes.get(kind, 0) + times
+        for way, times in found.ways.items():
+            report.ways[way] = report.ways.get(way, 0) + times
     if not found.differences:
         return None
-    return ProgramFailure(seed, "disagreement", "disagreement", text, "", compiled, found.differences[0])
+    difference = found.differences[0]
+    fingerprint = f"disagreement {difference.way_name or 'engines'}"
+    return ProgramFailure(seed, "disagreement", fingerprint, text, "", compiled, difference)
 
 
 def _place(error: Exception) -> str:
@@ -138,13 +175,18 @@ def reduce_failure(
     engines: Mapping[str, Engine],
     inputs_each: int,
     max_tries: int = MAX_TRIES,
+    ways: Sequence[WayMaker] = (repeated_ways,),
+    beat: Beat = ignore_beat,
 ) -> ProgramFailure:
     """Return the same failure of a smaller program."""
     smallest = failure
+    end = time.monotonic() + REDUCTION_SECONDS
 
     def still_fails(candidate: Draft) -> bool:
         nonlocal smallest
-        found = examine(candidate, engines, failure.seed, inputs_each)
+        if time.monotonic() >= end:
+            return False
+        found = examine(candidate, engines, failure.seed, inputs_each, ways=ways, beat=beat)
         if found is None or (found.kind, found.fingerprint) != (failure.kind, failure.fingerprint):
             return False
         smallest = found

@@ -1,0 +1,126 @@
+"""What `vesper verify` shows while it runs: a progress bar, crashes at once, nodes in their order."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from vesper.cli.output.branches import refusal_notes, uncovered_lines
+from vesper.cli.output.terminal import control, progress_bar, shows_progress
+from vesper.cli.verify.reports import VerifiedNode, VerifyResults
+from vesper.cli.verify.text import broken_text, case_text, crash_text, difference_text, failure_text, summary_line
+from vesper.verify.differential.regressions import save_program, save_regression
+from vesper.verify.differential.verifier import Difference
+from vesper.verify.programs.campaign import INPUTS_PER_PROGRAM, ProgramsReport
+from vesper.verify.workers.crashes import Crash
+from vesper.verify.workers.orders import Plan
+from vesper.verify.workers.results import NodeProgress
+
+
+class Display:
+    """Saves and prints the findings of a run; other formats than text are printed at its end."""
+
+    def __init__(self, found: VerifyResults, save_to: Path, is_text: bool) -> None:
+        self._found = found
+        self._save_to = save_to
+        self._is_text = is_text
+        self._waiting: dict[str, NodeProgress] = {}
+        """Nodes that are done before one that is listed earlier."""
+        self._saved: dict[tuple[str, int], Path] = {}
+        """Files of crashes, by node and place in the list of its crashes."""
+        self._bar: Any = None
+        self._stack = ExitStack()
+        self._begun = time.monotonic()
+        self._seconds: float | None = None
+        self._order: list[NodeProgress] = []
+
+    def begin(self, nodes: list[NodeProgress], plan: Plan, kept: int) -> None:
+        """Show the progress of a run that begins now."""
+        self._order = list(nodes)
+        self._seconds = plan.seconds
+        if self._is_text and shows_progress():
+            programs = (plan.max_programs + kept) * INPUTS_PER_PROGRAM
+            inputs = len(nodes) * plan.max_inputs + programs
+            length = inputs if plan.seconds is None else max(1, round(plan.seconds))
+            self._bar = self._stack.enter_context(progress_bar("verifying", length))
+
+    def crashed(self, node: NodeProgress, crash: Crash) -> None:
+        """Save and print a crash."""
+        saved = None
+        compiled = node.compiled
+        # Completions of requests are not known here; the seed draws them again.
+        if crash.inputs is not None and crash.stage == "run" and compiled.node.is_pure():
+            difference = Difference(crash.inputs, crash.number, {}, None, None)
+            why = f"{crash.engine} crashed ({crash.ending.kind})"
+            saved = save_regression(self._save_to, compiled, difference, why=why)
+            self._saved[compiled.node.node_id, len(node.crashes) - 1] = saved
+        if self._is_text:
+            self._print(crash_text(compiled, crash, node.report.seed, saved) + "\n", is_error=True)
+
+    def verified(self, node: NodeProgress) -> None:
+        """Print a node as soon as all that are listed before it were printed."""
+        self._waiting[node.compiled.node.node_id] = node
+        while self._order and self._order[0].compiled.node.node_id in self._waiting:
+            self._show(self._order.pop(0))
+
+    def advanced(self, executions: int) -> None:
+        if self._bar is not None:
+            now = executions if self._seconds is None else int(time.monotonic() - self._begun)
+            self._bar.update(max(0, now - self._bar.pos))
+
+    def end(self, is_interrupted: bool) -> None:
+        """Print the nodes that were not printed; after an interruption only those that were begun."""
+        self._stack.close()
+        self._bar = None
+        for node in self._order:
+            if node.is_begun or not is_interrupted:
+                self._show(node)
+        self._order = []
+
+    def show_programs(self, report: ProgramsReport) -> None:
+        """Save the failing programs, and print them."""
+        for failure in report.failures:
+            saved = save_program(self._save_to, failure.text) if failure.text else None
+            case = None
+            if failure.compiled is not None and failure.difference is not None:
+                case = save_regression(self._save_to, failure.compiled, failure.difference)
+            if self._is_text:
+                click.echo(failure_text(failure, saved, case) + "\n", err=True)
+
+    def _show(self, node: NodeProgress) -> None:
+        compiled, report, against = node.compiled, node.report, self._found.against
+        saved = [save_regression(self._save_to, compiled, each, against) for each in report.differences]
+        name = compiled.node.node_id
+        crashes = [(crash, self._saved.get((name, number))) for number, crash in enumerate(node.crashes)]
+        verified = VerifiedNode(compiled, report, saved, crashes, node.is_given_up)
+        self._found.nodes.append(verified)
+        if self._is_text:
+            self._print_node(verified)
+
+    def _print_node(self, verified: VerifiedNode) -> None:
+        compiled, report = verified.compiled, verified.report
+        for failure in report.case_failures:
+            self._print(case_text(compiled, failure), is_error=True)
+        for difference, path in zip(report.differences, verified.saved, strict=True):
+            self._print(difference_text(compiled, difference, path) + "\n", is_error=True)
+        for broken in report.broken:
+            self._print(broken_text(compiled, broken) + "\n", is_error=True)
+        self._print(summary_line(report, len(verified.crashes), verified.is_given_up))
+        if verified.is_given_up:
+            return
+        for line in uncovered_lines(compiled.source.path, report.coverage.uncovered):
+            self._print(f"  {line}")
+        for note in refusal_notes(compiled, report.broken_clauses, report.executions + report.refused):
+            self._print(f"  note: {note}")
+        below = self._found.below(verified)
+        if below is not None:
+            self._print(below, is_error=True)
+
+    def _print(self, text: str, is_error: bool = False) -> None:
+        if self._bar is not None:
+            click.echo(control("restart-line"), nl=False, err=True)
+        click.echo(text, err=is_error)

@@ -1,0 +1,1 @@
+"""Variants of existing nodes: changed, spliced and reduced documents."""

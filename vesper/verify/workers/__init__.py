@@ -1,0 +1,1 @@
+"""Verification in worker processes, watched by their parent."""
