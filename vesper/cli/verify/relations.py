@@ -20,15 +20,15 @@ def relations_line(report: RelationsReport) -> str:
     """Summarise the relations of nodes or programs on one line."""
     return (
         f"relations: {' = '.join(report.engines)}: {'hold' if report.passed else 'FAILED'}; "
-        f"{report.nodes} nodes, {sum(report.checked.values())} variants of {len(report.checked)} relations "
+        f"{report.nodes} nodes, {sum(report.checked.values())} rewritings of {len(report.checked)} relations "
         f"({report.same_ir} with the same IR), {report.executions} inputs compared, "
-        f"{report.not_comparable} not comparable, {sum(report.left_out.values())} variants left out, "
+        f"{report.not_comparable} not comparable, {sum(report.left_out.values())} rewritings left out, "
         f"{len(report.failures)} failures; seed {report.seed}"
     )
 
 
 def relations_table(report: RelationsReport) -> str:
-    """Return the number of variants by relation, one per line."""
+    """Return the number of rewritings by relation, one per line."""
     names = [*report.checked, *(name for name in report.left_out if name not in report.checked)]
     return "\n".join(
         f"  {name:<20} {report.checked.get(name, 0):>6} checked {report.left_out.get(name, 0):>5} left out"
@@ -50,7 +50,7 @@ def relation_failure_text(failure: RelationFailure) -> str:
             f"  {failure.engine}, rewritten: {one_line(failure.rewritten, failure.found)}",
         ]
     lines += [f"  {line}" for line in failure.detail.splitlines()]
-    lines += ["rewritten node:", *(f"  {line}" for line in failure.variant.splitlines())]
+    lines += ["rewritten node:", *(f"  {line}" for line in failure.rewriting.splitlines())]
     return "\n".join(lines)
 
 
@@ -77,14 +77,14 @@ def _failure_json(failure: RelationFailure) -> dict[str, Any]:
         "law": failure.law,
         "node": failure.node.node_id,
         "kind": failure.kind,
-        "variant": failure.variant,
+        "rewriting": failure.rewriting,
     }
     if failure.expected is None or failure.found is None or failure.rewritten is None:
         return found | {"detail": failure.detail}
     return found | {
         "engine": failure.engine,
         "inputs": {name: json_value(value) for name, value in failure.inputs.items()},
-        "variant_inputs": {name: json_value(value) for name, value in failure.converted.items()},
+        "rewriting_inputs": {name: json_value(value) for name, value in failure.converted.items()},
         "expected": outcome_json(failure.node, failure.expected),
         "found": outcome_json(failure.rewritten, failure.found),
     }

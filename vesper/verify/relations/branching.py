@@ -8,7 +8,7 @@ from vesper.language.syntax import ast
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 from vesper.verify.relations.step_order import has_only, step_lists, word_of
 from vesper.verify.relations.subject import NOWHERE, Data, Edits, Subject, entry, to_tree
-from vesper.verify.relations.variants import Relation, Variant, edited
+from vesper.verify.relations.rewritings import Relation, Rewriting, edited
 
 _LEAVING = ("return", "raise")
 _ALWAYS = ("true", "1 < 2", "NOT (2 < 1)")
@@ -24,7 +24,7 @@ def _with(step: Mapping, changes: dict[str, Data], *dropped: str) -> Mapping:
     return Mapping((*kept, *((Scalar(key, "", NOWHERE), to_tree(value)) for key, value in changes.items())), NOWHERE)
 
 
-def _write_table_as_if(subject: Subject, chance: random.Random) -> Variant | None:
+def _write_table_as_if(subject: Subject, chance: random.Random) -> Rewriting | None:
     edits, has_any = Edits(subject), False
     for step in _steps(subject):
         rows = entry(step, "rows")
@@ -52,7 +52,7 @@ def _nested(rows: Sequence) -> str | None:
     return " ".join(text.split()) if "'" not in text and '"' not in text else text.replace("\n", " ")
 
 
-def _write_if_as_table(subject: Subject, chance: random.Random) -> Variant | None:
+def _write_if_as_table(subject: Subject, chance: random.Random) -> Rewriting | None:
     edits, has_any = Edits(subject), False
     values = {site.span.start: site for site in subject.of_kind(ast.If) if site.is_root}
     for step in _steps(subject):
@@ -74,7 +74,7 @@ def _write_if_as_table(subject: Subject, chance: random.Random) -> Variant | Non
     return edited(edits) if has_any else None
 
 
-def _swap_blocks(subject: Subject, chance: random.Random) -> Variant | None:
+def _swap_blocks(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Negate the condition of conditional steps and swap their blocks."""
     edits, has_any = Edits(subject), False
     for step in _steps(subject):
@@ -88,7 +88,7 @@ def _swap_blocks(subject: Subject, chance: random.Random) -> Variant | None:
     return edited(edits) if has_any else None
 
 
-def _write_when_as_conditional(subject: Subject, chance: random.Random) -> Variant | None:
+def _write_when_as_conditional(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Turn a conditional end into a conditional whose `else` has the later steps."""
     if subject.has_numbered_requests:
         return None
@@ -122,7 +122,7 @@ def _as_conditional(item: Tree, rest: tuple[Tree, ...]) -> Tree | None:
     return to_tree({"operation": "conditional", "condition": condition, "then": block, "else": [*rest]})
 
 
-def _add_early_return(subject: Subject, chance: random.Random) -> Variant | None:
+def _add_early_return(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Return before the last return under a condition that always holds."""
     if subject.has_numbered_requests:
         return None

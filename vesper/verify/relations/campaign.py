@@ -13,7 +13,7 @@ from vesper.verify.programs.nodes import draw_program
 from vesper.verify.relations.catalog import ALL_RELATIONS
 from vesper.verify.relations.checking import verify_relations
 from vesper.verify.relations.report import RelationsReport
-from vesper.verify.relations.variants import Relation
+from vesper.verify.relations.rewritings import Relation
 
 PROGRAMS_PER_CHECK = 5
 """One in this many programs of a campaign has its relations checked."""

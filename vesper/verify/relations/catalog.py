@@ -14,7 +14,7 @@ from vesper.verify.relations import (
     step_order,
     values,
 )
-from vesper.verify.relations.variants import Relation
+from vesper.verify.relations.rewritings import Relation
 
 ALL_RELATIONS: tuple[Relation, ...] = (
     *layout_relations.RELATIONS,

@@ -32,14 +32,14 @@ from vesper.verify.inputs.responses import GeneratedResponses, TooManyRequests, 
 from vesper.verify.relations.catalog import ALL_RELATIONS
 from vesper.verify.relations.report import RelationFailure, RelationsReport
 from vesper.verify.relations.subject import Subject
-from vesper.verify.relations.variants import Relation, Variant
+from vesper.verify.relations.rewritings import Relation, Rewriting
 from vesper.verify.shrink.inputs import shrink
 
 INPUTS_PER_NODE = 8
 _ATTEMPTS = (1000, 2, 1)
-"""Numbers of rewritten expressions, tried until the checker accepts a variant."""
+"""Numbers of rewritten expressions, tried until the checker accepts a rewriting."""
 NODE_SHARE = 0.3
-"""Share of the variants of a node that the reference runs too: generating their Python takes most of the time."""
+"""Share of the rewritings of a node that the reference runs too: generating their Python takes most of the time."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -53,7 +53,7 @@ def verify_relations(
 ) -> RelationsReport:
     """Check relations of one node on inputs of a seed. A source must compile.
 
-    The reference runs `reference_share` of the variants, the other engines all of them.
+    The reference runs `reference_share` of the rewritings, the other engines all of them.
     """
     begun = time.monotonic()
     engines = {name: COMPARED[name] for name in (REFERENCE, "interp")} if engines is None else engines
@@ -96,7 +96,7 @@ class _Checker:
         self._programs = {name: engine.load(compiled) for name, engine in engines.items()}
         self._inputs = self._draw(inputs_each)
         self._expected = {
-            name: [self._run(program, inputs, number, Variant("")) for number, inputs in enumerate(self._inputs)]
+            name: [self._run(program, inputs, number, Rewriting("")) for number, inputs in enumerate(self._inputs)]
             for name, program in self._programs.items()
         }
 
@@ -114,20 +114,20 @@ class _Checker:
         return None if problems else {name: plain(values[name]) for name in inputs}
 
     def check(self, relation: Relation) -> None:
-        """Compare the node with one variant of a relation."""
+        """Compare the node with one rewriting of a relation."""
         for max_sites in _ATTEMPTS:
             chance = random.Random(f"{relation.name} {self._seed} {max_sites}")
             text = ""
             try:
                 self._subject.prepare(max_sites)
-                variant = relation.rewrite(self._subject, chance)
-                if variant is None:
+                rewriting = relation.rewrite(self._subject, chance)
+                if rewriting is None:
                     return
-                text = variant.text
+                text = rewriting.text
                 compiled, bag = self._compile(text)
                 if compiled is not None:
                     self._count(self._report.checked, relation)
-                    self._compare(relation, variant, compiled)
+                    self._compare(relation, rewriting, compiled)
                     return
             except Exception:  # noqa: BLE001  # a valid document must not raise anything
                 self._fail(relation, "raised", text, detail=traceback.format_exc())
@@ -138,7 +138,7 @@ class _Checker:
         self._count(self._report.left_out, relation)
 
     def _compile(self, text: str) -> tuple[Compiled | None, DiagnosticBag]:
-        """Compile a variant at the path of the node; called nodes are compiled once."""
+        """Compile a rewriting at the path of the node; called nodes are compiled once."""
         source = SourceFile(self._compiled.source.path, text)
         if not self._compiled.callees:
             return compile_source(source, judge_contracts=False)
@@ -154,7 +154,7 @@ class _Checker:
             RelationFailure(relation.name, relation.law, self._node, kind, text, detail=detail)
         )
 
-    def _compare(self, relation: Relation, variant: Variant, compiled: Compiled) -> None:
+    def _compare(self, relation: Relation, rewriting: Rewriting, compiled: Compiled) -> None:
         is_same_ir = compiled.semantic_hash == self._compiled.semantic_hash
         self._report.same_ir += is_same_ir
         drawn = random.Random(f"reference {relation.name} {self._seed} {self._node.node_id}").random()
@@ -162,45 +162,45 @@ class _Checker:
         for name, engine in self._engines.items():
             # On the same IR an engine cannot differ, unless it generates Python with names of locals.
             is_reference = name == REFERENCE
-            if is_same_ir and not (is_reference and variant.has_new_locals):
+            if is_same_ir and not (is_reference and rewriting.has_new_locals):
                 continue
             if is_reference and not (is_drawn or is_same_ir):
                 continue
             program = engine.load(compiled)
             for number, inputs in enumerate(self._inputs):
-                found = self._run(program, inputs, number, variant)
+                found = self._run(program, inputs, number, rewriting)
                 expected = self._expected[name][number]
                 self._report.executions += 1
                 if isinstance(found.outcome, LimitHit) or isinstance(expected.outcome, LimitHit):
                     self._report.not_comparable += 1
-                elif _difference(expected, found, variant) is not None:
-                    self._report_difference(relation, variant, name, program, number, compiled.node)
+                elif _difference(expected, found, rewriting) is not None:
+                    self._report_difference(relation, rewriting, name, program, number, compiled.node)
                     return
 
-    def _run(self, program: Program, inputs: Mapping[str, object], number: int, variant: Variant) -> Done:
-        """Run a variant; its requests are answered as those of the node."""
+    def _run(self, program: Program, inputs: Mapping[str, object], number: int, rewriting: Rewriting) -> Done:
+        """Run a rewriting; its requests are answered as those of the node."""
         seed = f"{self._seed} {number}"
         answer = self._responses.responder(seed, inputs)
-        old = {new: name for name, new in variant.names.items()}
+        old = {new: name for name, new in rewriting.names.items()}
 
         def respond(request: Request) -> Completion:
             return answer(replace(request, path=_old_path(request.path, old)))
 
         try:
-            return run_with(program, variant.convert_inputs(inputs), self._responses.now(seed), respond)
+            return run_with(program, rewriting.convert_inputs(inputs), self._responses.now(seed), respond)
         except TooManyRequests:
             return Done(LimitHit("requests"), ())
 
     def _report_difference(
-        self, relation: Relation, variant: Variant, engine: str, program: Program, number: int, rewritten: Node
+        self, relation: Relation, rewriting: Rewriting, engine: str, program: Program, number: int, rewritten: Node
     ) -> None:
-        """Report the smallest inputs on which the variant differs."""
+        """Report the smallest inputs on which the rewriting differs."""
 
         def runs(inputs: Mapping[str, object]) -> tuple[Done, Done]:
-            expected = self._run(self._programs[engine], inputs, number, Variant(""))
-            return expected, self._run(program, inputs, number, variant)
+            expected = self._run(self._programs[engine], inputs, number, Rewriting(""))
+            return expected, self._run(program, inputs, number, rewriting)
 
-        kind = _difference(*runs(self._inputs[number]), variant)
+        kind = _difference(*runs(self._inputs[number]), rewriting)
 
         def still_differs(candidate: dict[str, object]) -> bool:
             accepted = self._accepted(candidate)
@@ -208,15 +208,15 @@ class _Checker:
                 return False
             expected, found = runs(accepted)
             is_lost = isinstance(expected.outcome, LimitHit) or isinstance(found.outcome, LimitHit)
-            return not is_lost and _difference(expected, found, variant) == kind
+            return not is_lost and _difference(expected, found, rewriting) == kind
 
         small = self._accepted(shrink(self._node, self._inputs[number], still_differs))
         assert small is not None and kind is not None, "shrinking keeps the difference"
         expected, found = runs(small)
         self._report.failures.append(
             RelationFailure(
-                relation.name, relation.law, self._node, kind, variant.text, engine, small,
-                variant.convert_inputs(small), expected.outcome, found.outcome, rewritten,
+                relation.name, relation.law, self._node, kind, rewriting.text, engine, small,
+                rewriting.convert_inputs(small), expected.outcome, found.outcome, rewritten,
             )
         )  # fmt: skip
 
@@ -225,9 +225,9 @@ def _old_path(path: str, old: Mapping[str, str]) -> str:
     return _NAME.sub(lambda match: old.get(match[0], match[0]), path) if old else path
 
 
-def _difference(expected: Done, found: Done, variant: Variant) -> str | None:
+def _difference(expected: Done, found: Done, rewriting: Rewriting) -> str | None:
     """Return the kind of the difference between two executions, under the names of the node."""
-    old = {new: name for name, new in variant.names.items()}
+    old = {new: name for name, new in rewriting.names.items()}
     requests = [replace(each, path=_old_path(each.path, old)) for each in found.requests]
     if not same_requests(expected.requests, requests):
         return "requests"

@@ -12,7 +12,7 @@ from vesper.values.types import ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.verify.programs.types import type_text
 from vesper.verify.relations.operators import rewrite_sites
 from vesper.verify.relations.subject import Data, Edits, Site, Subject, bound_names
-from vesper.verify.relations.variants import Relation, Variant, edited
+from vesper.verify.relations.rewritings import Relation, Rewriting, edited
 
 _MAX_SITES = 2
 EXTRACTED = (ast.Infix, ast.Call, ast.Field, ast.Index, ast.If, ast.Aggregate, ast.Comprehension, ast.Quantifier,
@@ -74,7 +74,7 @@ def _inline(subject: Subject, site: Site, chance: random.Random) -> str | None:
 
 
 def _replace_word(text: str, word: str, new: str) -> str:
-    """Replace a name outside strings; a field or a key of that name makes the variant invalid, and it is left out."""
+    """Replace a name outside strings; a field or a key of that name makes the rewriting invalid, and it is left out."""
     pieces = re.split(r"('[^']*'|\"[^\"]*\")", text)
     pattern = re.compile(rf"(?<![\w.]){re.escape(word)}(?!\w)(?!\s*\()(?!\s*:)")
     return "".join(piece if index % 2 else pattern.sub(new, piece) for index, piece in enumerate(pieces))
@@ -104,7 +104,7 @@ def _has_own_type(subject: Subject, body: ast.Expression, call: Span) -> bool:
             return False
 
 
-def _extract(subject: Subject, chance: random.Random) -> Variant | None:
+def _extract(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Replace expressions by calls of new functions of their names."""
     edits = Edits(subject)
     sites = [site for site in subject.of_kind(*EXTRACTED) if site.section not in ("types", "functions")]

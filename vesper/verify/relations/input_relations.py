@@ -17,7 +17,7 @@ from vesper.values.types import DECIMAL, INTEGER, Record
 from vesper.verify.relations.layouts import block_text
 from vesper.verify.relations.renaming import Spellings
 from vesper.verify.relations.subject import Edits, Subject, entry, to_tree
-from vesper.verify.relations.variants import Relation, Variant
+from vesper.verify.relations.rewritings import Relation, Rewriting
 
 _WORD = re.compile(r"[A-Za-z0-9]+")
 Convert = Callable[[Mapping[str, object]], dict[str, object]]
@@ -57,8 +57,8 @@ def _replace_uses(subject: Subject, name: str, of_name: Callable[[str], str], ed
     return uses <= done
 
 
-def _rewritten(subject: Subject, name: str, new: dict[str, str], convert: Convert, edits: Edits) -> Variant:
-    """Return the variant that declares new inputs in the place of one."""
+def _rewritten(subject: Subject, name: str, new: dict[str, str], convert: Convert, edits: Edits) -> Rewriting:
+    """Return the rewriting that declares new inputs in the place of one."""
     inputs = entry(subject.tree, "inputs")
     assert isinstance(inputs, MappingTree)
     entries: list[tuple[Scalar, Tree]] = []
@@ -67,10 +67,10 @@ def _rewritten(subject: Subject, name: str, new: dict[str, str], convert: Conver
         assert isinstance(added, MappingTree)
         entries += added.entries if key.text == name else ((key, value),)
     edits.put(inputs, MappingTree(tuple(entries), inputs.span))
-    return Variant(block_text(edits.tree()), convert)
+    return Rewriting(block_text(edits.tree()), convert)
 
 
-def _wrap(subject: Subject, chance: random.Random) -> Variant | None:
+def _wrap(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Pass an input as the only field of a record."""
     plain = _plain_inputs(subject)
     if not plain:
@@ -88,7 +88,7 @@ def _convert_wrapped(old: str, name: str, field: str, inputs: Mapping[str, objec
     return {**{each: value for each, value in inputs.items() if each != old}, name: {field: inputs.get(old)}}
 
 
-def _split_record(subject: Subject, chance: random.Random) -> Variant | None:
+def _split_record(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Pass the fields of a record as inputs; build it where it is used."""
     has_constraints = any(each.constraints for each in subject.document.types)
     declared = {each.name.text: each for each in subject.document.types if isinstance(each, ast.RecordType)}
@@ -117,7 +117,7 @@ def _convert_record(old: str, names: Mapping[str, str], inputs: Mapping[str, obj
     return {**{each: value for each, value in inputs.items() if each != old}, **parts}
 
 
-def _split_number(subject: Subject, chance: random.Random) -> Variant | None:
+def _split_number(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Pass a number as two inputs of which it is the sum."""
     plain = [each for each, _ in _plain_inputs(subject) if each.type in (INTEGER, DECIMAL)]
     if not plain:

@@ -9,37 +9,37 @@ from vesper.language.syntax.format.formatter import format_source
 from vesper.language.syntax.yaml_tree import Scalar
 from vesper.verify.relations.layouts import BLOCK_STYLES, block_text, flow_text, restyle
 from vesper.verify.relations.subject import Edits, Subject
-from vesper.verify.relations.variants import Relation, Variant
+from vesper.verify.relations.rewritings import Relation, Rewriting
 
 _COMMENTS = ("# a comment", "#", "  # then: false", "", "# - {step: x}", "      # \"quoted' [text")
 
 
-def _format(subject: Subject, chance: random.Random) -> Variant | None:
+def _format(subject: Subject, chance: random.Random) -> Rewriting | None:
     del chance
     text = format_source(DiagnosticBag(subject.source))
-    return None if text is None else Variant(text)
+    return None if text is None else Rewriting(text)
 
 
-def _use_block_style(subject: Subject, chance: random.Random) -> Variant | None:
+def _use_block_style(subject: Subject, chance: random.Random) -> Rewriting | None:
     del chance
-    return Variant(block_text(Edits(subject).tree()))
+    return Rewriting(block_text(Edits(subject).tree()))
 
 
-def _use_flow_style(subject: Subject, chance: random.Random) -> Variant | None:
+def _use_flow_style(subject: Subject, chance: random.Random) -> Rewriting | None:
     del chance
-    return Variant(flow_text(Edits(subject).tree()))
+    return Rewriting(flow_text(Edits(subject).tree()))
 
 
-def _comment(subject: Subject, chance: random.Random) -> Variant | None:
+def _comment(subject: Subject, chance: random.Random) -> Rewriting | None:
     lines: list[str] = []
     for line in block_text(Edits(subject).tree()).splitlines():
         if chance.random() < 0.3:
             lines.append(chance.choice(_COMMENTS))
         lines.append(f"{line}  # {chance.randrange(100)}: note" if chance.random() < 0.3 else line)
-    return Variant("\n".join(lines) + "\n")
+    return Rewriting("\n".join(lines) + "\n")
 
 
-def _requote(subject: Subject, chance: random.Random) -> Variant | None:
+def _requote(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Write expressions in other quotes; a slot of an expression has the same kind in all of them."""
     whole = set()
     for root in subject.roots:
@@ -54,7 +54,7 @@ def _requote(subject: Subject, chance: random.Random) -> Variant | None:
         # Only double quotes have escapes.
         return chance.choice(("'", '"', *BLOCK_STYLES)) if scalar.text.isprintable() else '"'
 
-    return Variant(block_text(restyle(tree, style_of))) if whole else None
+    return Rewriting(block_text(restyle(tree, style_of))) if whole else None
 
 
 RELATIONS = (

@@ -13,10 +13,10 @@ from vesper.values.types import ArrayOf
 from vesper.verify.relations.renaming import Spellings
 from vesper.verify.relations.step_order import has_only, step_lists, word_of
 from vesper.verify.relations.subject import NOWHERE, Data, Edits, Subject, entry, to_tree
-from vesper.verify.relations.variants import Relation, Variant, edited
+from vesper.verify.relations.rewritings import Relation, Rewriting, edited
 
 
-def _split(subject: Subject, chance: random.Random) -> Variant | None:
+def _split(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Run a loop over the first items, then over the rest from that state."""
     if not subject.compiled.node.is_pure():
         return None  # the paths of requests have the iteration

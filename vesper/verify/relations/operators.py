@@ -9,7 +9,7 @@ from vesper.language.diagnostics.source import Span
 from vesper.language.syntax import ast
 from vesper.values.types import BOOLEAN, DATE, DECIMAL, INTEGER, STRING, TIMESTAMP
 from vesper.verify.relations.subject import Edits, Site, Subject
-from vesper.verify.relations.variants import Relation, Variant, edited
+from vesper.verify.relations.rewritings import Relation, Rewriting, edited
 
 _SHARE = 0.7
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
@@ -19,10 +19,10 @@ _ORDERED = (INTEGER, DECIMAL, STRING, DATE, TIMESTAMP)
 Rewrite = Callable[[Subject, Site, random.Random], str | None]
 
 
-def rewrite_sites(kinds: tuple[type, ...], rewrite: Rewrite) -> Callable[[Subject, random.Random], Variant | None]:
+def rewrite_sites(kinds: tuple[type, ...], rewrite: Rewrite) -> Callable[[Subject, random.Random], Rewriting | None]:
     """Return a rewriting of most expressions of some kinds, inner or outer ones by chance."""
 
-    def apply(subject: Subject, chance: random.Random) -> Variant | None:
+    def apply(subject: Subject, chance: random.Random) -> Rewriting | None:
         edits = Edits(subject)
         sites = subject.of_kind(*kinds)
         chance.shuffle(sites)

@@ -15,7 +15,7 @@ from vesper.language.syntax.scalar_text import PlacedText
 from vesper.language.syntax.tokens import END, SIGN, STRING, WORD, Token, tokenize
 from vesper.verify.programs.types import quoted
 from vesper.verify.relations.subject import Edits, Subject
-from vesper.verify.relations.variants import Relation, Variant, edited
+from vesper.verify.relations.rewritings import Relation, Rewriting, edited
 
 _LEVELS: dict[str, int] = {
     "=>": 0, "OR": 1, "AND": 2, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "IN": 4, "CONTAINS": 4,
@@ -191,7 +191,7 @@ def parenthesise(text: str) -> str | None:
         return None
 
 
-def _add_parentheses(subject: Subject, chance: random.Random) -> Variant | None:
+def _add_parentheses(subject: Subject, chance: random.Random) -> Rewriting | None:
     edits = Edits(subject)
     # An inner expression may end earlier than it would alone, so only outermost ones are read again.
     for site in (each for each in subject.sites if each.is_root):
@@ -202,7 +202,7 @@ def _add_parentheses(subject: Subject, chance: random.Random) -> Variant | None:
     return edited(edits) if edits.spans() else None
 
 
-def _drop_parentheses(subject: Subject, chance: random.Random) -> Variant | None:
+def _drop_parentheses(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Drop the parentheses that the table of operators makes superfluous."""
     edits = Edits(subject)
     for site in subject.sites:

@@ -12,7 +12,7 @@ from vesper.language.syntax import ast
 from vesper.language.syntax.yaml_tree import Scalar, Tree
 from vesper.verify.relations.layouts import block_text
 from vesper.verify.relations.subject import Edits, Subject, entry
-from vesper.verify.relations.variants import Relation, Variant
+from vesper.verify.relations.rewritings import Relation, Rewriting
 
 _ODD_NAMES = ("self", "def", "lambda", "yield", "none", "len", "result", "context", "str", "int", "async", "r_0")
 """Names that generated Python must escape or may use itself."""
@@ -125,7 +125,7 @@ def _scalars(tree: Tree | None) -> Iterator[Scalar]:
 
 def _rename(
     wanted: frozenset[str], optional: frozenset[str], subject: Subject, chance: random.Random
-) -> Variant | None:
+) -> Rewriting | None:
     """Rename names that have every wanted kind of declaration, and none that is not optional."""
     found = Spellings(subject)
     names = [
@@ -143,7 +143,7 @@ def _rename(
     if not renamed:
         return None
     kept = {} if wanted == {"local"} else renamed
-    return Variant(block_text(edits.tree()), partial(_convert, renamed if "input" in wanted else {}), kept, not kept)
+    return Rewriting(block_text(edits.tree()), partial(_convert, renamed if "input" in wanted else {}), kept, not kept)
 
 
 def _new_name(subject: Subject, chance: random.Random) -> str:

@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RelationFailure:
-    """A variant that differs from its node: a defect of Vesper."""
+    """A rewriting that differs from its node: a defect of Vesper."""
 
     relation: str
     law: str
     node: Node
     kind: str
     """`outcome`, `requests`, `refused` or `raised`."""
-    variant: str
+    rewriting: str
     """The rewritten document."""
     engine: str = ""
     inputs: dict[str, object] = field(default_factory=dict)
     """The smallest inputs found."""
     converted: dict[str, object] = field(default_factory=dict)
-    """The inputs of the variant."""
+    """The inputs of the rewriting."""
     expected: Outcome | None = None
     found: Outcome | None = None
     rewritten: Node | None = None
@@ -41,11 +41,11 @@ class RelationsReport:
     engines: tuple[str, ...]
     nodes: int = 0
     checked: dict[str, int] = field(default_factory=dict)
-    """Variants that were compared, by relation."""
+    """Rewritings that were compared, by relation."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """Variants that the checker refused for a lost fact about null or a literal, by relation."""
+    """Rewritings that the checker refused for a lost fact about null or a literal, by relation."""
     same_ir: int = 0
-    """Variants with the node's own semantic hash, whose outcomes cannot differ."""
+    """Rewritings with the node's own semantic hash, whose outcomes cannot differ."""
     executions: int = 0
     not_comparable: int = 0
     failures: list[RelationFailure] = field(default_factory=list)

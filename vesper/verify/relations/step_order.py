@@ -12,7 +12,7 @@ from vesper.language.ir.statements import all_statements, expressions_of
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 from vesper.verify.relations.functions import EXTRACTED, free_names, written_type
 from vesper.verify.relations.subject import NOWHERE, Data, Edits, Site, Subject, entry, to_tree
-from vesper.verify.relations.variants import Relation, Variant, edited
+from vesper.verify.relations.rewritings import Relation, Rewriting, edited
 
 _PURE = ("compute", "decision_table")
 _PURE_FIELDS = ("step", "operation", "value", "rows", "type")
@@ -49,7 +49,7 @@ def has_only(step: Tree, *keys: str) -> bool:
     return isinstance(step, Mapping) and all(key.text in keys for key, _ in step.entries)
 
 
-def _reorder(subject: Subject, chance: random.Random) -> Variant | None:
+def _reorder(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Swap neighbouring steps of which neither uses the other and at most one can fail."""
     edits = Edits(subject)
     facts = _Facts(subject)
@@ -110,7 +110,7 @@ def _swap(
     return items if has_any else None
 
 
-def _add_unused(subject: Subject, chance: random.Random) -> Variant | None:
+def _add_unused(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Add steps before others whose values are not used and cannot fail."""
     if subject.has_numbered_requests:
         return None
@@ -129,7 +129,7 @@ def _of_input(subject: Subject, chance: random.Random) -> str:
     return f"[input.{chance.choice(names)}]" if names else "[true]"
 
 
-def _extract_steps(subject: Subject, chance: random.Random) -> Variant | None:
+def _extract_steps(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Compute expressions that cannot fail in steps of their own before the step around them."""
     if subject.has_numbered_requests:
         return None

@@ -92,7 +92,7 @@ class Subject:
         self.prepare(max_sites=1)
 
     def prepare(self, max_sites: int) -> None:
-        """Forget the names of the variant before; `max_sites` bounds the expressions that the next one rewrites."""
+        """Forget the names of the rewriting before; `max_sites` bounds the expressions that the next one rewrites."""
         self.words = set(self._written_words)
         """Every word of the document; a new name is none of them."""
         self.max_sites = max_sites

@@ -18,7 +18,7 @@ from vesper.values.types import BOOLEAN, DECIMAL, INTEGER, STRING, Enum, Type, t
 from vesper.verify.programs.types import quote_yaml, quoted
 from vesper.verify.relations.operators import rewrite_sites
 from vesper.verify.relations.subject import Edits, Site, Subject
-from vesper.verify.relations.variants import Relation, Variant, edited
+from vesper.verify.relations.rewritings import Relation, Rewriting, edited
 
 _MAX_SITES = 3
 _LITERALS = (ast.Number, ast.String, ast.Boolean)
@@ -52,7 +52,7 @@ def _inline_constant(subject: Subject, site: Site, chance: random.Random) -> str
     return literal_text(constant.type, constant.value)
 
 
-def _name_literals(subject: Subject, chance: random.Random) -> Variant | None:
+def _name_literals(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Replace literals by new constants of their values."""
     edits = Edits(subject)
     sites = [site for site in subject.of_kind(*_LITERALS) if site.section != "types"]
@@ -108,7 +108,7 @@ def _compute_literal(subject: Subject, site: Site, chance: random.Random) -> str
     return None
 
 
-def _fold(subject: Subject, chance: random.Random) -> Variant | None:
+def _fold(subject: Subject, chance: random.Random) -> Rewriting | None:
     """Replace constant expressions by the literals that the reference engine computes for them."""
     found: list[tuple[Site, Type]] = []
     for site in subject.of_kind(ast.Infix, ast.Prefix, ast.Call, ast.If, ast.IsNull):

@@ -1,4 +1,4 @@
-"""Relations on a node: variants, mappings, reports, and the parts that make them."""
+"""Relations on a node: rewritings, mappings, reports, and the parts that make them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vesper.verify.relations.input_relations import split_number
 from vesper.verify.relations.layouts import block_text, flow_text
 from vesper.verify.relations.parentheses import parenthesise
 from vesper.verify.relations.subject import Subject
-from vesper.verify.relations.variants import Relation, Variant
+from vesper.verify.relations.rewritings import Relation, Rewriting
 
 _NODE = """
 node_id: related_v1
@@ -98,7 +98,7 @@ def test_every_relation_applies_and_holds(compiled: Compiled) -> None:
     assert report.executions > 200
 
 
-def test_a_seed_gives_the_same_variants(compiled: Compiled) -> None:
+def test_a_seed_gives_the_same_rewritings(compiled: Compiled) -> None:
     def texts() -> list[str]:
         subject = Subject(compiled)
         made = [each.rewrite(subject, random.Random(each.name)) for each in ALL_RELATIONS]
@@ -109,7 +109,7 @@ def test_a_seed_gives_the_same_variants(compiled: Compiled) -> None:
 
 def _rewrite_text(old: str, new: str) -> Relation:
     return Relation(
-        "edited", "nothing changes", lambda subject, _: Variant(subject.source.text.replace(old, new)), True
+        "edited", "nothing changes", lambda subject, _: Rewriting(subject.source.text.replace(old, new)), True
     )
 
 

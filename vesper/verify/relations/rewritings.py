@@ -15,7 +15,7 @@ def _keep(inputs: Mapping[str, object]) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class Rewriting:
     """A document whose outcomes must be those of the node, under a mapping."""
 
     text: str
@@ -26,9 +26,9 @@ class Variant:
     """True if generated Python differs even where the semantic hash, which has no names of locals, does not."""
 
 
-def edited(edits: Edits) -> Variant:
-    """Return the variant of edits that keep all names."""
-    return Variant(block_text(edits.tree()))
+def edited(edits: Edits) -> Rewriting:
+    """Return the rewriting of edits that keep all names."""
+    return Rewriting(block_text(edits.tree()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Relation:
     name: str
     law: str
     """What must be equal, for reports."""
-    rewrite: Callable[[Subject, random.Random], Variant | None]
+    rewrite: Callable[[Subject, random.Random], Rewriting | None]
     """Returns None where the relation does not apply."""
     is_always_valid: bool = False
-    """True if the checker must accept the variant. Others may lose a fact about null, and are then left out."""
+    """True if the checker must accept the rewriting. Others may lose a fact about null, and are then left out."""
