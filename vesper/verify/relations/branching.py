@@ -6,9 +6,9 @@ import random
 
 from vesper.language.syntax import ast
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
+from vesper.verify.relations.rewritings import Relation, Rewriting, edited
 from vesper.verify.relations.step_order import has_only, step_lists, word_of
 from vesper.verify.relations.subject import NOWHERE, Data, Edits, Subject, entry, to_tree
-from vesper.verify.relations.rewritings import Relation, Rewriting, edited
 
 _LEAVING = ("return", "raise")
 _ALWAYS = ("true", "1 < 2", "NOT (2 < 1)")

@@ -31,8 +31,8 @@ from vesper.verify.inputs.generator import InputGenerator
 from vesper.verify.inputs.responses import GeneratedResponses, TooManyRequests, run_with
 from vesper.verify.relations.catalog import ALL_RELATIONS
 from vesper.verify.relations.report import RelationFailure, RelationsReport
-from vesper.verify.relations.subject import Subject
 from vesper.verify.relations.rewritings import Relation, Rewriting
+from vesper.verify.relations.subject import Subject
 from vesper.verify.shrink.inputs import shrink
 
 INPUTS_PER_NODE = 8

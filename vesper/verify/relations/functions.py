@@ -11,8 +11,8 @@ from vesper.language.syntax import ast
 from vesper.values.types import ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.verify.programs.types import type_text
 from vesper.verify.relations.operators import rewrite_sites
-from vesper.verify.relations.subject import Data, Edits, Site, Subject, bound_names
 from vesper.verify.relations.rewritings import Relation, Rewriting, edited
+from vesper.verify.relations.subject import Data, Edits, Site, Subject, bound_names
 
 _MAX_SITES = 2
 EXTRACTED = (ast.Infix, ast.Call, ast.Field, ast.Index, ast.If, ast.Aggregate, ast.Comprehension, ast.Quantifier,

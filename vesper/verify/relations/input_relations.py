@@ -16,8 +16,8 @@ from vesper.language.syntax.yaml_tree import Scalar, Tree
 from vesper.values.types import DECIMAL, INTEGER, Record
 from vesper.verify.relations.layouts import block_text
 from vesper.verify.relations.renaming import Spellings
-from vesper.verify.relations.subject import Edits, Subject, entry, to_tree
 from vesper.verify.relations.rewritings import Relation, Rewriting
+from vesper.verify.relations.subject import Edits, Subject, entry, to_tree
 
 _WORD = re.compile(r"[A-Za-z0-9]+")
 Convert = Callable[[Mapping[str, object]], dict[str, object]]

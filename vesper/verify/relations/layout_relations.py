@@ -8,8 +8,8 @@ from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.syntax.format.formatter import format_source
 from vesper.language.syntax.yaml_tree import Scalar
 from vesper.verify.relations.layouts import BLOCK_STYLES, block_text, flow_text, restyle
-from vesper.verify.relations.subject import Edits, Subject
 from vesper.verify.relations.rewritings import Relation, Rewriting
+from vesper.verify.relations.subject import Edits, Subject
 
 _COMMENTS = ("# a comment", "#", "  # then: false", "", "# - {step: x}", "      # \"quoted' [text")
 

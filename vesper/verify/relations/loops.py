@@ -11,9 +11,9 @@ from vesper.language.syntax import ast
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 from vesper.values.types import ArrayOf
 from vesper.verify.relations.renaming import Spellings
+from vesper.verify.relations.rewritings import Relation, Rewriting, edited
 from vesper.verify.relations.step_order import has_only, step_lists, word_of
 from vesper.verify.relations.subject import NOWHERE, Data, Edits, Subject, entry, to_tree
-from vesper.verify.relations.rewritings import Relation, Rewriting, edited
 
 
 def _split(subject: Subject, chance: random.Random) -> Rewriting | None:

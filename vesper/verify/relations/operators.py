@@ -8,8 +8,8 @@ from collections.abc import Callable
 from vesper.language.diagnostics.source import Span
 from vesper.language.syntax import ast
 from vesper.values.types import BOOLEAN, DATE, DECIMAL, INTEGER, STRING, TIMESTAMP
-from vesper.verify.relations.subject import Edits, Site, Subject
 from vesper.verify.relations.rewritings import Relation, Rewriting, edited
+from vesper.verify.relations.subject import Edits, Site, Subject
 
 _SHARE = 0.7
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}

@@ -14,8 +14,8 @@ from vesper.language.syntax import ast
 from vesper.language.syntax.scalar_text import PlacedText
 from vesper.language.syntax.tokens import END, SIGN, STRING, WORD, Token, tokenize
 from vesper.verify.programs.types import quoted
-from vesper.verify.relations.subject import Edits, Subject
 from vesper.verify.relations.rewritings import Relation, Rewriting, edited
+from vesper.verify.relations.subject import Edits, Subject
 
 _LEVELS: dict[str, int] = {
     "=>": 0, "OR": 1, "AND": 2, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "IN": 4, "CONTAINS": 4,

@@ -11,8 +11,8 @@ from vesper.language.diagnostics.source import Span
 from vesper.language.syntax import ast
 from vesper.language.syntax.yaml_tree import Scalar, Tree
 from vesper.verify.relations.layouts import block_text
-from vesper.verify.relations.subject import Edits, Subject, entry
 from vesper.verify.relations.rewritings import Relation, Rewriting
+from vesper.verify.relations.subject import Edits, Subject, entry
 
 _ODD_NAMES = ("self", "def", "lambda", "yield", "none", "len", "result", "context", "str", "int", "async", "r_0")
 """Names that generated Python must escape or may use itself."""

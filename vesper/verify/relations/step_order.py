@@ -11,8 +11,8 @@ from vesper.language.ir.failures import possible_codes
 from vesper.language.ir.statements import all_statements, expressions_of
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 from vesper.verify.relations.functions import EXTRACTED, free_names, written_type
-from vesper.verify.relations.subject import NOWHERE, Data, Edits, Site, Subject, entry, to_tree
 from vesper.verify.relations.rewritings import Relation, Rewriting, edited
+from vesper.verify.relations.subject import NOWHERE, Data, Edits, Site, Subject, entry, to_tree
 
 _PURE = ("compute", "decision_table")
 _PURE_FIELDS = ("step", "operation", "value", "rows", "type")

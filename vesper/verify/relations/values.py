@@ -17,8 +17,8 @@ from vesper.values.numbers import decimal_text
 from vesper.values.types import BOOLEAN, DECIMAL, INTEGER, STRING, Enum, Type, type_text
 from vesper.verify.programs.types import quote_yaml, quoted
 from vesper.verify.relations.operators import rewrite_sites
-from vesper.verify.relations.subject import Edits, Site, Subject
 from vesper.verify.relations.rewritings import Relation, Rewriting, edited
+from vesper.verify.relations.subject import Edits, Site, Subject
 
 _MAX_SITES = 3
 _LITERALS = (ast.Number, ast.String, ast.Boolean)

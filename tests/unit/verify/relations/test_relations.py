@@ -21,8 +21,8 @@ from vesper.verify.relations.checking import verify_relations
 from vesper.verify.relations.input_relations import split_number
 from vesper.verify.relations.layouts import block_text, flow_text
 from vesper.verify.relations.parentheses import parenthesise
-from vesper.verify.relations.subject import Subject
 from vesper.verify.relations.rewritings import Relation, Rewriting
+from vesper.verify.relations.subject import Subject
 
 _NODE = """
 node_id: related_v1
@@ -127,7 +127,7 @@ def test_a_different_outcome_is_shrunk_and_rendered(compiled: Compiled) -> None:
     assert (found["expected"]["value"]["total"], found["found"]["value"]["total"]) == (0, 5000)
 
 
-def test_a_refused_variant_is_a_failure_only_where_it_must_compile(compiled: Compiled) -> None:
+def test_a_refused_rewriting_is_a_failure_only_where_it_must_compile(compiled: Compiled) -> None:
     broken = _rewrite_text("count < limit", "count < missing")
     (failure,) = verify_relations(compiled, relations=[broken]).failures
     assert failure.kind == "refused"
