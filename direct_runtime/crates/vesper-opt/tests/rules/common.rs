@@ -139,6 +139,18 @@ fn values_of_a_round_are_computed_in_each_place() {
 }
 
 #[test]
+fn values_after_a_loop_are_shared() {
+    shares(
+        "[(sum $0 in xs : $0), integer.add(x, 1), integer.add(x, 1)]",
+        "[(sum $0 in xs : $0), (%0 = integer.add(x, 1)), %0]",
+    );
+    shares(
+        "[if b then (sum $0 in xs : $0) else 0, integer.add(x, 1), integer.add(x, 1)]",
+        "[if b then (sum $0 in xs : $0) else 0, (%0 = integer.add(x, 1)), %0]",
+    );
+}
+
+#[test]
 fn statements_share_along_every_path() {
     check(
         &[Common],

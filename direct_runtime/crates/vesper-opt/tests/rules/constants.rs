@@ -115,6 +115,52 @@ fn steps_and_locals_carry_known_values() {
     keeps("(let $0 = integer.quot(1, 0) in 5)");
 }
 
+/// Each sum at another place of a statement or an expression.
+#[test]
+fn every_part_is_walked() {
+    let text = "
+        constraint x: integer.less(x, integer.add(0, 1))
+        precondition integer.less(x, integer.add(0, 2))
+        require integer.less(x, integer.add(0, 3))
+        v = branch
+        when integer.less(x, integer.add(0, 4))
+          arm = integer.add(0, 5)
+          = integer.add(x, integer.add(0, 6))
+        else
+          rest = integer.add(0, 7)
+          = integer.add(x, integer.add(0, 8))
+        on overflow
+          handled = integer.add(0, 9)
+          = integer.add(0, 10)
+        rounds = loop $0 over array.range(x, integer.add(0, 11), 1) with $1 n: integer.add(0, 12)
+          where integer.less($0, integer.add(0, 13))
+          while integer.less($1, integer.add(0, 14))
+          inner = integer.add(0, 15)
+          collect integer.add(0, 16)
+          next $1 = integer.add(0, 17)
+          stop when integer.less($1, integer.add(0, 18))
+        asked = request integer.text(integer.add(0, 19)); text.concat(s, integer.text(integer.add(0, 20)))
+        called = call x: integer.add(0, 21)
+        leaves = branch
+        when b
+          raise if integer.less(x, integer.add(0, 22)) then closed else late
+        else
+        choice = if integer.less(x, integer.add(0, 23)) then integer.add(0, 24) else integer.add(0, 25)
+        joint = (integer.less(x, integer.add(0, 26)) and integer.less(y, integer.add(0, 27)))
+        either = (integer.less(x, integer.add(0, 28)) or integer.less(y, integer.add(0, 29)))
+        bound = (let $2 = integer.add(x, integer.add(0, 30)) in integer.add($2, integer.add(0, 31)))
+        items = (fold $3 $4 in array.range(x, integer.add(0, 32), 1) with integer.add(0, 33) where integer.less($3, integer.add(0, 34)) : integer.add($4, integer.add(0, 35)))
+        entries = (map $5 $6 in m key integer.text(integer.add(0, 36)) : integer.add(0, 37))
+        composed = {n: integer.add(0, 38), r: [integer.add(0, 39)]}
+        field = {n: integer.add(0, 40), r: d}.n
+        return result: integer.add(0, 41)
+        postcondition integer.less(output.result, integer.add(0, 42))
+        invariant integer.less(x, integer.add(0, 43))
+        ";
+    let found = optimised(rules(&[Constants]), text);
+    assert!(!found.contains("integer.add(0"), "{found}");
+}
+
 #[test]
 fn a_step_with_handlers_has_no_known_value() {
     check(

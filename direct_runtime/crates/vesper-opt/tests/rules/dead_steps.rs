@@ -111,6 +111,23 @@ fn a_step_with_handlers_stays() {
 fn every_part_of_a_statement_reads() {
     let text = "
         by_step = x
+        by_left = b
+        by_right = b
+        by_first = b
+        by_second = b
+        by_value = x
+        by_bound = x
+        by_item = x
+        by_field = p
+        by_record = x
+        by_condition = b
+        by_then = x
+        by_otherwise = x
+        by_source = xs
+        by_initial = x
+        by_filter = b
+        by_map_key = s
+        by_each = x
         by_handler = x
         by_handler_body = x
         by_require = b
@@ -136,6 +153,27 @@ fn every_part_of_a_statement_reads() {
         by_call_handler = x
         by_raise = b
         by_return = x
+        joint = (by_left and by_right)
+        on overflow
+          = b
+        either = (by_first or by_second)
+        on overflow
+          = b
+        bound = (let $2 = by_bound in by_value)
+        on overflow
+          = x
+        composed = {n: [by_item], f: by_field.n, r: by_record}
+        on overflow
+          = {n: [x], f: x, r: x}
+        choice = if by_condition then by_then else by_otherwise
+        on overflow
+          = x
+        items = (fold $3 $4 in by_source with by_initial where by_filter : by_each)
+        on overflow
+          = x
+        entries = (map $5 $6 in m key by_map_key : $6)
+        on too_large
+          = m
         taken = by_step
         on overflow
           handled = by_handler_body

@@ -2,7 +2,7 @@
 
 use vesper_opt::Rule::Intervals;
 
-use crate::node::{check_under, optimised, rules};
+use crate::node::{check, check_under, optimised, rules};
 
 #[track_caller]
 fn lists(preconditions: &[&str], expression: &str, expected: &str) {
@@ -190,4 +190,67 @@ fn open_decimals_have_open_products() {
         assert_eq!(found.contains("v = true"), high.is_some(), "{found}");
         assert!(found.contains("w = decimal.greater"), "{found}");
     }
+}
+
+/// A guess for the state of a loop is confirmed only if both of its bounds hold after a round.
+#[test]
+fn decimal_states_of_loops_are_bounded() {
+    check(
+        &[Intervals],
+        "
+        v = loop $0 over xs with $1 down: 5d; $2 up: 5d; $3 any: 5d
+          next $1 = if b then 3d else 5d
+          next $2 = if b then 5d else 7d
+          next $3 = d
+        a = decimal.greater_or_equal(v.down, 3d)
+        low = decimal.greater_or_equal(v.down, 5d)
+        high = decimal.less_or_equal(v.down, 5d)
+        u = decimal.less_or_equal(v.up, 7d)
+        upper = decimal.less_or_equal(v.up, 5d)
+        lower = decimal.greater_or_equal(v.up, 5d)
+        w = decimal.equal(v.any, 6d)
+        return result: 0
+        ",
+        "
+        v = loop over xs with down: 5d, up: 5d, any: 5d
+          next down = if b then 3d else 5d
+          next up = if b then 5d else 7d
+          next any = d
+        a = true
+        low = decimal.greater_or_equal(v.down, 5d)
+        high = true
+        u = true
+        upper = decimal.less_or_equal(v.up, 5d)
+        lower = true
+        w = decimal.equal(v.any, 6d)
+        return result: 0
+        ",
+    );
+    check(
+        &[Intervals],
+        "
+        precondition decimal.less_or_equal(d, 5d)
+        precondition decimal.greater_or_equal(e, 5d)
+        v = loop $0 over xs with $1 n: 5d; $2 m: 5d
+          next $1 = d
+          next $2 = e
+        a = decimal.less_or_equal(v.n, 5d)
+        u = decimal.greater_or_equal(v.n, 5d)
+        w = decimal.less_or_equal(v.m, 5d)
+        q = decimal.greater_or_equal(v.m, 5d)
+        return result: 0
+        ",
+        "
+        precondition 0: decimal.less_or_equal(d, 5d)
+        precondition 1: decimal.greater_or_equal(e, 5d)
+        v = loop over xs with n: 5d, m: 5d
+          next n = d
+          next m = e
+        a = true
+        u = decimal.greater_or_equal(v.n, 5d)
+        w = decimal.less_or_equal(v.m, 5d)
+        q = true
+        return result: 0
+        ",
+    );
 }

@@ -265,6 +265,34 @@ fn states_of_loops_are_bounded() {
     );
 }
 
+/// Two walks widen a guess to the range found; a third one gives up.
+#[test]
+fn guesses_are_widened_twice() {
+    check(
+        &[Intervals],
+        "
+        v = loop $0 over xs with $1 n: 0; $2 m: 0; $3 k: 0
+          next $1 = $2
+          next $2 = $3
+          next $3 = 7
+        a = integer.less_or_equal(v.k, 7)
+        u = integer.less_or_equal(v.m, 7)
+        w = integer.less_or_equal(v.n, 7)
+        return result: 0
+        ",
+        "
+        v = loop over xs with n: 0, m: 0, k: 0
+          next n = $2
+          next m = $3
+          next k = 7
+        a = true
+        u = true
+        w = integer.less_or_equal(v.n, 7)
+        return result: 0
+        ",
+    );
+}
+
 #[test]
 fn the_number_of_rounds_bounds_a_sum() {
     // The rounds together do not fit.

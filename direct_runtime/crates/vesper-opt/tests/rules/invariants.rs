@@ -126,6 +126,15 @@ fn conditions_belong_to_the_guards() {
         text,
         "(count $0 in xs before (%0 = boolean.not(b)) before (%1 = integer.bit_or(x, 1)) where %0 : %1)",
     );
+    for text in [
+        "(count $0 in xs where (b and integer.less($0, 3)) : $0)",
+        "(count $0 in xs where (integer.less($0, 3) and b) : $0)",
+        "(count $0 in xs where (b or integer.less($0, 3)) : $0)",
+        "(count $0 in xs where (integer.less($0, 3) or b) : $0)",
+        "(count $0 in xs where if b then c else integer.less($0, 3) : $0)",
+    ] {
+        check_expression(&[Guards, Invariants], text, text);
+    }
     // A jump evaluates a numeric comparison by itself.
     let comparison = "(count $0 in xs where integer.less(x, 3) : $0)";
     check_expression(&[Guards, Invariants], comparison, comparison);
