@@ -139,6 +139,20 @@ fn values_of_a_round_are_computed_in_each_place() {
 }
 
 #[test]
+fn results_that_depend_on_types_are_computed_again() {
+    let text = "text.equal(enum.text<color>(k), enum.text<color>(k))";
+    shares(text, &text.replace("<color>", ""));
+}
+
+#[test]
+fn a_let_is_its_body() {
+    shares(
+        "[(let $0 = x in integer.bit_or($0, 1)), integer.bit_or(x, 1)]",
+        "[(let $0 = x in (%0 = integer.bit_or($0, 1))), %0]",
+    );
+}
+
+#[test]
 fn values_after_a_loop_are_shared() {
     shares(
         "[(sum $0 in xs : $0), integer.add(x, 1), integer.add(x, 1)]",

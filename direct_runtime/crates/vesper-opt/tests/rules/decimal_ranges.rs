@@ -254,3 +254,10 @@ fn decimal_states_of_loops_are_bounded() {
         ",
     );
 }
+
+#[test]
+fn bounds_have_at_most_60_places() {
+    let small = |places: usize| format!("decimal.less(d, 0.{}1d)", "0".repeat(places - 1));
+    lists(&[&small(60)], "decimal.less(d, 1d)", "true");
+    unknown(&[&small(61)], "decimal.less(d, 1d)");
+}

@@ -265,6 +265,7 @@ fn an_early_return_skips_the_rest() {
     // In a loop, in an else and in a handler.
     for early in [
         "early = branch\nwhen b\nelse\n  return result: y\n",
+        "early = loop $0 over xs with $1 n: 0\n  inner = branch\n  when b\n    return result: y\n  else\n  next $1 = 1\n",
         "early = integer.add(x, y)\non overflow\n  return result: y\n",
         "early = branch\nwhen b\n  a = integer.add(x, y)\n  on overflow\n    return result: y\nelse\n",
     ] {

@@ -169,6 +169,31 @@ fn outputs_have_the_hull_of_all_returns() {
 }
 
 #[test]
+fn what_is_never_reached_bounds_nothing() {
+    check(
+        &[Intervals],
+        "
+        v = branch
+        when integer.less(1, 0)
+          return result: 100
+        else
+        return result: 2
+        postcondition integer.less(output.result, 50)
+        ",
+        "
+        v = branch
+        when false
+          return result: 100
+        else
+        return result: 2
+        postcondition 0: holds
+        ",
+    );
+    lists(&[], "integer.less(if integer.less(1, 0) then x else 3, 4)", "true");
+    lists(&[], "integer.less(if integer.less(0, 1) then 3 else x, 4)", "true");
+}
+
+#[test]
 fn items_of_a_range_lie_between_its_ends() {
     let over = "array.range(x, 9, 1)";
     let (low, high) = ("integer.less_or_equal(2, x)", "integer.less_or_equal(x, 5)");

@@ -2,7 +2,7 @@
 
 use vesper_opt::Rule::{Constants, JumpTables};
 
-use crate::node::{check, check_expression};
+use crate::node::{check, check_expression, load};
 
 /// Returns a chain of choices with these conditions and the values 0, 1, ….
 fn chain(conditions: &[&str]) -> String {
@@ -386,4 +386,20 @@ fn inner_choices_of_operands_have_their_own_tables() {
         &outer,
         &format!("if integer.equal(x, 1) then integer.add({table}{inner}, 1) else 2"),
     );
+}
+
+#[test]
+fn a_chain_has_at_most_the_wanted_arms() {
+    let tests = ["integer.equal(x, 1)", "integer.less(x, 2)", "b"];
+    let node = load(&format!("step = {}\nreturn result: step", chain(&tests)));
+    let root = u32::try_from(node.expressions.len()).unwrap() - 2;
+    let counts = |most: usize| {
+        let (arms, default, inner) = vesper_opt::chain(&node, root, most);
+        (arms.len(), inner.len(), root - default)
+    };
+    assert_eq!(counts(0), (0, 0, 0));
+    assert_eq!(counts(1), (1, 0, 1));
+    assert_eq!(counts(2), (2, 1, 2));
+    assert_eq!(counts(3), (3, 2, 3));
+    assert_eq!(counts(usize::MAX), (3, 2, 3));
 }

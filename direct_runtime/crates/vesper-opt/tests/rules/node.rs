@@ -1,6 +1,7 @@
 //! Nodes written as their listings, with the declarations that all tests share.
 
 use serde_json::{Value as Json, json};
+use vesper_ir::Node;
 use vesper_opt::{Rule, Rules, listing, optimise};
 
 use crate::document::document;
@@ -330,11 +331,15 @@ fn named_value(text: &str) -> Json {
     json!({"name": name, "value": parse(value)})
 }
 
+/// Returns the verified node of a text.
+pub(crate) fn load(text: &str) -> Node {
+    let bytes = document(&build(&semantics(text)));
+    vesper_ir::load(&bytes).unwrap_or_else(|rejected| panic!("{rejected}\n{text}"))
+}
+
 /// Returns the listing of a node after these rules, without its first line and its margin.
 pub(crate) fn optimised(rules: Rules, text: &str) -> String {
-    let bytes = document(&build(&semantics(text)));
-    let node = vesper_ir::load(&bytes).unwrap_or_else(|rejected| panic!("{rejected}\n{text}"));
-    let listing = listing(&optimise(&node, rules));
+    let listing = listing(&optimise(&load(text), rules));
     listing.split_once('\n').unwrap().1.to_owned()
 }
 
