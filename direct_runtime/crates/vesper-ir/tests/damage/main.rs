@@ -19,4 +19,5 @@ mod limits;
 mod shape;
 #[path = "../../../vesper-interp/tests/support/tree.rs"]
 mod tree;
+mod typing;
 mod words;

@@ -106,28 +106,20 @@ fn a_step_with_handlers_stays() {
     );
 }
 
+/// Checks that the rule removes no step with a name that begins with `by_`.
+#[track_caller]
+fn keeps_all(text: &str) {
+    let found = optimised(rules(&[DeadSteps]), text);
+    for step in text.lines().map(str::trim).filter(|line| line.starts_with("by_")) {
+        assert!(found.contains(step), "{step} is missing\n{found}");
+    }
+}
+
 /// Each step is read at one place only, which its name tells.
 #[test]
 fn every_part_of_a_statement_reads() {
     let text = "
         by_step = x
-        by_left = b
-        by_right = b
-        by_first = b
-        by_second = b
-        by_value = x
-        by_bound = x
-        by_item = x
-        by_field = p
-        by_record = x
-        by_condition = b
-        by_then = x
-        by_otherwise = x
-        by_source = xs
-        by_initial = x
-        by_filter = b
-        by_map_key = s
-        by_each = x
         by_handler = x
         by_handler_body = x
         by_require = b
@@ -153,27 +145,6 @@ fn every_part_of_a_statement_reads() {
         by_call_handler = x
         by_raise = b
         by_return = x
-        joint = (by_left and by_right)
-        on overflow
-          = b
-        either = (by_first or by_second)
-        on overflow
-          = b
-        bound = (let $2 = by_bound in by_value)
-        on overflow
-          = x
-        composed = {n: [by_item], f: by_field.n, r: by_record}
-        on overflow
-          = {n: [x], f: x, r: x}
-        choice = if by_condition then by_then else by_otherwise
-        on overflow
-          = x
-        items = (fold $3 $4 in by_source with by_initial where by_filter : by_each)
-        on overflow
-          = x
-        entries = (map $5 $6 in m key by_map_key : $6)
-        on too_large
-          = m
         taken = by_step
         on overflow
           handled = by_handler_body
@@ -211,11 +182,53 @@ fn every_part_of_a_statement_reads() {
         else
         return result: by_return
         ";
-    let found = optimised(rules(&[DeadSteps]), text);
-    let steps = text.lines().map(str::trim).filter(|line| line.starts_with("by_"));
-    for step in steps {
-        assert!(found.contains(step), "{step} is missing\n{found}");
-    }
+    keeps_all(text);
+}
+
+#[test]
+fn every_part_of_an_expression_reads() {
+    let text = "
+        by_left = b
+        by_right = b
+        by_first = b
+        by_second = b
+        by_value = x
+        by_bound = x
+        by_item = x
+        by_field = p
+        by_record = x
+        by_condition = b
+        by_then = x
+        by_otherwise = x
+        by_source = xs
+        by_initial = x
+        by_filter = b
+        by_map_key = s
+        by_each = x
+        joint = (by_left and by_right)
+        on overflow
+          = b
+        either = (by_first or by_second)
+        on overflow
+          = b
+        bound = (let $0 = by_bound in by_value)
+        on overflow
+          = x
+        composed = {n: [by_item], f: by_field.n, r: by_record}
+        on overflow
+          = {n: [x], f: x, r: x}
+        choice = if by_condition then by_then else by_otherwise
+        on overflow
+          = x
+        items = (fold $1 $2 in by_source with by_initial where by_filter : by_each)
+        on overflow
+          = x
+        entries = (map $3 $4 in m key by_map_key : $4)
+        on too_large
+          = m
+        return result: x
+        ";
+    keeps_all(text);
 }
 
 #[test]

@@ -31,4 +31,5 @@ mod intervals;
 mod invariants;
 mod jump_tables;
 mod listing;
+mod loop_states;
 mod selects;
