@@ -1,5 +1,7 @@
 //! A document with every kind of declaration, statement and expression, and edits of it.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value as Json, json};
 
 use crate::document::document;
@@ -106,6 +108,11 @@ fn flow() -> Vec<Json> {
 
 /// Returns the whole document.
 pub(crate) fn base() -> Json {
+    static WHOLE: LazyLock<Json> = LazyLock::new(whole);
+    WHOLE.clone()
+}
+
+fn whole() -> Json {
     let node = json!({
         "node_id": "whole_v1", "type": "workflow", "audit": "basic", "sensitive": ["s"],
         "capabilities": {"denied": ["network"], "required": ["time"]},
