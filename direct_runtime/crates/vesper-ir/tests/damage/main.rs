@@ -16,6 +16,7 @@ mod document;
 #[path = "../../../vesper-interp/tests/support/flow.rs"]
 mod flow;
 mod limits;
+mod resolved;
 mod shape;
 #[path = "../../../vesper-interp/tests/support/tree.rs"]
 mod tree;
