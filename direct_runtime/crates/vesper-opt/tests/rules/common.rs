@@ -1,6 +1,6 @@
 //! Rule `common`.
 
-use vesper_opt::Rule::Common;
+use vesper_opt::Rule::{Common, Invariants};
 
 use crate::node::{check, check_expression, check_under};
 
@@ -149,6 +149,15 @@ fn a_let_is_its_body() {
     shares(
         "[(let $0 = x in integer.bit_or($0, 1)), integer.bit_or(x, 1)]",
         "[(let $0 = x in (%0 = integer.bit_or($0, 1))), %0]",
+    );
+}
+
+#[test]
+fn values_before_the_rounds_are_shared() {
+    check_expression(
+        &[Invariants, Common],
+        "[(sum $0 in xs : integer.bit_and($0, integer.bit_or(x, y))), integer.bit_or(x, y)]",
+        "[(sum $0 in xs before (%0 = integer.bit_or(x, y)) : integer.bit_and($0, %0)), %0]",
     );
 }
 
