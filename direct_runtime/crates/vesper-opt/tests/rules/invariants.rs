@@ -2,7 +2,7 @@
 
 use vesper_opt::Rule::{Guards, Intervals, Invariants};
 
-use crate::node::{check, check_expression};
+use crate::node::{check, check_expression, optimised, rules};
 
 #[track_caller]
 fn lists(expression: &str, expected: &str) {
@@ -284,6 +284,33 @@ fn statements_of_a_loop_are_searched() {
         return result: integer.bit_or(x, 20)
         ",
     );
+}
+
+#[test]
+fn loops_in_the_parts_of_a_loop_are_searched() {
+    let sum = |number: usize| {
+        format!("integer.less((sum ${number} in ys : integer.bit_or(${number}, integer.bit_or($6, x))), 3)")
+    };
+    let text = format!(
+        "
+        v = loop $6 over xs with $7 n: b
+          where {}
+          while {}
+          inner = {}
+          collect {}
+          next $7 = {}
+          stop when {}
+        return result: 0
+        ",
+        sum(0),
+        sum(1),
+        sum(2),
+        sum(3),
+        sum(4),
+        sum(5),
+    );
+    let found = optimised(rules(&[Invariants]), &text);
+    assert_eq!(found.matches(" before (%").count(), 6, "{found}");
 }
 
 #[test]

@@ -53,12 +53,15 @@ fn constant(name: &str) -> Json {
         "long_65" => (json!("string"), json!(long(65))),
         "items_64" => (json!({"array": "integer"}), json!(vec![1; 64])),
         "items_65" => (json!({"array": "integer"}), json!(vec![1; 65])),
-        "texts" => (json!({"array": "string"}), json!([long(65)])),
+        "texts" => (json!({"array": "string"}), json!(["a", long(65)])),
         "primes" => (json!({"set": "integer"}), json!([2, 3, 5])),
         "many" => (json!({"set": "integer"}), json!((0..65).collect::<Vec<i64>>())),
         "map_64" => (json!({"map": ["string", "integer"]}), json!(entries(64))),
         "map_65" => (json!({"map": ["string", "integer"]}), json!(entries(65))),
-        "notes" => (json!({"map": ["string", "string"]}), json!([["a", long(65)]])),
+        "notes" => (
+            json!({"map": ["string", "string"]}),
+            json!([["a", "a"], ["b", long(65)]]),
+        ),
         "prices" => (json!({"map": ["string", "integer"]}), json!([["a", 1], ["b", 2]])),
         _ => panic!("no constant {name}"),
     };
