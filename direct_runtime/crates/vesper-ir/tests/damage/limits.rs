@@ -57,6 +57,9 @@ fn names_have_128_bytes_and_texts_65536() {
         json!("x".repeat(129)),
         "more than 128 bytes",
     );
+    let keyed = |length: usize| json!({"x".repeat(length): [1, 1, 1, 1]});
+    accepts("/source/steps", keyed(128));
+    refuses("/source/steps", keyed(129), "more than 128 bytes");
     let text = |length: usize| json!({"name": "table", "type": "string", "value": "x".repeat(length)});
     accepts("/semantics/constants/2", text(65_536));
     refuses("/semantics/constants/2", text(65_537), "more than 65536 bytes");
