@@ -1,10 +1,9 @@
 //! A node of `x` and `s` with errors, which the rule tests change and expect to be rejected.
 
 use serde_json::{Value as Json, json};
-use vesper_interp::Program;
 
+use super::document::document;
 use super::flow::build;
-use super::support::document;
 use super::tree::{call, input, integer};
 
 pub(crate) fn codes() -> Json {
@@ -27,7 +26,7 @@ pub(crate) fn node(body: Json, rest: Json) -> Json {
 }
 
 pub(crate) fn loads(node: &Json) -> Result<(), String> {
-    let loaded = Program::load(&document(&build(node)));
+    let loaded = vesper_ir::load(&document(&build(node)));
     loaded.map(drop).map_err(|rejected| rejected.to_string())
 }
 

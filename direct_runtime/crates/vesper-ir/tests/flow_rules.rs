@@ -9,21 +9,20 @@
     reason = "a test fails by panicking, and support is for all tests"
 )]
 
-#[path = "support/flow.rs"]
+#[path = "../../vesper-interp/tests/support/document.rs"]
+mod document;
+#[path = "../../vesper-interp/tests/support/flow.rs"]
 mod flow;
 #[path = "support/rules.rs"]
 mod rules;
-#[path = "support/mod.rs"]
-mod support;
-#[path = "support/tree.rs"]
+#[path = "../../vesper-interp/tests/support/tree.rs"]
 mod tree;
 
+use document::document;
 use flow::{build, gives, raises, returns, step, with_handlers};
 use rules::{accepts, arm, branch, codes, is_small, node, of, refuses, refuses_with, text};
 use serde_json::{Value as Json, json};
-use support::document;
 use tree::{call, input, integer, local};
-use vesper_interp::Program;
 
 #[test]
 fn steps_are_seen_below_and_inside_and_nowhere_else() {
@@ -417,7 +416,7 @@ fn blocks_nest_16_deep_and_there_are_1000_statements() {
         place..place,
         opening.iter().copied().cycle().take(opening.len() * 100_000),
     );
-    let refused = Program::load(&deep).expect_err("accepted").to_string();
+    let refused = vesper_ir::load(&deep).expect_err("accepted").to_string();
     assert!(refused.contains("blocks nest more than 16 deep"), "{refused}");
 }
 
@@ -427,7 +426,7 @@ fn the_table_is_in_the_order_of_the_statements() {
         looping(json!({"stop_when": is_small(), "collect": local(2)})),
         json!({}),
     ));
-    Program::load(&document(&well)).unwrap();
+    vesper_ir::load(&document(&well)).unwrap();
     for (left, right) in [
         ("/over", "/collect"),
         ("/where", "/stop_when"),
@@ -441,7 +440,7 @@ fn the_table_is_in_the_order_of_the_statements() {
         );
         *swapped.pointer_mut(&at(left)).unwrap() = second;
         *swapped.pointer_mut(&at(right)).unwrap() = first;
-        let refused = Program::load(&document(&swapped))
+        let refused = vesper_ir::load(&document(&swapped))
             .expect_err("accepted")
             .to_string();
         assert!(refused.contains("is not in program order"), "{refused}");
