@@ -120,6 +120,7 @@ class Expressions(BinderForms):
     def __init__(self, types: TypeSource) -> None:
         self.types = types
         self.random = types.random
+        self.features = types.features
         self.pool: list[Type] = [*SCALARS]
         """Types that occur in the node, used for operations on any type."""
         self._fitting: dict[tuple[str, bool, int], list[Type]] = {}

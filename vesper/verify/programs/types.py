@@ -34,6 +34,7 @@ from vesper.values.types import (
     Type,
     declared_type,
 )
+from vesper.verify.programs.features import Features
 
 SCALARS: tuple[Primitive, ...] = (BOOLEAN, INTEGER, DECIMAL, STRING, FLOAT, BYTES, TIMESTAMP, DATE, DURATION, JSON)
 """Primitive types; each has its literals in `_LITERALS`."""
@@ -108,6 +109,7 @@ class TypeSource:
 
     def __init__(self, source: random.Random) -> None:
         self.random = source
+        self.features = Features.draw(source)
         self.records: list[Record] = []
 
     # -- types ------------------------------------------------------------------------------------
