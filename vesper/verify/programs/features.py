@@ -15,6 +15,7 @@ _ABSENT_SHARES = (0.0, 0.15, 0.3, 0.45, 0.6)
 _PREFERRED_SHARE = 0.25
 _PREFERENCE = 3.0
 _SMALL_SHARE = 0.5
+_RISKS = (0.02, 0.02, 0.1, 0.3, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,18 @@ class Features:
     """Share of the names that have a weight of zero."""
     is_small: bool
     """True for a program of a few steps, which compiles fast."""
+    risk: float = 1.0
+    """Scale of operations that fail for most values. A failure ends an execution before its later steps."""
     _scales: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def draw(cls, source: random.Random) -> Features:
-        return cls(f"{source.getrandbits(64):x}", source.choice(_ABSENT_SHARES), source.random() < _SMALL_SHARE)
+        return cls(
+            key=f"{source.getrandbits(64):x}",
+            absent_share=source.choice(_ABSENT_SHARES),
+            is_small=source.random() < _SMALL_SHARE,
+            risk=source.choice(_RISKS),
+        )
 
     def weight(self, name: str, default: float = 1.0) -> float:
         """Return the weight of a kind of part: zero, the default or a multiple of it."""
@@ -39,6 +47,10 @@ class Features:
         if scale is None:
             scale = self._scales[name] = self._draw_scale(name)
         return default * scale
+
+    def risky(self, weight: float) -> float:
+        """Return the weight of a part that fails for most values, scaled by the program's risk."""
+        return weight * self.risk
 
     def weights(self, defaults: Mapping[str, float]) -> list[float]:
         """Return the weights of alternatives; the defaults if all of them would be zero."""

@@ -28,6 +28,7 @@ from vesper.values.types import (
     optional,
 )
 from vesper.verify.programs.expressions import Expressions
+from vesper.verify.programs.features import Features
 from vesper.verify.programs.flow import Flow
 from vesper.verify.programs.terms import COMPARISON, NOTHING, Facts, Known, NotExpressible, Scope, Term, infix
 from vesper.verify.programs.text import (
@@ -76,7 +77,8 @@ class _Program:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._random = random.Random(f"program {seed}")
-        self._types = TypeSource(self._random)
+        self._features = Features.draw(self._random)
+        self._types = TypeSource(self._random, self._features)
         self._expressions = Expressions(self._types)
         self._scope = Scope()
         self._unused = [*_NAMES]

@@ -107,9 +107,9 @@ def quoted(text: str) -> str:
 class TypeSource:
     """Generator of types and literals; `records` are the node's declarations so far."""
 
-    def __init__(self, source: random.Random) -> None:
+    def __init__(self, source: random.Random, features: Features) -> None:
         self.random = source
-        self.features = Features.draw(source)
+        self.features = features
         self.records: list[Record] = []
 
     # -- types ------------------------------------------------------------------------------------

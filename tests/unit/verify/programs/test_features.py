@@ -40,3 +40,10 @@ def test_half_of_the_programs_are_small() -> None:
 def test_names_are_weighed_alike_on_every_machine() -> None:
     features = Features("a1", absent_share=0.3, is_small=True)
     assert [features.weight(name) for name in _NAMES[:8]] == [0.0, 1.0, 1.0, 0.0, 3.0, 0.0, 0.0, 1.0]
+
+
+def test_risk_scales_failing_parts_and_most_programs_avoid_them() -> None:
+    drawn = [_features(seed) for seed in range(200)]
+    assert all(each.risky(2.0) == 2.0 * each.risk for each in drawn)
+    assert sum(each.risk < 0.2 for each in drawn) > 100
+    assert any(each.risk == 1.0 for each in drawn)
