@@ -192,7 +192,8 @@ class Blocks(ABC):
 
     def _handlers(self, scope: Scope, type_: Type | None, codes: tuple[str, ...]) -> Tree:
         """Draw handlers by code; without a type, none of them gives a value."""
-        key = self.random.choice((*codes, "any", ", ".join(codes)))
+        joined = ", ".join(codes)
+        key = self.random.choice((*codes, "any", "any", joined, joined))
         found: dict[str, Tree] = {key: self._handler(scope, type_)}
         left = [code for code in codes if code not in key]
         if key != "any" and self._chance(0.3):

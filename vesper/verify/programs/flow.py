@@ -6,6 +6,7 @@ Blocks, branches and loops are in `blocks`, `branches` and `loops`, steps with e
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from vesper.values.types import BOOLEAN, INTEGER, STRING, OptionalOf, Type, optional
 from vesper.verify.programs.blocks import MAX_BLOCKS, Drawing, DrawnPart
@@ -124,7 +125,11 @@ class Flow(Loops, Branches):
         """Draw a conditional end, whose condition is false in all later steps."""
         when, facts, single, _ = self._when(scope)
         if not when:
-            single = self.condition(scope)
+            single = self._plain.test(scope) if self._chance(0.6) else self.condition(scope)
+            if self._chance(0.4):  # most inputs should pass
+                more = self.condition(scope.assuming(single.when_true))
+                true, false = single.when_true | more.when_true, single.when_false & more.when_false
+                single = replace(infix("AND", single, more, BOOLEAN), when_true=true, when_false=false)
             text = _one_line(single)
             when, facts = {"when": single}, single.when_true | self._skipped.get(text, NOTHING)
         fields = self._end(scope.assuming(facts), when)

@@ -78,7 +78,7 @@ class Loops(Blocks):
         if self._chance(0.25):
             fields["stop_when"] = self._stop(replace(rounds, inner=replace(rounds.inner, facts=before.facts)))
         type_ = _loop_type({each.name: each.type for each in rounds.states}, collected)
-        if self._chance(0.4 if not has_max or (rounds.count or 0) <= limit else 0.8):
+        if self._chance(0.4 if not has_max or (rounds.count or 0) <= limit else 0.9):
             codes = self.random.choice((("loop_limit",), ("loop_limit", "too_large"), ("any",)))
             fields["on_error"] = self._handlers(scope, type_, codes)
         return DrawnPart(fields, scope.declare("step", name, type_))

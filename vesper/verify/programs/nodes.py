@@ -71,6 +71,7 @@ _CONSTRAINTS: dict[Type, tuple[str, ...]] = {
     STRING: ("{min_length: 1}", "{max_length: 40}", "{length: 2}", "non_empty", "{min_length: 0}"),
 }
 
+_NUMBER_SHARE = 0.7
 _MANY_STEPS_SHARE = 0.05
 _ENDING_SHARE = 0.2
 """Share of the flows that end on every way of a last conditional or match."""
@@ -100,6 +101,8 @@ class _Program:
         named = tuple(self._named(name) for name in _NAMED_TYPES[: self._fewer(0, 0, 1, 2)])
         records = tuple(self._record(name) for name in self._random.sample(_TYPE_NAMES, self._fewer(0, 0, 1, 1, 2, 3)))
         inputs = tuple(self._input(named) for _ in range(self._fewer(0, 1, 2, 3, 3, 4, 5)))
+        if self._random.random() < _NUMBER_SHARE:
+            inputs = (*inputs, self._number_input())
         for _ in range(self._fewer(0, 1, 2, 3)):
             type_ = self._new_type()
             self._expressions.new_constant(type_)
@@ -238,6 +241,14 @@ class _Program:
         if self._type == "scheduled_job" and default is None:  # it runs without a caller
             default = self._types.draw_yaml(type_)
         self._scope = self._scope.declare("input", name, type_)
+        return DrawnInput(name, type_, tuple(constraints), default)
+
+    def _number_input(self) -> DrawnInput:
+        """Draw an input for plain arithmetic and tests."""
+        name, type_ = self._name(), self._random.choice((INTEGER, INTEGER, DECIMAL))
+        self._scope = self._scope.declare("input", name, type_)
+        constraints = self._random.sample(_CONSTRAINTS[type_], self._choose(0, 0, 1))
+        default = self._types.draw_yaml(type_) if self._type == "scheduled_job" else None
         return DrawnInput(name, type_, tuple(constraints), default)
 
     def _outputs(self, inputs: tuple[DrawnInput, ...]) -> tuple[tuple[str, Type], ...]:

@@ -129,10 +129,9 @@ class PlainTerms:
 
     def tautology(self, scope: Scope) -> Term:
         """Draw a clause that always holds, though only a look at both sides shows it."""
-        type_ = self._random.choice(NUMBERS)
+        types = [type_ for type_ in NUMBERS if any(each.type == type_ for each in scope.paths)]
+        type_ = self._random.choice(types or [INTEGER])
         left, right = self.number(type_, scope), self.number(type_, scope)
-        if not any(each.type == type_ for each in scope.paths):
-            return infix("==", self._size(scope), self._size(scope), BOOLEAN)
         operator = self._random.choice(tuple(_NEGATED))
         first, second = (infix(each, left, right, BOOLEAN) for each in (operator, _NEGATED[operator]))
         return infix("OR", first, second, BOOLEAN)
