@@ -22,7 +22,7 @@ _MANY = (66, 70, 100, 130, 140, 200, 260)
 _VERY_MANY = (1000, 1100, 2500, 5000)
 _UNKNOWN_ROUNDS = 60
 """Rounds that a loop over a collection may have."""
-_MANY_SHARE, _VERY_MANY_SHARE = 0.12, 0.01
+_MANY_SHARE, _VERY_MANY_SHARE = 0.15, 0.01
 
 
 @dataclass(slots=True)
@@ -48,8 +48,13 @@ class Loops(Blocks):
     _room = 0
     """Rounds that loops inside of the current one may have; zero outside of loops."""
 
+    def loop(self, scope: Scope) -> tuple[dict[str, Tree], Scope]:
+        """Draw a loop; return it with the scope below."""
+        drawn = self._loop(scope)
+        return drawn.fields, drawn.after
+
     def _loop(self, scope: Scope) -> DrawnPart:
-        if self._chance(0.25):
+        if self._chance(0.15):
             return self._any_loop(scope)
         name = self._name()
         fields: dict[str, Tree] = {"step": name, "operation": "loop"}

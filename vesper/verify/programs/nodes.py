@@ -9,6 +9,7 @@ reduction (`campaign`, `reduce`).
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -71,7 +72,9 @@ _CONSTRAINTS: dict[Type, tuple[str, ...]] = {
     STRING: ("{min_length: 1}", "{max_length: 40}", "{length: 2}", "non_empty", "{min_length: 0}"),
 }
 
+_ALWAYS_USED: tuple[Type, ...] = (BOOLEAN, INTEGER)
 _NUMBER_SHARE = 0.7
+_LOOP_SHARE = 0.4
 _MANY_STEPS_SHARE = 0.05
 _ENDING_SHARE = 0.2
 """Share of the flows that end on every way of a last conditional or match."""
@@ -89,6 +92,8 @@ class _Program:
         self._features = Features.draw(self._random)
         self._types = TypeSource(self._random, self._features)
         self._expressions = Expressions(self._types)
+        weights = {type_: self._features.weight(f"type {type_}") for type_ in SCALARS}
+        self._expressions.pool[:] = [type_ for type_, weight in weights.items() if weight or type_ in _ALWAYS_USED]
         self._drawing = Drawing.of(self._expressions)
         self._scope = Scope()
         self._unused = [*_NAMES]
@@ -343,7 +348,9 @@ class _Program:
         if flow is not None:
             if self._type == "http_handler":  # it declares errors
                 steps.append(DrawnFlow(flow.raising(self._scope)))
-            steps += self._flow_steps(flow, self._fewer(1, 2, 2, 3))
+            if self._random.random() < _LOOP_SHARE:
+                steps += self._flow_steps(flow.loop, 1)
+            steps += self._flow_steps(flow.step, self._fewer(0, 1, 2, 2, 3))
         if not self._features.is_small and self._random.random() < _MANY_STEPS_SHARE:
             steps += self._many_steps()
         while wanted:
@@ -351,7 +358,7 @@ class _Program:
             now, wanted = wanted[:size], wanted[size:]
             steps.append(self._value_step(now))
             done |= {name for name, type_ in now if type_ is not None}
-            steps += [] if flow is None else self._flow_steps(flow, self._fewer(0, 0, 1))
+            steps += [] if flow is None else self._flow_steps(flow.step, self._fewer(0, 0, 1))
         if flow is not None and self._random.random() < _ENDING_SHARE:
             return (*steps, DrawnFlow(flow.ending(self._scope))), ()
         returned = tuple(
@@ -387,11 +394,11 @@ class _Program:
     def _type_of(self, step: str) -> Type:
         return next(known.type for known in self._scope.names if known.key == f"step {step}")
 
-    def _flow_steps(self, flow: Flow, count: int) -> list[DrawnStep]:
+    def _flow_steps(self, draw: Callable[[Scope], tuple[dict[str, Tree], Scope]], count: int) -> list[DrawnStep]:
         found: list[DrawnStep] = []
         for _ in range(count):
             try:
-                fields, self._scope = flow.step(self._scope)
+                fields, self._scope = draw(self._scope)
             except NotExpressible:
                 continue
             found.append(DrawnFlow(fields))

@@ -18,6 +18,9 @@ _MAX_GROWING_ROUNDS = 60
 _MAX_SCALED_ROUNDS = 300
 """Rounds beyond which decimals do not get more digits in each; they have at most 1,000."""
 
+_EDGES = (2**31, 2**53, 2**63 - 1, 2**63, 2**64, 2**127 - 1, 2**127, 10**18, 10**34, 10**38)
+"""Coefficients at which decimals change their representation, or might."""
+
 
 @dataclass(frozen=True, slots=True)
 class DrawnState:
@@ -67,6 +70,8 @@ class States:
     # -- numbers ----------------------------------------------------------------------------------
 
     def _integer(self, name: str, scope: Scope) -> DrawnState:
+        if self._random.random() < 0.1:
+            return self._reaching(name, INTEGER, MAX_INTEGER, 0)
         first = number_literal(INTEGER, self._random.choice(("0", "0", "1", "1", "-1", "7")))
         if self._random.random() < 0.3:
             first = self._with.plain.number(INTEGER, scope)
@@ -95,7 +100,18 @@ class States:
             case _:
                 return infix("+", state, number_literal(INTEGER, self._random.choice("1239")), INTEGER)
 
+    def _reaching(self, name: str, type_: Type, edge: int, scale: int) -> DrawnState:
+        """Draw a sum whose digits reach an edge in the last round, one before it or one after it."""
+        added = self._random.choice((1, 7, 100, 10**6))
+        rounds = max(1, self._rounds + self._random.choice((-1, 0, 1)) if self._random.random() < 0.6 else 2)
+        sign = self._random.choice(("", "", "-"))
+        first, more = (number_literal(type_, _digits(each, scale, sign)) for each in (edge - added * rounds, added))
+        next_ = infix("+", Term(type_, (name,)), more, type_)
+        return DrawnState(name, type_, first, lambda _: next_)
+
     def _decimal(self, name: str, scope: Scope) -> DrawnState:
+        if self._random.random() < 0.3:
+            return self._reaching(name, DECIMAL, self._random.choice(_EDGES), self._random.choice((1, 2, 18)))
         text = self._random.choice(("0.0", "1.0", "0.00", "1.5", "-1.0", "100.00", "0.000001", "92233720368547758.07"))
         first: Tree = number_literal(DECIMAL, text)
         if self._random.random() < 0.25:
@@ -159,3 +175,10 @@ class States:
         if self._random.random() < 0.5:
             first = self._with.steady.expression(type_, scope, 1)
         return DrawnState(name, type_, first, lambda inner: self._with.steady.assignable(type_, inner, 1))
+
+
+def _digits(coefficient: int, scale: int, sign: str) -> str:
+    """Return a number as text; the coefficient may be negative."""
+    sign = sign if coefficient >= 0 else "-"
+    digits = str(abs(coefficient)).rjust(scale + 1, "0")
+    return sign + (f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits)
