@@ -216,7 +216,7 @@ class Loops(Blocks):
         if rounds.count is None:
             return rounds.most if rounds.needs_max else self.random.choice((1, 2, 3, 6, 60, 1000))
         count = rounds.count
-        return max(1, self.random.choice((1, count - 1, count, count, count, count + 1, count + 1, 1000 + count)))
+        return max(1, self.random.choice((1, count // 2, count - 1, count, count, count + 1, count + 1, 1000 + count)))
 
     def _stop(self, rounds: _Rounds) -> Term:
         counted = [each for each in rounds.states if each.type == INTEGER]

@@ -302,7 +302,7 @@ def _item(margin: str, value: Tree) -> Iterator[str]:
     if not isinstance(value, dict):
         yield f"{margin}- {scalar(str(value)) if isinstance(value, Term) else value}"
         return
-    lines = [line for key, each in value.items() for line in _tree(f"{margin}  ", key, each)]
+    lines = [line for key, each in value.items() for line in _tree(f"{margin}  ", key, each)] or ["{}"]
     yield f"{margin}- {lines[0].removeprefix(margin + '  ')}"
     yield from lines[1:]
 
