@@ -91,7 +91,10 @@ class Forms:
     # -- conditions -------------------------------------------------------------------------------
 
     def _if(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
-        condition = self.expression(BOOLEAN, scope, depth)
+        return self.choice(self.expression(BOOLEAN, scope, depth), type_, scope, depth, hint)
+
+    def choice(self, condition: Term, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
+        """Draw both branches of a condition; each knows what the condition says about null."""
         if isinstance(type_, OptionalOf) and self.random.random() < 0.5:
             then, otherwise = self._one_null(type_, condition, scope, depth, hint)
         else:

@@ -27,6 +27,7 @@ from vesper.values.types import (
     is_key,
     optional,
 )
+from vesper.verify.programs.cells import preferred_cells
 from vesper.verify.programs.expressions import Expressions
 from vesper.verify.programs.features import Features
 from vesper.verify.programs.flow import Flow
@@ -79,7 +80,7 @@ class _Program:
         self._random = random.Random(f"program {seed}")
         self._features = Features.draw(self._random)
         self._types = TypeSource(self._random, self._features)
-        self._expressions = Expressions(self._types)
+        self._expressions = Expressions(self._types, preferred_cells(seed))
         self._scope = Scope()
         self._unused = [*_NAMES]
         self._random.shuffle(self._unused)
