@@ -40,6 +40,8 @@ from vesper.verify.programs.terms import LEVELS
 from vesper.verify.programs.types import SCALARS
 
 CELLS_PER_PROGRAM = 3
+CAST = "json.cast"
+"""The only operation of a cell that is written as a form."""
 _STRIDE = 7919
 """Distance of consecutive cells: neighbours in the table belong to one operation. Prime, and no divisor of its size."""
 _MEMBERS = Enum(("low", "high", "two words"))
@@ -119,8 +121,10 @@ def is_in_optional(operation: str, name: str) -> bool:
 
 @cache
 def operand_cells() -> tuple[OperandCell, ...]:
-    """Return every cell: each operation with each type that its parameters can have."""
-    return tuple(OperandCell(spec, each) for spec in usable_operations() for each in _bindings(spec))
+    """Return every cell: each operation with each type that its parameters can have, and each cast."""
+    cells = [OperandCell(spec, each) for spec in usable_operations() for each in _bindings(spec)]
+    casts = (*_OPERANDS, *(MapOf(key, _VALUES[number % 2]) for number, key in enumerate(_KEYS)))
+    return (*cells, *(OperandCell(IMPLEMENTED[CAST], (("T", each),)) for each in casts))
 
 
 def _bindings(spec: OpSpec) -> Iterator[tuple[tuple[str, Type], ...]]:

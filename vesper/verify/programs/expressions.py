@@ -37,7 +37,7 @@ from vesper.values.types import (
 from vesper.verify.inputs.formats import draw_format
 from vesper.verify.programs.arguments import draw_argument
 from vesper.verify.programs.binders import BinderForms
-from vesper.verify.programs.cells import OperandCell, is_in_optional, is_infix, usable_operations
+from vesper.verify.programs.cells import CAST, OperandCell, is_in_optional, is_infix, usable_operations
 from vesper.verify.programs.comparisons import ComparedPair, is_compared
 from vesper.verify.programs.patterns import draw_pattern
 from vesper.verify.programs.terms import (
@@ -171,6 +171,8 @@ class Expressions(BinderForms):
 
     def _by_cell(self, cell: OperandCell, type_: Type, scope: Scope, depth: int) -> Term:
         spec, bindings = cell.spec, dict(cell.bindings)
+        if spec.name == CAST:
+            return self.cast(type_, scope, depth)
         is_operator = is_infix(spec.operator)
         if is_operator and (spec.function is None or self.random.random() < 0.5):
             return self._by_operator(spec, bindings, type_, scope, depth)
