@@ -104,7 +104,7 @@ class InputGenerator:
             }
         if self._boundaries is not None and self._random.random() < _BOUNDARY_SHARE:
             inputs = self._boundaries.seek(inputs) or inputs
-        elif self._random.random() < _PAIR_SHARE:
+        elif self._random.random() < (_PAIR_SHARE / 2 if self._solver.has_contracts else _PAIR_SHARE):
             inputs |= self._pairs.next()
         elif self._boundaries is None and self._random.random() < _ALIKE_SHARE:
             self._equalise(inputs)

@@ -65,15 +65,6 @@ _EXTREMES: dict[Type, tuple[object, ...]] = {
     BOOLEAN: (0, 1, "true", None),
 }  # fmt: skip
 _OTHERS: tuple[object, ...] = (None, True, 0, 1, Decimal("1.5"), "", "x", [], [0], {}, {"a": 0})
-_KEYS: dict[Type, tuple[str, ...]] = {
-    STRING: ("a", "b", "", "é", "1", "x/y", "no_such_field", "k" * 23),
-    INTEGER: ("0", "1", "-1", "7", "2147483648", "9223372036854775807", "-9223372036854775808"),
-    BOOLEAN: ("true", "false"),
-    BYTES: ("", "AA==", "/w=="),
-    DATE: ("2024-02-29", "1970-01-01", "9999-12-31"),
-    TIMESTAMP: ("2024-02-29T12:30:00Z", "1970-01-01T00:00:00Z"),
-}
-_WRONG_KEYS = ("01", "+1", "9223372036854775808", "True", "2023-02-29", "AA", "x", "")
 
 
 def cast_types(node: Node) -> list[Type]:
@@ -103,10 +94,12 @@ class JsonShapes:
                 return self._random.choice(members)
             case OptionalOf(inner):
                 return None if self._random.random() < 0.3 else self._content(inner)
-            case ArrayOf(element) | SetOf(element):
+            case ArrayOf(element):
                 return [self._content(element) for _ in range(self._random.choice(_COUNTS))]
+            case SetOf(element):
+                return self._distinct([self._content(element) for _ in range(self._random.choice(_COUNTS))])
             case MapOf(key, value):
-                return {self._key(key): self._content(value) for _ in range(self._random.choice(_COUNTS))}
+                return self._map(key, value)
             case Record(fields):
                 return self._record(fields)
             case _:
@@ -124,10 +117,20 @@ class JsonShapes:
             found["no_such_field"] = self._random.choice(_OTHERS)
         return dict(reversed(found.items())) if self._random.random() < 0.2 else found
 
-    def _key(self, type_: Type) -> str:
-        if self._is_wrong():
-            return self._random.choice(_WRONG_KEYS)
-        return self._random.choice(type_.members if isinstance(type_, Enum) else _KEYS[type_])
+    def _map(self, key: Type, value: Type) -> object:
+        """Return an object for keys that are texts, otherwise an array of pairs; sometimes the other form."""
+        keys = self._distinct([self._content(key) for _ in range(self._random.choice(_COUNTS))])
+        is_object = (key == STRING or isinstance(key, Enum)) != self._is_wrong()
+        if is_object:
+            return {str(each): self._content(value) for each in keys}
+        pairs = [[each, self._content(value)] for each in keys]
+        if pairs and self._is_wrong():
+            pairs[-1] = self._random.choice(([], pairs[-1][:1], [*pairs[-1], 0]))
+        return pairs
+
+    def _distinct(self, items: list[object]) -> list[object]:
+        """Return items without repetitions, unless a wrong part is drawn."""
+        return items if self._is_wrong() else list({json_text(each): each for each in items}.values())
 
     def _is_wrong(self) -> bool:
         return self._wrong_share > 0 and self._random.random() < self._wrong_share

@@ -8,10 +8,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from vesper.values.generated.operations import IMPLEMENTED
 from vesper.values.model import MAX_DIGITS, MAX_ENTRIES, MAX_INTEGER, MAX_SCALE, MAX_TEXT, MIN_INTEGER
 from vesper.values.times import MAX_DURATION
-from vesper.values.types import INTEGER, declared_type
 from vesper.verify.inputs.formats import PARSED, draw_format
 
 _HUGE_SHARE = 0.02
@@ -39,7 +37,7 @@ def _spans(limit: int) -> tuple[int, ...]:
     return (*_around(0, 24, 60), 90, 1000, *_around(limit, -limit))
 
 
-_COUNTS: Mapping[str, tuple[int, ...]] = {
+COUNTS: Mapping[str, tuple[int, ...]] = {
     "array.at.index": _POSITIONS,
     "array.get.index": _POSITIONS,
     "array.take.count": _POSITIONS,
@@ -105,17 +103,7 @@ def draw_argument(source: random.Random, operation: str, parameter: str, risk: f
     key = f"{operation}.{parameter}"
     if key in _HUGE and source.random() < _HUGE_SHARE:
         return source.choice(_HUGE[key])
-    if key in _COUNTS:
-        counts = _COUNTS[key]
+    if key in COUNTS:
+        counts = COUNTS[key]
         return source.choice(counts if source.random() < max(risk, _MIN_RISK) else counts[:_SAFE])
     return draw_format(source, operation) if operation in PARSED else None
-
-
-def integer_parameters() -> list[str]:
-    """Return the integer parameters with limits of their own, for a test that none is misspelt."""
-    return [
-        f"{spec.name}.{name}"
-        for spec in IMPLEMENTED.values()
-        for name, text in spec.params
-        if declared_type(text) == INTEGER
-    ]
