@@ -49,10 +49,13 @@ class Drawing:
     expressions: Expressions
     plain: PlainTerms
     steady: SteadyTerms
+    handled: SteadyTerms
+    """Draws values of steps with handlers."""
 
     @classmethod
     def of(cls, expressions: Expressions) -> Drawing:
-        return cls(expressions, PlainTerms(expressions), SteadyTerms(expressions))
+        steady, handled = SteadyTerms(expressions), SteadyTerms(expressions, may_be_handled=True)
+        return cls(expressions, PlainTerms(expressions), steady, handled)
 
     @property
     def random(self) -> random.Random:
@@ -205,7 +208,7 @@ class Blocks(ABC):
     def _handler(self, scope: Scope, type_: Type | None) -> Tree:
         steps, inner = self._draw_inner(scope, (0, 0, 0, 1)) if self._blocks < MAX_BLOCKS else ([], scope)
         fields: dict[str, Tree] = {"steps": steps} if steps else {}
-        way = self.random.choice(("value", "value", "value", "value", "return_error", "return"))
+        way = self.random.choice((*["value"] * 6, "return_error", "return"))
         if way == "value" and type_ is not None:
             return fields | {"value": self._handled(type_, inner)}
         if way == "return":

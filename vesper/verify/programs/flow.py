@@ -14,7 +14,7 @@ from vesper.verify.programs.branches import Branches
 from vesper.verify.programs.effects import Effects
 from vesper.verify.programs.loops import Loops
 from vesper.verify.programs.plain_terms import NUMBERS
-from vesper.verify.programs.risks import is_fallible
+from vesper.verify.programs.risks import is_fallible, is_risky
 from vesper.verify.programs.terms import NOTHING, Facts, Scope, Term, infix
 from vesper.verify.programs.text import Tree
 
@@ -89,10 +89,10 @@ class Flow(Loops, Branches):
         inner = scope.assuming(facts)
         type_ = self._type()
         fields: dict[str, Tree] = {"step": self._name(), "operation": "compute", **when}
-        if self._chance(0.4):
-            value = self._steady.expression(type_, inner, 3)
+        if self._chance(0.6):
+            value = self.drawing.handled.expression(type_, inner, 3)
             fields["value"] = value
-            if is_fallible(value) and self._chance(0.5):
+            if is_fallible(value) and (is_risky(value) or self._chance(0.5)):
                 fields["on_error"] = self._handlers(inner, type_, ("any",))
         elif type_ == INTEGER or isinstance(type_, OptionalOf):
             type_ = INTEGER

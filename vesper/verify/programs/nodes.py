@@ -29,11 +29,12 @@ from vesper.values.types import (
     optional,
 )
 from vesper.verify.programs.blocks import Drawing
+from vesper.verify.programs.cells import preferred_cells
 from vesper.verify.programs.expressions import Expressions
 from vesper.verify.programs.features import Features
 from vesper.verify.programs.flow import Flow
 from vesper.verify.programs.plain_terms import NUMBERS
-from vesper.verify.programs.risks import is_fallible
+from vesper.verify.programs.risks import SteadyTerms, is_fallible, is_risky
 from vesper.verify.programs.terms import COMPARISON, NOTHING, Facts, Known, NotExpressible, Scope, Term, infix
 from vesper.verify.programs.text import (
     Draft,
@@ -74,6 +75,8 @@ _CONSTRAINTS: dict[Type, tuple[str, ...]] = {
 
 _ALWAYS_USED: tuple[Type, ...] = (BOOLEAN, INTEGER)
 _NUMBER_SHARE = 0.7
+_PRECONDITION_TESTS = 0.25
+"""Share of preconditions that inputs may break; those of programs are changed to meet them."""
 _LOOP_SHARE = 0.4
 _MANY_STEPS_SHARE = 0.05
 _ENDING_SHARE = 0.2
@@ -91,7 +94,7 @@ class _Program:
         self._random = random.Random(f"program {seed}")
         self._features = Features.draw(self._random)
         self._types = TypeSource(self._random, self._features)
-        self._expressions = Expressions(self._types)
+        self._expressions = Expressions(self._types, preferred_cells(seed))
         weights = {type_: self._features.weight(f"type {type_}") for type_ in SCALARS}
         self._expressions.pool[:] = [type_ for type_, weight in weights.items() if weight or type_ in _ALWAYS_USED]
         self._drawing = Drawing.of(self._expressions)
@@ -117,7 +120,9 @@ class _Program:
         outputs = self._outputs(inputs)
         functions = tuple(self._function(name) for name in _FUNCTIONS[: self._fewer(0, 0, 1, 2, 3)])
         flow = Flow(self._drawing, outputs, self._type != "function") if self._has_flow else None
-        preconditions = self._clauses(self._scope, self._choose(0, 0, 0, 1, 2)) + self._not_null_clauses()
+        preconditions = (
+            self._clauses(self._scope, self._choose(0, 0, 0, 1, 2), _PRECONDITION_TESTS) + self._not_null_clauses()
+        )
         # The checker derives facts about null from them for all later clauses.
         facts = NOTHING.union(*(clause.when_true for clause in preconditions))
         self._scope = self._scope.assuming(facts)
@@ -271,25 +276,25 @@ class _Program:
 
     # -- contracts --------------------------------------------------------------------------------
 
-    def _clauses(self, scope: Scope, count: int) -> tuple[Term, ...]:
+    def _clauses(self, scope: Scope, count: int, test_share: float = 0.03) -> tuple[Term, ...]:
         """Draw clauses, most of which hold: a broken one ends an execution."""
         found: list[Term] = []
         for _ in range(count):
             try:
-                found.append(self._clause(scope))
+                found.append(self._clause(scope, test_share))
             except NotExpressible:
                 continue
         return tuple(found)
 
-    def _clause(self, scope: Scope) -> Term:
+    def _clause(self, scope: Scope, test_share: float) -> Term:
         plain, steady = self._drawing.plain, self._drawing.steady
         pick = self._random.random()
         if pick < 0.35 and scope.sees_constants:
             return plain.tautology(scope)
-        if pick < 0.45 and scope.sees_constants:
+        if pick < 0.35 + test_share and scope.sees_constants:
             return plain.test(scope)
         clause = steady.expression(BOOLEAN, scope, self._depth(), BOOLEAN)
-        if pick < 0.93:
+        if pick < 0.95:
             other = steady.expression(BOOLEAN, scope, 1, BOOLEAN)
             return infix("OR", clause, infix("OR", other, Term(BOOLEAN, ("true",)), BOOLEAN), BOOLEAN)
         return clause
@@ -384,10 +389,14 @@ class _Program:
         if not others and self._random.random() < 0.4:
             return self._table(name, type_)
         before = self._scope
-        values = tuple((name, self._draw_computed(name, type_)) for name, type_ in wanted)
+        source = self._drawing.steady if others else self._drawing.handled
+        values = tuple((name, self._draw_computed(name, type_, source)) for name, type_ in wanted)
         (_, value), *_ = values
-        if others or not isinstance(value, Term) or not is_fallible(value) or self._random.random() < 0.4:
-            return DrawnCompute(values, is_block=bool(others) or self._random.random() < 0.3)
+        is_block = bool(others) or self._random.random() < 0.3
+        if others or not isinstance(value, Term) or not is_fallible(value):
+            return DrawnCompute(values, is_block)
+        if not is_risky(value) and self._random.random() < 0.5:
+            return DrawnCompute(values, is_block)
         handled: dict[str, Tree] = {"value": self._drawing.steady.assignable(self._type_of(name), before, 1)}
         return DrawnFlow({"step": name, "operation": "compute", "value": value, "on_error": {"any": handled}})
 
@@ -408,7 +417,7 @@ class _Program:
         self._remember(type_)
         self._scope = self._scope.declare("step", name, type_)
 
-    def _draw_computed(self, name: str, held_to: Type | None) -> Written:
+    def _draw_computed(self, name: str, held_to: Type | None, source: SteadyTerms) -> Written:
         """Draw the value of a step; one named like an output has the output's type."""
         type_ = held_to or self._random.choice(self._expressions.pool)
         depth, hint = self._depth(), held_to
@@ -416,13 +425,12 @@ class _Program:
         try:
             value = self._draw_structured(type_, depth, hint)
         except NotExpressible:
-            draw = self._drawing
             if type_ in NUMBERS and self._random.random() < 0.4:
-                value = draw.plain.number(type_, self._scope)
+                value = self._drawing.plain.number(type_, self._scope)
             elif hint is None:
-                value = draw.steady.expression(type_, self._scope, depth)
+                value = source.expression(type_, self._scope, depth)
             else:
-                value = draw.steady.assignable(type_, self._scope, depth)
+                value = source.assignable(type_, self._scope, depth)
         self._declare_step(name, type_)
         return value
 

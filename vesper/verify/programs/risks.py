@@ -55,8 +55,10 @@ def is_risky(term: Term) -> bool:
 class SteadyTerms:
     """Drawing that repeats itself until a term is not risky, as far as the program's risk wants."""
 
-    def __init__(self, expressions: Expressions) -> None:
+    def __init__(self, expressions: Expressions, may_be_handled: bool = False) -> None:
+        """Create a source of terms; with `may_be_handled`, a risky term that a handler can catch is steady too."""
         self._draw = expressions
+        self._may_be_handled = may_be_handled
         self._avoids = expressions.random.random() >= expressions.features.risk
 
     def expression(self, type_: Type, scope: Scope, depth: int, hint: Type | None = None) -> Term:
@@ -70,7 +72,7 @@ class SteadyTerms:
         for attempt in range(_TRIES if self._avoids else 1):
             budget, constants = self._draw.budget, dict(self._draw.constants)
             found = draw(max(0, depth - attempt))
-            if not self._avoids or not is_risky(found):
+            if not self._avoids or not is_risky(found) or (self._may_be_handled and is_fallible(found)):
                 return found
             self._draw.budget, self._draw.constants = budget, constants
         return draw(0)
