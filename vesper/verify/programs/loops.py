@@ -22,7 +22,7 @@ _MANY = (66, 70, 100, 130, 140, 200, 260)
 _VERY_MANY = (1000, 1100, 2500, 5000)
 _UNKNOWN_ROUNDS = 60
 """Rounds that a loop over a collection may have."""
-_MANY_SHARE, _VERY_MANY_SHARE = 0.15, 0.01
+_MANY_SHARE, _VERY_MANY_SHARE = 0.22, 0.01
 
 
 @dataclass(slots=True)
