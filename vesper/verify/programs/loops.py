@@ -68,6 +68,7 @@ class Loops(Blocks):
             fields["while"] = self._while(rounds)
         has_max = "while" in fields or rounds.needs_max or self._chance(0.5)
         limit = self._max(rounds)
+        self._plain.note(limit if rounds.count is None else rounds.count)
         fields |= {"max": str(limit)} if has_max else {}
         fields |= {"state": {each.name: each.first for each in rounds.states}} if rounds.states else {}
         before = rounds.inner
