@@ -88,7 +88,6 @@ class Blocks(ABC):
         self.random: random.Random = drawing.random
         self._features = drawing.features
         self._outputs = outputs
-        self.raised: set[str] = set()
         self._names = 0
         self._blocks = 0
         self._skipped: dict[str, Facts] = {}
@@ -180,7 +179,6 @@ class Blocks(ABC):
 
     def error(self, scope: Scope) -> Tree:
         member = self.random.choice(ERROR_MEMBERS)
-        self.raised.add(member)
         return {"error_code": member, "message": self.template(scope)}
 
     def outputs(self, scope: Scope) -> dict[str, Tree]:

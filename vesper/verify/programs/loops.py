@@ -250,16 +250,16 @@ class Loops(Blocks):
             found.append(self._end(rounds.inner, {"when": self._round_test(rounds)}))
         if rounds.most > max(_FEW) or self._blocks >= MAX_BLOCKS + 1:
             return found
+        depth = self._blocks
         outer, self._room = self._room, max(1, (self._room or 400) // max(1, rounds.most))
         try:
             steps, rounds.inner = self._draw_inner(rounds.inner, (0, 0, 0, 1, 1))
             if self._chance(0.25) and self._blocks < MAX_BLOCKS:
                 self._blocks += 1
                 nested = self._loop(rounds.inner)
-                self._blocks -= 1
                 steps, rounds.inner = [*steps, nested.fields], nested.after
         finally:
-            self._room = outer
+            self._room, self._blocks = outer, depth
         return [*found, *steps]
 
     def _round_test(self, rounds: _Rounds) -> Term:

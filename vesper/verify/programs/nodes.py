@@ -49,6 +49,7 @@ from vesper.verify.programs.text import (
     DrawnTable,
     Tree,
     Written,
+    error_codes,
 )
 from vesper.verify.programs.types import SCALARS, TypeSource
 
@@ -127,12 +128,14 @@ class _Program:
         facts = NOTHING.union(*(clause.when_true for clause in preconditions))
         self._scope = self._scope.assuming(facts)
         steps, returned = self._flow(outputs, flow)
+        # A step that could not be drawn to its end may have declared errors that nothing raises.
+        raised = {code for step in steps if isinstance(step, DrawnFlow) for code in error_codes(dict(step.fields))}
         postconditions = self._clauses(
             self._postcondition_scope(inputs, outputs).assuming(facts), self._choose(0, 0, 1, 2)
         )
         invariants: tuple[Term, ...] = ()
         if flow is not None:
-            seen = self._invariant_scope(inputs, outputs, is_optional=bool(flow.raised))
+            seen = self._invariant_scope(inputs, outputs, is_optional=bool(raised))
             invariants = self._clauses(seen.assuming(facts), self._choose(0, 0, 1))
         return Draft(
             node_id=f"program_{self._seed}_v1" if self._seed >= 0 else f"program_m{-self._seed}_v1",
@@ -149,7 +152,7 @@ class _Program:
             named=named,
             functions=functions,
             type=self._type,
-            error_codes=() if flow is None else tuple(sorted(flow.raised)),
+            error_codes=tuple(sorted(raised)),
             invariants=invariants,
             capabilities=() if flow is None or flow.effects is None else tuple(sorted(flow.effects.capabilities)),
         )

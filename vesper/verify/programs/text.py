@@ -116,6 +116,18 @@ class Draft:
         return "\n".join(_lines(self)) + "\n"
 
 
+def error_codes(tree: Tree) -> Iterator[str]:
+    """Yield the members of `error_code` that the steps in a tree raise."""
+    if isinstance(tree, dict):
+        if isinstance(code := tree.get("error_code"), str):
+            yield code
+        for each in tree.values():
+            yield from error_codes(each)
+    elif isinstance(tree, list):
+        for each in tree:
+            yield from error_codes(each)
+
+
 def _choice(text: str, ways: int) -> int:
     return zlib.crc32(text.encode("utf-8", "surrogatepass")) % ways
 
