@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from decimal import localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from vesper.kernels.decimal import EXACT
@@ -21,10 +21,11 @@ from vesper.verify.solve.numbers import from_number, to_number
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_or_equal", "greater", "greater_or_equal"})
 _MOVABLE = (INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, DURATION)
 _MAX_TRIES = 4
+_EXACT_SHARE = 0.5
 
 
 class BoundarySeeker:
-    """Moves one input to the boundary of a comparison of the node."""
+    """Moves one input to the boundary of a comparison of the node, or one unit beside it."""
 
     def __init__(self, evaluator: Evaluator, source: random.Random) -> None:
         self._random = source
@@ -63,7 +64,12 @@ class BoundarySeeker:
         there = self._gap(comparison, {**values, name: from_number(given, number + 1)})
         if here is None or there is None or here == there:
             return None
-        return from_number(given, number - here / (there - here))
+        at = from_number(given, number - here / (there - here))
+        exact = to_number(at)
+        if exact is None or self._random.random() < _EXACT_SHARE:
+            return at
+        beside = exact + self._random.choice((-1, 1)) * _unit(at)
+        return from_number(at, beside)
 
     def _gap(self, comparison: Call, values: Mapping[str, object]) -> Fraction | None:
         scope = Scope(dict(values))
@@ -72,6 +78,12 @@ class BoundarySeeker:
         except FAILURES:
             return None
         return None if left is None or right is None else left - right
+
+
+def _unit(value: object) -> Fraction:
+    """Return the distance to the next value: one unit of the last place of a decimal, otherwise one."""
+    exponent = value.as_tuple().exponent if isinstance(value, Decimal) else 0
+    return Fraction(10) ** exponent if isinstance(exponent, int) else Fraction(1)
 
 
 def _comparisons(node: Node) -> list[Call]:

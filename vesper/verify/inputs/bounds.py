@@ -17,6 +17,13 @@ from vesper.language.ir.nodes import Call, Expression, Field, For, Literal, Logi
 _LOWER = ("greater", "greater_or_equal", "equal")
 _UPPER = ("less", "less_or_equal", "equal")
 _LENGTHS = ("text.length", "array.length", "array.count", "set.length", "map.length")
+_MIRRORED = {
+    "greater": "less",
+    "greater_or_equal": "less_or_equal",
+    "less": "greater",
+    "less_or_equal": "greater_or_equal",
+    "equal": "equal",
+}
 _STRICT = {"greater": ("greater_or_equal", 1), "less": ("less_or_equal", -1)}
 
 
@@ -53,19 +60,30 @@ def length_bounds(node: Node) -> dict[str, Bounds]:
 
 
 def _comparisons(node: Node) -> list[tuple[Expression, str, Fraction]]:
-    """Return every comparison that must hold and has a number on its right."""
+    """Return every comparison of a value with a number that must hold, as if the number were on its right."""
     found = []
     # A constraint concerns one value, so every comparison in it counts; a precondition may contain alternatives.
     parts = [part for clause in node.constraints for part in walk(clause.holds)]
     parts += [part for clause in node.preconditions for part in _must_hold(clause.holds)]
     for part in parts:
-        if isinstance(part, Call) and len(part.args) == 2 and isinstance(part.args[1], Literal):
-            bound = part.args[1].value
-            is_number = isinstance(bound, int | Decimal) or (isinstance(bound, float) and isfinite(bound))
-            if is_number and not isinstance(bound, bool):
-                assert isinstance(bound, int | Decimal | float)
-                found.append((part.args[0], part.op.partition(".")[2], Fraction(bound)))
+        if isinstance(part, Call) and len(part.args) == 2:
+            left, right = part.args
+            verb = part.op.partition(".")[2]
+            if (bound := _number(right)) is not None:
+                found.append((left, verb, bound))
+            elif (bound := _number(left)) is not None:
+                found.append((right, _MIRRORED.get(verb, ""), bound))
     return found
+
+
+def _number(expression: Expression) -> Fraction | None:
+    """Return the number of a literal; None for other expressions."""
+    value = expression.value if isinstance(expression, Literal) else None
+    is_number = isinstance(value, int | Decimal) or (isinstance(value, float) and isfinite(value))
+    if not is_number or isinstance(value, bool):
+        return None
+    assert isinstance(value, int | Decimal | float)
+    return Fraction(value)
 
 
 def _tighten(known: Bounds, verb: str, bound: Fraction) -> Bounds:

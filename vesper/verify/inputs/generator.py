@@ -8,18 +8,20 @@ in forty inputs is invalid on purpose: the engines must also reject alike.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from math import ceil, floor
 
-from vesper.kernels.decimal import EXACT
 from vesper.language.ir.nodes import Call, Literal, Node
-from vesper.values.model import MAX_INTEGER, MIN_INTEGER, Json, Value, plain
+from vesper.values.model import MAX_INTEGER, MIN_INTEGER
 from vesper.values.types import BOOLEAN, DECIMAL, INTEGER, STRING, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.verify.inputs.boundaries import BoundarySeeker
 from vesper.verify.inputs.bounds import Bounds, length_bounds, number_bounds
+from vesper.verify.inputs.edges import decimal_neighbours, find_edges, move_decimal
+from vesper.verify.inputs.formats import draw_format, parsers_of
+from vesper.verify.inputs.json_shapes import cast_types
+from vesper.verify.inputs.pairs import InputPairs
 from vesper.verify.inputs.pattern_texts import all_patterns, constraint_patterns, draw_text
 from vesper.verify.inputs.scalars import ScalarSource
 from vesper.verify.inputs.variation import Variation
@@ -29,6 +31,8 @@ from vesper.verify.solve.search import InputSolver, Wanted
 _WRONG_SHARE = 40
 _BOUNDARY_SHARE = 0.15
 _ALIKE_SHARE = 0.15
+_PAIR_SHARE = 0.12
+_PARSED_SHARE = 0.35
 _TAME_SHARE = 0.6
 _CASE_SHARE = 0.3
 _PATTERN_SHARE = 0.4
@@ -36,8 +40,14 @@ _JOINED_SHARE = 0.6
 _REPAIRED_SHARE = 0.85
 """Share of the inputs that are changed to meet the contracts; the others show that the engines refuse alike."""
 _MAX_ITEMS = 60
+_WIDTHS = (2**31, 2**53, 2**63, 2**64, 10**18, 10**19, 10**34, 2**127, 2**128, 10**38)
+"""Coefficients at which an engine may use a wider form of a decimal."""
+_SCALES = (0, 1, 2, 6, 17, 18, 19, 20, 27, 28, 29, 34, 38)
 _SPLITS = ("text.split", "text.index_of", "text.contains", "text.join")
-_LETTERS = "aZ09 _-é😀\u0301\x00\U0010ffff"
+_LENGTHS = (0, 1, 7, 8, 9, 15, 16, 17, 22, 23, 24, 25, 31, 32, 33, 63, 64, 65, 255, 256, 257)
+"""Lengths around sizes at which an engine may store a text in another way."""
+_LETTERS = "aZ09 _-éß\u0130ς😀\u0301\x00\ud7ff\ue000\uffff\U0010ffff"
+_ASCII = "aZ09 _-,"
 _INVALID_VALUES: tuple[object, ...] = (
     None, True, 0, -1, 2**63, 10**1001, 0.1, "", "x", "1e999999999", "1E-1001", "\ud800", b"x", [], {},
     Decimal("NaN"), Decimal("Infinity"), Decimal("-0.00"), Decimal("1E+3"), Decimal("1E+1000"), 2**53 + 1,
@@ -47,52 +57,6 @@ _INVALID_VALUES: tuple[object, ...] = (
     datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))), timedelta(days=3_652_060), timedelta(seconds=-1),
     bytearray(b"x"), [float("nan")], {"a": [b"x"]}, {1: 1}, {"a": Decimal("1E+1000")}, ["\ud800"],
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Edges:
-    """Literals of the node that are worth drawing."""
-
-    decimals: tuple[Decimal, ...]
-    integers: tuple[int, ...]
-    strings: tuple[str, ...]
-    lengths: tuple[int, ...]
-    others: tuple[Value, ...] = ()
-    """Literals of the other types, unchanged."""
-
-
-def find_edges(node: Node) -> Edges:
-    decimals, integers, strings = {Decimal(0), Decimal(1)}, {0, 1, MIN_INTEGER, MAX_INTEGER}, {""}
-    literals = [each.value for each in node.expressions() if isinstance(each, Literal)]
-    others: list[Value] = []
-    for each in _parts([*literals, *(each.value for each in node.constants)]):
-        if isinstance(each, Decimal):
-            decimals.add(each)
-        elif isinstance(each, str):
-            strings.add(each)
-        elif isinstance(each, int) and not isinstance(each, bool):
-            integers.add(each)
-        elif each is not None:
-            others.append(each)
-    lengths = {0, 1} | {each for each in integers if 0 <= each <= 64}
-    return Edges(
-        tuple(sorted(decimals)), tuple(sorted(integers)), tuple(sorted(strings)), tuple(sorted(lengths)), tuple(others)
-    )
-
-
-def _parts(values: Iterable[Value]) -> Iterator[Value]:
-    """Yield the scalars in values, at any depth."""
-    for value in values:
-        match value:
-            case Json():
-                yield from _parts([plain(value)])
-            case list() | frozenset():
-                yield from _parts(value)
-            case dict():
-                yield from _parts(value.keys())
-                yield from _parts(value.values())
-            case _:
-                yield value
 
 
 class InputGenerator:
@@ -112,7 +76,9 @@ class InputGenerator:
         self._numbers, self._lengths = number_bounds(node), length_bounds(node)
         self._asked, self._patterns = constraint_patterns(node), all_patterns(node)
         self._random = random.Random(seed)
-        self._scalars = ScalarSource(self._random, [*self._edges.others, *self._edges.strings])
+        self._parsers = parsers_of(node)
+        self._scalars = ScalarSource(self._random, [*self._edges.others, *self._edges.strings], cast_types(node))
+        self._pairs = InputPairs({each.name: self._edges.values(each.type) for each in node.inputs}, seed)
         self._examples = [dict(each) for each in examples]
         self._types = {each.name: each.type for each in node.inputs}
         self._variation = Variation(self._random, self._value)
@@ -138,6 +104,8 @@ class InputGenerator:
             }
         if self._boundaries is not None and self._random.random() < _BOUNDARY_SHARE:
             inputs = self._boundaries.seek(inputs) or inputs
+        elif self._random.random() < (_PAIR_SHARE / 2 if self._solver.has_contracts else _PAIR_SHARE):
+            inputs |= self._pairs.next()
         elif self._boundaries is None and self._random.random() < _ALIKE_SHARE:
             self._equalise(inputs)
         if aim:
@@ -163,13 +131,14 @@ class InputGenerator:
         return self._variation.of_value("", type_, value)
 
     def _equalise(self, inputs: dict[str, object]) -> None:
-        """Give one input the value of another, which is the boundary of comparing them."""
+        """Give one input the value of another or one beside it, which is the boundary of comparing them."""
         names = sorted(inputs)
         self._random.shuffle(names)
         for name in names:
             same = [other for other in names if other != name and self._types[other] == self._types[name]]
             if same:
-                inputs[name] = inputs[same[0]]
+                near = self._variation.of_value if self._random.random() < 0.4 else _keep
+                inputs[name] = near(name, self._types[name], inputs[same[0]])
                 return
 
     def _invalidate(self, inputs: dict[str, object]) -> None:
@@ -234,7 +203,16 @@ class InputGenerator:
             low = 1 if bounds.low is None else max(0, ceil(bounds.low))
             high = low + 2 if bounds.high is None else min(floor(bounds.high), low + 5)
             return min(self._random.randint(low, max(low, high)), _MAX_ITEMS)
+        if self._random.random() < 0.25:
+            return self._beside_bound(name, _MAX_ITEMS)
         return self._random.choice((0, 1, 1, 2, 2, 3, 5, 8)) if self._random.random() < 0.97 else _MAX_ITEMS
+
+    def _beside_bound(self, name: str, limit: int) -> int:
+        """Return a length at a bound of the contracts or one beside it, else one of the node's own."""
+        bounds = self._lengths.get(name, Bounds())
+        known = [int(each) for each in (bounds.low, bounds.high) if each is not None]
+        length = self._random.choice(known) + self._random.choice((-1, 0, 1)) if known else None
+        return min(max(self._random.choice(self._edges.lengths) if length is None else length, 0), limit)
 
     def _decimal(self, name: str) -> Decimal:
         if self._is_tame:
@@ -249,13 +227,18 @@ class InputGenerator:
         pick = self._random.random()
         if pick < 0.35:  # an edge, or one step beside it
             edge = self._random.choice(self._edges.decimals)
+            if self._random.random() < 0.4:
+                return self._random.choice(decimal_neighbours(edge))
             step = Decimal(
                 (self._random.randrange(2), (self._random.randrange(2),), -self._random.choice((0, 1, 2, 5)))
             )
-            return EXACT.add(edge, step) if edge.adjusted() < 900 else edge
+            return move_decimal(edge, step)
         if pick < 0.85:  # amounts of money
             digits = self._random.choice((3, 4, 5, 6, 8))
             return self._signed(self._random.randrange(10**digits), 2)
+        if pick < 0.91:
+            coefficient = self._random.choice(_WIDTHS) + self._random.choice((-1, 0, 1))
+            return self._signed(coefficient, self._random.choice(_SCALES))
         if pick < 0.97:  # other scales and sizes, across widths that engines may treat differently
             digits = self._random.choice((1, 9, 18, 19, 20, 37, 38, 39, 40, 60))
             return self._signed(self._random.randrange(10**digits), self._random.randrange(0, 41))
@@ -279,8 +262,11 @@ class InputGenerator:
         if pick < 0.5:
             edge = self._random.choice(self._edges.integers) + self._random.choice((-1, 0, 0, 1))
             return min(max(edge, MIN_INTEGER), MAX_INTEGER)
-        if pick < 0.9:
+        if pick < 0.85:
             return self._random.randrange(-10, 1000)
+        if pick < 0.93:
+            sign, width = self._random.choice((-1, 1)), self._random.choice((31, 32, 53, 62))
+            return sign * (1 << width) + self._random.choice((-1, 0, 1))
         return self._random.randrange(MIN_INTEGER, MAX_INTEGER + 1)
 
     def _string(self, name: str) -> str:
@@ -288,6 +274,8 @@ class InputGenerator:
             return draw_text(self._asked[name], self._random)
         if self._patterns and self._random.random() < _PATTERN_SHARE:
             return draw_text(self._random.choice(self._patterns), self._random)
+        if self._parsers and self._random.random() < _PARSED_SHARE:
+            return draw_format(self._random, self._random.choice(self._parsers))
         bounds = self._lengths.get(name) if self._is_tame or self._random.random() < 0.5 else None
         known = self._edges.strings
         if bounds is not None:
@@ -296,11 +284,12 @@ class InputGenerator:
             return self._random.choice(known)
         if self._separators and self._random.random() < _JOINED_SHARE:
             return self._joined()
-        length = self._random.choice(self._edges.lengths)
-        if bounds is not None:
+        length = self._beside_bound(name, 1000) if self._random.random() < 0.7 else self._random.choice(_LENGTHS)
+        if bounds is not None and self._random.random() < 0.8:
             low = max(0, ceil(bounds.low or 0))
             length = low if bounds.high is None else self._random.randint(low, max(low, floor(bounds.high)))
-        return "".join(self._random.choice(_LETTERS) for _ in range(min(length, 1000)))
+        letters = _LETTERS if self._random.random() < 0.6 else _ASCII
+        return "".join(self._random.choice(letters) for _ in range(min(length, 1000)))
 
     def _joined(self) -> str:
         """Return texts of the node and numbers, joined by a separator at which the node splits texts."""
@@ -310,6 +299,10 @@ class InputGenerator:
             for _ in range(self._random.choice((1, 2, 2, 3, 3, 4, 6)))
         ]
         return separator.join(parts)
+
+
+def _keep(_name: str, _type: Type, value: object) -> object:
+    return value
 
 
 def _separators(node: Node) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import struct
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -12,8 +13,13 @@ from vesper.values.model import Value, scalar_text
 from vesper.values.times import MAX_DURATION
 from vesper.values.types import BYTES, DATE, DURATION, FLOAT, JSON, TIMESTAMP, Type
 from vesper.verify.inputs.bounds import Bounds
+from vesper.verify.inputs.json_shapes import JsonShapes
 
-_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.1, 0.5, 1.5, 2.0**53, 1e16, 1e-5, 5e-324, 1.7976931348623157e308)
+_FLOATS = (
+    0.0, -0.0, 1.0, -1.0, 0.1, 0.5, 1.5, 2.5, 2.0**31, 2.0**53 - 1, 2.0**53, 2.0**53 + 2, 2.0**63, -(2.0**63), 1e16,
+    1e22,
+    1e23, 1e-5, 1e-7, 5e-324, 2.2250738585072014e-308, 2.225073858507201e-308, 1.7976931348623157e308,
+)  # fmt: skip
 _NOT_FINITE = (math.nan, math.inf, -math.inf)
 _BYTES = (b"", b"\x00", b"a", b"ab", b"\xff", b"\xc3\xa9", b"\xed\xa0\x80", b"\x00\xff" * 4)
 _MOMENTS = (
@@ -21,10 +27,18 @@ _MOMENTS = (
     datetime(1969, 12, 31, 23, 59, 59, 999999, UTC),
     datetime(1970, 1, 1, tzinfo=UTC),
     datetime(2024, 2, 29, 12, 30, 0, 500000, UTC),
+    datetime(2000, 2, 29, 23, 59, 59, 999999, UTC),
+    datetime(2023, 12, 31, 23, 59, 59, 999999, UTC),
+    datetime(2024, 3, 31, 0, 0, 0, 1, UTC),
     datetime(9999, 12, 31, 23, 59, 59, 999999, UTC),
 )
+_SIZES = (15, 16, 22, 23, 24, 31, 32, 33, 55, 56, 63, 64, 65, 119, 120, 255, 256)
+"""Lengths around sizes of storage, and of blocks of a digest."""
 _STEPS = (timedelta(0), timedelta(microseconds=1), timedelta(seconds=-1), timedelta(days=1))
-_DAYS = (date(1, 1, 1), date(1970, 1, 1), date(2023, 2, 28), date(2024, 2, 29), date(2024, 12, 31), date(9999, 12, 31))
+_DAYS = (
+    date(1, 1, 1), date(1900, 2, 28), date(1970, 1, 1), date(2000, 2, 29), date(2023, 2, 28), date(2024, 1, 31),
+    date(2024, 2, 29), date(2024, 4, 30), date(2024, 12, 31), date(9999, 12, 31),
+)  # fmt: skip
 _LENGTHS = (
     timedelta(0),
     timedelta(microseconds=1),
@@ -36,17 +50,21 @@ _LENGTHS = (
     -MAX_DURATION,
 )
 _JSONS: tuple[object, ...] = (
-    None, True, False, 0, 1, -1, 10**20, Decimal("1.0"), Decimal("1.50"), Decimal("-0.5"), 0.1, 1e22, "", "a", "1.5",
+    None, True, False, 0, 1, -1, 2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 10**20, Decimal("0.0000000000000000001"),
+    Decimal("1.0"), Decimal("1.50"), Decimal("-0.5"), 0.1, 1e22, "", "a", "1.5",
     "é", "2024-02-29", [], {}, [1, "a", None], {"a": 1}, {"b": {"a": [1, 2]}, "a": None}, {"": 0, "x/y": 1, "~": 2},
 )  # fmt: skip
+_CAST_SHARE = 0.7
 _KEYS = ("a", "b", "id", "", "é", "x/y")
 
 
 class ScalarSource:
     """Generator of these types; `known` are the node's literals, by Python form."""
 
-    def __init__(self, source: random.Random, known: list[Value]) -> None:
+    def __init__(self, source: random.Random, known: list[Value], casts: Sequence[Type] = ()) -> None:
+        """Create a source; `casts` are the types to which the node casts JSON."""
         self._random = source
+        self._casts, self._shapes = [*casts], JsonShapes(source)
         self._floats = [each for each in known if isinstance(each, float)]
         self._bytes = [each for each in known if isinstance(each, bytes)]
         self._moments = [each for each in known if isinstance(each, datetime)]
@@ -66,6 +84,8 @@ class ScalarSource:
         if type_ == DURATION:
             return self._length(is_tame)
         assert type_ == JSON, f"{type_} is generated elsewhere"
+        if self._casts and self._random.random() < _CAST_SHARE:
+            return self._shapes.draw(self._random.choice(self._casts))
         return self._json(3)
 
     def as_text(self, value: object) -> object:
@@ -95,7 +115,8 @@ class ScalarSource:
         known = [*self._bytes, *_BYTES]
         if self._random.random() < 0.6:
             return self._random.choice(known)
-        return self._random.randbytes(self._random.randrange(6 if is_tame else 70))
+        length = self._random.randrange(6) if is_tame else self._random.choice((*range(8), *_SIZES))
+        return self._random.randbytes(length)
 
     def _day(self) -> date:
         days = [*self._days, *self._days, *_DAYS] if self._random.random() < 0.5 else None

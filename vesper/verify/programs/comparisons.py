@@ -11,14 +11,40 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from vesper.values.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, Enum, Type
+from vesper.values.model import MAX_INTEGER, MIN_INTEGER
+from vesper.values.types import (
+    BOOLEAN,
+    DATE,
+    DECIMAL,
+    DURATION,
+    FLOAT,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    ArrayOf,
+    Enum,
+    Type,
+)
 from vesper.verify.programs.forms import Forms, Producer
-from vesper.verify.programs.terms import LOOSEST, NotExpressible, Scope, Term, hint_from, infix
+from vesper.verify.programs.terms import (
+    LEVELS,
+    LOOSEST,
+    TIGHTEST,
+    NotExpressible,
+    Scope,
+    Term,
+    hint_from,
+    infix,
+    prefix,
+)
 
 _EQUALITY = ("==", "!=")
 _ORDER = ("<", "<=", ">", ">=")
 _NUMBERS: tuple[Type, ...] = (INTEGER, DECIMAL, FLOAT)
+_TIMES: tuple[Type, ...] = (DATE, TIMESTAMP, DURATION)
+_FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COMPUTED: tuple[Type, ...] = (INTEGER, DECIMAL)
+_JOINS = ("AND", "AND", "OR", "OR", "=>", "==", "!=")
 _MAX_PAIRS = 6
 
 
@@ -43,15 +69,16 @@ class Comparisons(Forms):
     def literal(self, type_: Type, hint: Type | None, scope: Scope) -> Term: ...
 
     def comparisons(self, scope: Scope) -> Iterator[Producer]:
-        names = [each for each in scope.paths if _is_compared(each.type)]
+        names = [each for each in scope.paths if _is_tested(each.type)]
         if names:
             yield 2.0, partial(self._draw_comparison, names, scope)
         again = [each for each in self.compared_pairs if each.is_visible(scope)]
         if again:
             yield 3.0, partial(self._draw_repeat, again)
+            yield 1.0, partial(self._draw_joined, again)
 
     def graded(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Iterator[Producer]:
-        names = [each for each in scope.paths if _is_compared(each.type)]
+        names = [each for each in scope.paths if _is_tested(each.type)]
         if names:
             yield 0.8, partial(self._draw_graded, names, type_, scope, depth, hint)
 
@@ -109,16 +136,54 @@ class Comparisons(Forms):
             used.append(right)
         else:
             right = self.literal(left.type, hint_from(left.type), scope)
-        if self.random.random() < 0.2:
-            left, right = right, left
         pair = ComparedPair(left, right, tuple(used))
         self.compared_pairs = [*self.compared_pairs[1 - _MAX_PAIRS :], pair]
         return self._draw_repeat([pair])
 
     def _draw_repeat(self, known: list[ComparedPair]) -> Term:
+        """Draw a comparison of a known pair: in either order, negated, or with the next number."""
         pair = self.random.choice(known)
-        operators = (*_ORDER, *_EQUALITY) if pair.names[0].type in _NUMBERS else _EQUALITY
-        return infix(self.random.choice(operators), pair.left, pair.right, BOOLEAN)
+        left, right = pair.left, self._neighbour(pair.right)
+        operator = self.random.choice((*_ORDER, *_EQUALITY) if is_compared(left.type) else _EQUALITY)
+        if right == pair.right and self.random.random() < 0.1 and _is_listed(right):
+            return self._draw_membership(left, right)
+        if self.random.random() < 0.4:
+            left, right, operator = right, left, _FLIPPED[operator]
+        found = infix(operator, left, right, BOOLEAN)
+        return prefix("NOT", found, BOOLEAN) if self.random.random() < 0.12 else found
+
+    def _draw_joined(self, known: list[ComparedPair]) -> Term:
+        """Draw several comparisons of one pair, so that one decides another."""
+        pair = [self.random.choice(known)]
+        joined = self._draw_repeat(pair)
+        for _ in range(self.random.choice((1, 1, 2, 3))):
+            joined = infix(self.random.choice(_JOINS), joined, self._draw_repeat(pair), BOOLEAN)
+        return joined
+
+    def _draw_membership(self, value: Term, literal: Term) -> Term:
+        """Draw `x IN [1, 2]` with the compared literal and its neighbours."""
+        items = [self._neighbour(literal) for _ in range(self.random.choice((0, 1, 2)))]
+        self.random.shuffle(items := [*items, literal])
+        parts: list[str | Term] = []
+        for number, item in enumerate(items):
+            parts += [", " if number else "", item]
+        array = Term(ArrayOf(value.type), ("[", *parts, "]"), is_open=True)
+        return infix("IN", value, array, BOOLEAN, self.random.choice(("IN", "NOT IN")))
+
+    def _neighbour(self, term: Term) -> Term:
+        """Return an integer literal plus or minus one in some draws; any other term unchanged."""
+        digits = str(term)
+        if not (term.is_open and term.type == INTEGER and digits.removeprefix("-").isdigit()):
+            return term
+        moved = int(digits) + self.random.choice((0, 0, 0, 1, -1))
+        if not MIN_INTEGER <= moved <= MAX_INTEGER or moved == int(digits):
+            return term
+        return Term(INTEGER, (str(moved),), LEVELS["unary -"] if moved < 0 else TIGHTEST, is_open=True)
+
+
+def _is_listed(term: Term) -> bool:
+    """Return whether an array of such literals needs no other type."""
+    return term.is_open and term.type in (INTEGER, STRING)
 
 
 def _choice(condition: Term, then: Term, otherwise: Term) -> Term:
@@ -126,8 +191,13 @@ def _choice(condition: Term, then: Term, otherwise: Term) -> Term:
     return Term(then.type, ("IF ", condition, " THEN ", *held_then, " ELSE ", otherwise), LOOSEST)
 
 
-def _is_compared(type_: Type) -> bool:
-    return type_ in (*_NUMBERS, STRING) or isinstance(type_, Enum)
+def is_compared(type_: Type) -> bool:
+    """Return whether `<` is defined for a type."""
+    return type_ in (*_NUMBERS, *_TIMES, STRING)
+
+
+def _is_tested(type_: Type) -> bool:
+    return is_compared(type_) or isinstance(type_, Enum)
 
 
 def _has_members(type_: Type) -> bool:

@@ -6,12 +6,12 @@ a part with an expected type, the part is drawn with the same hint; see `vesper.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from typing import TypeAlias
 
 from vesper.language.check.expressions.literal_arguments import EVALUATED
-from vesper.values.generated.operations import IMPLEMENTED
 from vesper.values.operation import OpSpec
 from vesper.values.types import (
     BOOLEAN,
@@ -21,7 +21,6 @@ from vesper.values.types import (
     STRING,
     ArrayOf,
     Enum,
-    Function,
     MapOf,
     OptionalOf,
     Parameter,
@@ -35,13 +34,17 @@ from vesper.values.types import (
     substitute,
     without_null,
 )
+from vesper.verify.inputs.formats import draw_format
+from vesper.verify.programs.arguments import draw_argument
 from vesper.verify.programs.binders import BinderForms
-from vesper.verify.programs.comparisons import ComparedPair
+from vesper.verify.programs.cells import CAST, OperandCell, is_in_optional, is_infix, usable_operations
+from vesper.verify.programs.comparisons import ComparedPair, is_compared
 from vesper.verify.programs.patterns import draw_pattern
 from vesper.verify.programs.terms import (
     COMPARISON,
     LEVELS,
     NOTHING,
+    TIGHTEST,
     Known,
     NotExpressible,
     Scope,
@@ -51,7 +54,7 @@ from vesper.verify.programs.terms import (
     parenthesise,
     prefix,
 )
-from vesper.verify.programs.types import SCALARS, TypeSource, quoted
+from vesper.verify.programs.types import SCALARS, TypeSource, is_quotable, quoted
 
 Producer: TypeAlias = tuple[float, Callable[[], Term]]
 _OFTEN, _SELDOM = 3.0, 0.3
@@ -60,38 +63,10 @@ _AGGREGATES = ("sum", "count", "min", "max", "avg")
 """With a FOR these are separate forms, drawn in `forms`."""
 _BUDGETS = (25, 50, 80, 120, 200)
 """Maximum terms of a node before expressions become leaves; far below the document limits."""
-
-
-def _is_writable(type_: Type) -> bool:
-    """Return whether a node can contain values of this type."""
-    match type_:
-        case Primitive():
-            return type_ in SCALARS
-        case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner):
-            return _is_writable(inner)
-        case MapOf(key, value):
-            return _is_writable(key) and _is_writable(value)
-        case Function():
-            return False
-        case _:
-            return True
-
-
-def _is_infix(operator: str | None) -> bool:
-    """Return whether an operator is written between or beside operands; `SUM` and others are forms."""
-    return operator in ("IS NULL", "IS NOT NULL") or operator in LEVELS
-
-
-def _is_usable(spec: OpSpec) -> bool:
-    types = [declared_type(text) for _, text in spec.params]
-    is_written = spec.function is not None or _is_infix(spec.operator)
-    return is_written and all(_is_writable(each) for each in (*types, declared_type(spec.returns)))
-
-
-@cache
-def usable_operations() -> tuple[OpSpec, ...]:
-    """Return the operations that can occur in an expression."""
-    return tuple(spec for spec in IMPLEMENTED.values() if _is_usable(spec))
+_PREFERRED_SHARE = 0.4
+_LIMIT_SHARE = 0.5
+_SAME_SHARE = 0.05
+_COMPARED = ("==", "!=", "<", "<=", ">", ">=")
 
 
 @cache
@@ -104,22 +79,21 @@ def _operations_returning(scalar: Primitive | None) -> tuple[tuple[OpSpec, Type]
     return tuple((spec, returns) for spec, returns in found if not isinstance(returns, Primitive) or returns is scalar)
 
 
-@cache
-def _is_in_optional(operation: str, name: str) -> bool:
-    """Return whether an operation takes an optional of this type parameter."""
-    wanted = OptionalOf(Parameter(name))
-    return any(declared_type(text) == wanted for _, text in IMPLEMENTED[operation].params)
-
-
 def _parameters(spec: OpSpec, bindings: dict[str, Type]) -> list[Type]:
     """Return the parameter types of the chosen operation."""
     return [substitute(declared_type(text), bindings) for _, text in spec.params]
 
 
 class Expressions(BinderForms):
-    def __init__(self, types: TypeSource) -> None:
+    def __init__(self, types: TypeSource, cells: Sequence[OperandCell] = ()) -> None:
+        """Create a source of expressions that prefers some operations and operand types."""
         self.types = types
+        types.wanted = [each for cell in cells for each in cell.operands() if has_names(each)]
+        self._cells = [*cells]
+        self._nesting = 0
+        """Number of expressions being drawn around this one; zero at a position of the node."""
         self.random = types.random
+        self.features = types.features
         self.pool: list[Type] = [*SCALARS]
         """Types that occur in the node, used for operations on any type."""
         self._fitting: dict[tuple[str, bool, int], list[Type]] = {}
@@ -153,6 +127,16 @@ class Expressions(BinderForms):
         hint = None if hint is None else without_null(hint)
         if self.budget < 0:
             depth = 0
+        self._nesting += 1
+        try:
+            return self._draw_nested(type_, scope, depth, hint)
+        finally:
+            self._nesting -= 1
+
+    def _draw_nested(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
+        if self._nesting == 1 and self._cells and depth > 0 and self.random.random() < _PREFERRED_SHARE:
+            with suppress(NotExpressible):
+                return self._draw_preferred(type_, scope, depth - 1, hint)
         producers = [*self._leaves(type_, scope, hint)]
         if depth > 0:
             producers += self._operations(type_, scope, depth - 1)
@@ -168,6 +152,31 @@ class Expressions(BinderForms):
             except NotExpressible:
                 continue
         return self._draw_constant(type_, scope)
+
+    def _draw_preferred(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
+        """Draw the next preferred operation, or a condition on its result if that has another type."""
+        cell = self._cells.pop(0)
+        self._cells.append(cell)
+        returned = cell.returns()
+        term = self._by_cell(cell, returned, scope, min(depth, self.random.choice((0, 0, 1))))
+        if returned == type_:
+            return term
+        if isinstance(returned, ArrayOf) and (not has_names(returned) or self.random.random() < 0.2):
+            term, returned = Term(INTEGER, ("length(", term, ")")), INTEGER
+        if returned != BOOLEAN:
+            other = self.expression(returned, scope, 0, hint_from(returned))
+            order = _COMPARED if is_compared(returned) else _COMPARED[:2]
+            term = infix(self.random.choice(order), term, other, BOOLEAN)
+        return term if type_ == BOOLEAN else self.choice(term, type_, scope, depth, hint)
+
+    def _by_cell(self, cell: OperandCell, type_: Type, scope: Scope, depth: int) -> Term:
+        spec, bindings = cell.spec, dict(cell.bindings)
+        if spec.name == CAST:
+            return self.cast(type_, scope, depth)
+        is_operator = is_infix(spec.operator)
+        if is_operator and (spec.function is None or self.random.random() < 0.5):
+            return self._by_operator(spec, bindings, type_, scope, depth)
+        return self._by_function(spec, bindings, type_, scope, depth)
 
     def _leaves(self, type_: Type, scope: Scope, hint: Type | None) -> Iterator[Producer]:
         if _is_scalar(type_):
@@ -202,7 +211,7 @@ class Expressions(BinderForms):
         same = self._constants_of(type_, scope)
         if same:
             return self.random.choice(same)
-        if not _has_names(type_):
+        if not has_names(type_):
             raise NotExpressible  # `entries` returns it, but it cannot be declared
         name = self.new_constant(type_)
         return Term(type_, (name,), path=(f"constant {name}", ()))
@@ -226,7 +235,7 @@ class Expressions(BinderForms):
                 found.append((spec, bindings))
         for spec, bindings in found:
             share = _SELDOM if isinstance(declared_type(spec.returns), Parameter) else _OFTEN
-            if spec.operator is not None and _is_infix(spec.operator):
+            if spec.operator is not None and is_infix(spec.operator):
                 yield 2 * share / len(found), partial(self._by_operator, spec, bindings, type_, scope, depth)
             if spec.function is not None:
                 yield share / len(found), partial(self._by_function, spec, bindings, type_, scope, depth)
@@ -247,7 +256,7 @@ class Expressions(BinderForms):
         """Choose the type parameters that the result leaves open; return false if none fits."""
         for name, bound in spec.type_params:
             if name not in bindings:
-                assignable = self._pool_types(bound, _is_in_optional(spec.name, name))
+                assignable = self._pool_types(bound, is_in_optional(spec.name, name))
                 if not assignable:
                     return False
                 bindings[name] = self.random.choice(assignable)
@@ -271,7 +280,7 @@ class Expressions(BinderForms):
     @staticmethod
     def _may_fill(spec: OpSpec, name: str, type_: Type) -> bool:
         """Return whether a type can be a parameter: an optional of an optional is not a type."""
-        return not (isinstance(type_, OptionalOf) and _is_in_optional(spec.name, name))
+        return not (isinstance(type_, OptionalOf) and is_in_optional(spec.name, name))
 
     def _by_function(self, spec: OpSpec, bindings: dict[str, Type], type_: Type, scope: Scope, depth: int) -> Term:
         params = _parameters(spec, bindings)
@@ -284,6 +293,8 @@ class Expressions(BinderForms):
                 parts.append(", ")
             if name in spec.literals:
                 parts.append(quoted(draw_pattern(self.random)))
+            elif self.random.random() < _LIMIT_SHARE and (limit := self._draw_limit(spec.name, name)) is not None:
+                parts.append(limit)
             elif name == "index":
                 parts.append(self.position(scope, depth))
             elif len(parts) == 1 and isinstance(param, ArrayOf) and spec.function not in _AGGREGATES:
@@ -291,6 +302,13 @@ class Expressions(BinderForms):
             else:
                 parts.append(self.expression(param, scope, depth))
         return Term(type_, (*parts, ")"))
+
+    def _draw_limit(self, operation: str, parameter: str) -> Term | None:
+        """Draw a literal at a limit of an operation; None if the parameter has none."""
+        value = draw_argument(self.random, operation, parameter, self.features.risk)
+        if isinstance(value, int):
+            return Term(INTEGER, (str(value),), LEVELS["unary -"] if value < 0 else TIGHTEST, is_open=True)
+        return None if value is None or not is_quotable(value) else Term(STRING, (quoted(value),), is_open=True)
 
     def _array_argument(self, param: ArrayOf, scope: Scope, depth: int) -> tuple[str | Term, ...]:
         try:
@@ -300,7 +318,12 @@ class Expressions(BinderForms):
 
     def _draw_unevaluated_call(self, spec: OpSpec, param: Type, type_: Type, scope: Scope, depth: int) -> Term:
         """Draw a call that the checker would evaluate if its argument were a literal."""
-        argument = self.expression(param, scope, depth)
+        text = draw_format(self.random, spec.name)
+        if self.random.random() < _LIMIT_SHARE and is_quotable(text):
+            at = self.random.randint(0, len(text))
+            argument = infix("+", Term(STRING, (quoted(text[:at]),)), Term(STRING, (quoted(text[at:]),)), STRING)
+        else:
+            argument = self.expression(param, scope, depth)
         if argument.is_open:
             raise NotExpressible
         return Term(type_, (f"{spec.function}(", argument, ")"))
@@ -339,6 +362,8 @@ class Expressions(BinderForms):
         if left == right == DECIMAL and self.random.random() < 0.2:  # the integer is converted to a decimal
             left, right = self.random.choice(((INTEGER, DECIMAL), (DECIMAL, INTEGER)))
         first = self.expression(left, scope, depth)
+        if left == right and not first.is_open and self.random.random() < _SAME_SHARE:
+            return first, first
         if first.is_open:
             return first, self.expression(right, scope, depth)
         if operator == "IN" and isinstance(right, ArrayOf) and self.random.random() < 0.5:
@@ -348,7 +373,8 @@ class Expressions(BinderForms):
     def _is_null(self, type_: Type, scope: Scope, depth: int) -> Term:
         """Draw a null test. Only a test of a path narrows its type."""
         if scope.nullable and self.random.random() < 0.8:
-            operand = self._respell(self.random.choice(scope.nullable))
+            wanted = [each for each in scope.nullable if each.type == type_]
+            operand = self._respell(self.random.choice(wanted or scope.nullable))
         else:
             operand = self.expression(type_, scope, depth)
         is_negated = self.random.random() < 0.5
@@ -359,15 +385,15 @@ class Expressions(BinderForms):
         return Term(BOOLEAN, parts, COMPARISON, when_true=true, when_false=false)
 
 
-def _has_names(type_: Type) -> bool:
+def has_names(type_: Type) -> bool:
     """Return whether a node can declare the type: its records have names."""
     match type_:
         case Record(fields, name):
-            return name is not None and all(_has_names(field) for _, field in fields)
+            return name is not None and all(has_names(field) for _, field in fields)
         case ArrayOf(inner) | SetOf(inner) | OptionalOf(inner):
-            return _has_names(inner)
+            return has_names(inner)
         case MapOf(key, value):
-            return _has_names(key) and _has_names(value)
+            return has_names(key) and has_names(value)
         case _:
             return True
 

@@ -27,8 +27,9 @@ from vesper.values.types import (
     is_key,
     is_ordered,
 )
+from vesper.verify.inputs.json_shapes import JsonShapes, json_text
 from vesper.verify.programs.terms import COMPARISON, LOOSEST, TIGHTEST, NotExpressible, Scope, Term, infix, parenthesise
-from vesper.verify.programs.types import type_text
+from vesper.verify.programs.types import is_quotable, quoted, type_text
 
 Producer: TypeAlias = tuple[float, Callable[[], Term]]
 _LOCALS = ("it", "each", "n", "key", "entry", "item", "value", "record", "line", "sum", "lambda", "i", "acc", "total2")
@@ -55,7 +56,7 @@ class Forms:
         yield 0.8, partial(self._or_else, type_, scope, depth, hint)
         yield 0.25, partial(self._index, type_, scope, depth)
         yield 0.6, partial(self._field, type_, scope, depth)
-        yield 0.3, partial(self._cast, type_, scope, depth)
+        yield 0.5 if isinstance(type_, MapOf | Record) else 0.3, partial(self.cast, type_, scope, depth)
         if type_ == BOOLEAN:
             for word in ("AND", "OR", "=>"):
                 yield 1.0, partial(self._logical, word, scope, depth)
@@ -78,20 +79,31 @@ class Forms:
                 yield 4.0, partial(self.record_literal, type_, scope, depth, hint)
                 yield 2.0, partial(self._with, type_, scope, depth)
 
-    def _cast(self, type_: Type, scope: Scope, depth: int) -> Term:
-        """Draw a cast, mostly of JSON made from such a value, because other JSON rarely fits."""
+    def cast(self, type_: Type, scope: Scope, depth: int) -> Term:
+        """Draw a cast of JSON: a name, a text in the shape of the type, or made from such a value."""
         written = type_text(type_)
         if "{" in written:
             raise NotExpressible  # an anonymous record of an operation, whose type cannot be written
-        value = self.expression(JSON, scope, depth)
-        if self.random.random() < 0.8:
+        names = [each for each in scope.paths if each.type == JSON]
+        pick = self.random.random()
+        text = json_text(JsonShapes(self.random).draw(type_))
+        if names and pick < 0.5:
+            value = self.random.choice(names)
+        elif pick < 0.7 and is_quotable(text):
+            value = Term(JSON, (f"parse_json({quoted(text)})",))
+        elif pick < 0.9:
             value = Term(JSON, ("to_json(", self.expression(type_, scope, depth), ")"))
+        else:
+            value = self.expression(JSON, scope, depth)
         return Term(type_, ("CAST(", value, f" AS {written})"))
 
     # -- conditions -------------------------------------------------------------------------------
 
     def _if(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
-        condition = self.expression(BOOLEAN, scope, depth)
+        return self.choice(self.expression(BOOLEAN, scope, depth), type_, scope, depth, hint)
+
+    def choice(self, condition: Term, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
+        """Draw both branches of a condition; each knows what the condition says about null."""
         if isinstance(type_, OptionalOf) and self.random.random() < 0.5:
             then, otherwise = self._one_null(type_, condition, scope, depth, hint)
         else:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from vesper.language.syntax.tokens import WORDS
 from vesper.values.generated.operations import IMPLEMENTED
-from vesper.values.model import MAX_INTEGER, MIN_INTEGER
+from vesper.values.model import MAX_INTEGER, MAX_SCALE, MIN_INTEGER
 from vesper.values.types import (
     BOOLEAN,
     BYTES,
@@ -34,6 +34,7 @@ from vesper.values.types import (
     Type,
     declared_type,
 )
+from vesper.verify.programs.features import Features
 
 SCALARS: tuple[Primitive, ...] = (BOOLEAN, INTEGER, DECIMAL, STRING, FLOAT, BYTES, TIMESTAMP, DATE, DURATION, JSON)
 """Primitive types; each has its literals in `_LITERALS`."""
@@ -43,30 +44,72 @@ _MEMBERS = (
     "low", "high", "open", "closed", "status", "kind", "NO", "on", "A", "x1", "input", "null", "IN", "true",
     "two words", "é", "it's", 'a "b"', "#1", "- x", "a: b", "0", "None",
 )  # fmt: skip
-_INTEGERS = (0, 0, 1, 1, 2, 3, 5, 7, 10, 100, 1000, 2**31, 2**53 + 1, MAX_INTEGER, MAX_INTEGER - 1)
-_NEGATIVES = (-1, -1, -2, -10, -(2**31), MIN_INTEGER + 1, MIN_INTEGER)
-_DECIMALS = (
-    "0.0", "0.00", "1.0", "1.00", "0.1", "0.10", "0.01", "2.5", "0.5", "100.0", "99.99", "1000.00", "0.000001", "00.5",
-    "12345678901234567890.123456789", "0.0000000000000000000000000001", "99999999999999999999999999999999999999.9",
+_INTEGERS = (0, 0, 1, 1, 2, 3, 5, 7, 10, 100, 1000)
+_NEGATIVES = (-1, -1, -2, -10)
+_WIDE_INTEGERS = (
+    2**31 - 1, 2**31, 2**31 + 1, 2**32, 2**53 - 1, 2**53, 2**53 + 1, 3037000499, 3037000500, MAX_INTEGER - 1,
+    MAX_INTEGER, -(2**31) - 1, -(2**31), -(2**31) + 1, -(2**53) - 1, -(2**53) + 1, MIN_INTEGER, MIN_INTEGER + 1,
 )  # fmt: skip
+"""Limits of machine integers and of exact floats, their neighbours, and the root of the largest integer."""
+_DECIMALS = (
+    "0.0", "0.00", "1.0", "1.00", "0.1", "0.10", "0.01", "2.5", "0.5", "3.5", "100.0", "99.99", "1000.00", "0.000001",
+    "00.5", "1.50", "0.25", "10.00",
+)  # fmt: skip
+_COEFFICIENTS = (
+    0, 1, 10, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**18 - 1, 10**18, 10**19, 10**28 - 1, 10**33, 10**34 - 1,
+    10**34 + 5, 2**127 - 1, 2**127, 2**128, 10**38, 10**38 - 1, 10**39,
+)  # fmt: skip
+"""Coefficients of decimals around the widths that engines may treat differently."""
+_SCALES = (0, 1, 1, 2, 6, 9, 17, 18, 19, 20, 27, 28, 29, 34, 38, 39)
+_MAX_PLACES = (MAX_SCALE - 1, MAX_SCALE)
 _STRINGS = (
     "", "", "a", "b", "ab", "A", "USD", "é", "e\u0301", "😀", "it's", 'say "x"', "a: b", " #", "{", "- ", " a ", "\\n",
-    "null", "true", "0", "%", "\t", "\x7f", "\u0085", "\u2028", "\ufeff", "\x01", "\U0010ffff", "zz",
+    "null", "true", "0", "%", "\t", "\x7f", "\u0085", "\u2028", "\ufeff", "\x01", "\U0010ffff", "zz", "12", "-1.5",
+    "\ud7ff", "\ue000", "\uffff", "ß", "\u0130", "ǆ", "ς", "K", "a,b,,c", "abcdefg", "abcdefgh", "\u0301", "👩\u200d👧",
 )  # fmt: skip
+_LENGTHS = (15, 16, 17, 22, 23, 24, 25, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 257)
+"""Lengths around sizes at which an engine may store a text in another way."""
 _FLOATS = (
-    "0e0", "1e0", "1.5e0", "2.5e-1", "1e-1", "1e16", "1e-5", "9007199254740993e0", "5e-324", "1.7976931348623157e308",
+    "0e0", "1e0", "1.5e0", "2.5e-1", "1e-1", "1e16", "1e-5", "9007199254740991e0", "9007199254740993e0", "5e-324",
+    "2.2250738585072014e-308", "2.225073858507201e-308", "1.7976931348623157e308", "9223372036854775807e0", "4.5e15",
+    "1e22", "1e23", "0.5e0", "2.5e0", "1e-7",
 )  # fmt: skip
-_BYTES = ("", "00", "61", "6162", "ff", "c3a9", "00ff00ff")
-_DATES = ("0001-01-01", "1970-01-01", "2023-02-28", "2024-02-29", "9999-12-31")
+_BYTES = (
+    "",
+    "00",
+    "61",
+    "6162",
+    "ff",
+    "c3a9",
+    "00ff00ff",
+    "eda080",
+    "f09f9880",
+    "c080",
+    "61" * 31,
+    "00" * 32,
+    "ff" * 33,
+)
+_DATES = (
+    "0001-01-01", "0001-12-31", "1900-02-28", "1969-12-31", "1970-01-01", "2000-02-29", "2023-02-28", "2024-01-31",
+    "2024-02-29", "2024-12-31", "9999-12-31",
+)  # fmt: skip
 _TIMESTAMPS = (
-    "0001-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "2024-02-29T12:30:00Z", "2024-02-29t10:30:00.5+02:00",
+    "0001-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "1970-01-01T00:00:00Z", "2024-02-29T12:30:00Z",
+    "2024-02-29t10:30:00.5+02:00", "2023-12-31T23:59:59.999999-00:30", "2024-03-31T00:00:00.000001+14:00",
     "9999-12-31T23:59:59.999999Z",
 )  # fmt: skip
-_DURATIONS = ("PT0S", "90s", "1h30m", "-P1DT0.5S", "200ms", "1us", "P3652059D", "-P3652059D")
+_DURATIONS = (
+    "PT0S", "90s", "1h30m", "-P1DT0.5S", "200ms", "1us", "PT24H", "-PT0.000001S", "P30D", "P3652059D", "-P3652059D",
+    "P3652058DT23H59M59.999999S",
+)  # fmt: skip
 _JSONS = (
     "null", "true", "0", "1.50", "-0.5", "1e3", '""', '"a"', '"2024-02-29"', "[]", "{}", '{"a":1,"b":[null,"x"]}',
-    '[1,1.0,"1"]', '{"qty":2,"price":"1.5"}',
+    '[1,1.0,"1"]', '{"qty":2,"price":"1.5"}', "9223372036854775807", "9223372036854775808", "1.0", "-0.0",
+    '{"a":{"a":{}}}', '{"":0,"x/y":1}', "[[],[[]]]", '"1.5"', '{"1":"a","2":"b"}', "0.0000000000000000001",
 )  # fmt: skip
+_EXTREME_SHARE = 0.3
+_MIN_EXTREME_SHARE = 0.03
+_WANTED_SHARE = 0.35
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -103,16 +146,26 @@ def quoted(text: str) -> str:
     return f'"{text}"' if "'" in text else f"'{text}'"
 
 
+def is_quotable(text: str) -> bool:
+    """Return whether a string literal can hold this text."""
+    return not ("'" in text and '"' in text) and "\n" not in text
+
+
 class TypeSource:
     """Generator of types and literals; `records` are the node's declarations so far."""
 
-    def __init__(self, source: random.Random) -> None:
+    def __init__(self, source: random.Random, features: Features) -> None:
         self.random = source
+        self.features = features
         self.records: list[Record] = []
+        self.wanted: list[Type] = []
+        """Types that are drawn more often than others."""
 
     # -- types ------------------------------------------------------------------------------------
 
     def type(self, depth: int = 3) -> Type:
+        if depth > 1 and self.wanted and self.random.random() < _WANTED_SHARE:
+            return self.random.choice(self.wanted)
         pick = self.random.random()
         if depth <= 0 or pick < 0.4:
             return self.random.choice(_COMMON if self.random.random() < 0.6 else SCALARS)
@@ -143,9 +196,10 @@ class TypeSource:
     def literal(self, type_: Type, hint: Type | None, names: frozenset[str]) -> str | None:
         """Draw a scalar literal for a place with a hint; None if it cannot be written."""
         if type_ == DECIMAL and hint == DECIMAL and self.random.random() < 0.5:
-            return self._sign(str(self.random.choice(_INTEGERS)))
+            return self._sign(str(abs(self._draw_integer())))
         if type_ == FLOAT and hint == FLOAT and self.random.random() < 0.5:
-            return self._sign(self.random.choice((*map(str, _INTEGERS), *_DECIMALS)))
+            digits = str(abs(self._draw_integer())) if self.random.random() < 0.5 else self._draw_decimal()
+            return self._sign(digits)
         if (type_ == INTEGER and hint == DECIMAL) or (type_ in (INTEGER, DECIMAL) and hint == FLOAT):
             return None  # its place would give it another type
         if isinstance(type_, Enum):
@@ -162,19 +216,42 @@ class TypeSource:
     def _boolean(self) -> str:
         return self.random.choice(("true", "false"))
 
+    def _is_extreme(self) -> bool:
+        """Return whether the next value is far from usual ones; results of such values mostly overflow."""
+        return self.random.random() < max(self.features.risky(_EXTREME_SHARE), _MIN_EXTREME_SHARE)
+
+    def _draw_integer(self) -> int:
+        if self._is_extreme():
+            return self.random.choice(_WIDE_INTEGERS)
+        return self.random.choice(_NEGATIVES if self.random.random() < 0.2 else _INTEGERS)
+
+    def _draw_decimal(self) -> str:
+        """Draw the digits of a decimal without a sign."""
+        if not self._is_extreme():
+            return self.random.choice(_DECIMALS)
+        coefficient = max(0, self.random.choice(_COEFFICIENTS) + self.random.choice((-1, 0, 0, 1)))
+        scale = self.random.choice(_SCALES) if self.random.random() < 0.95 else self.random.choice(_MAX_PLACES)
+        digits = str(coefficient).zfill(scale + 1)
+        return f"{digits[:-scale]}.{digits[-scale:]}" if scale else f"{digits}.0"
+
+    def _draw_text(self) -> str:
+        if self.random.random() < 0.9:
+            return self.random.choice(_STRINGS)
+        length = self.random.choice(_LENGTHS)
+        return (self.random.choice(("a", "é", "ab ", "😀", "0", "a\u0301")) * length)[:length]
+
     def _integer(self) -> str:
-        if self.random.random() < 0.25:
-            return str(self.random.choice(_NEGATIVES))
-        return ("00" if self.random.random() < 0.02 else "") + str(self.random.choice(_INTEGERS))
+        number = self._draw_integer()
+        return ("00" if number >= 0 and self.random.random() < 0.02 else "") + str(number)
 
     def _decimal(self) -> str:
-        return self._sign(self.random.choice(_DECIMALS))
+        return self._sign(self._draw_decimal())
 
     def _sign(self, digits: str) -> str:
         return "-" + digits if self.random.random() < 0.2 else digits
 
     def _string(self) -> str:
-        text = self.random.choice(_STRINGS)
+        text = self._draw_text()
         return f'"{text}"' if "'" in text or ('"' not in text and self.random.random() < 0.3) else f"'{text}'"
 
     def _float(self) -> str:
@@ -213,9 +290,9 @@ class TypeSource:
             case Enum(members):
                 return quote_yaml(self.random.choice(members))
             case _ if type_ == STRING:
-                return quote_yaml(self.random.choice(_STRINGS))
+                return quote_yaml(self._draw_text())
             case _ if type_ == INTEGER:
-                return str(self.random.choice((*_INTEGERS, *_NEGATIVES)))
+                return str(self._draw_integer())
             case _ if type_ in _TEXTS:
                 return quote_yaml(self.random.choice(_TEXTS[type_]))
             case _:
@@ -229,7 +306,7 @@ class TypeSource:
         if key == BOOLEAN:
             return self.random.choice((["true"], ["false", "true"], []))
         if key == INTEGER:
-            return [str(each) for each in {self.random.choice((*_INTEGERS, *_NEGATIVES)) for _ in range(self._count())}]
+            return [str(each) for each in dict.fromkeys(self._draw_integer() for _ in range(self._count()))]
         texts = key.members if isinstance(key, Enum) else _TEXTS.get(key, _STRINGS)
         found = dict.fromkeys(self.random.choice(texts) for _ in range(self._count()))
         return [quote_yaml(each) for each in found]

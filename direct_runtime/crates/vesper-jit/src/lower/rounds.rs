@@ -180,8 +180,9 @@ impl Lower<'_, '_> {
         let Some((head, _)) = in_step.taken else {
             return false;
         };
+        // A round that `WHERE` excludes jumps back to the head; others skip the choice or leave the loop.
         let mut jumps = self.plan.jumps.iter();
-        !jumps.any(|(from, to)| *from > head && *from < self.at && *to > self.at && *to <= in_step.end)
+        !jumps.any(|(from, to)| *from > head && *from < self.at && (*to > self.at || *to <= head))
     }
 
     /// Returns true if a path word stays in a machine register throughout a loop. Only notes may access it.

@@ -1,0 +1,109 @@
+"""Arguments at the limits of single operations: counts, scales, parts of dates, texts that are parsed.
+
+Arguments drawn by type mostly fail such a call at once, or stay far from the limit that it checks.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from vesper.values.model import MAX_DIGITS, MAX_ENTRIES, MAX_INTEGER, MAX_SCALE, MAX_TEXT, MIN_INTEGER
+from vesper.values.times import MAX_DURATION
+from vesper.verify.inputs.formats import PARSED, draw_format
+
+_HUGE_SHARE = 0.02
+"""Share of arguments whose result has the largest size of a value: each takes milliseconds on every engine."""
+_MIN_RISK = 0.2
+_SAFE = 4
+"""Number of leading counts with which a call mostly succeeds."""
+_DAYS = MAX_DURATION.days
+_POSITIONS = (0, 0, 1, 2, 3, 7, 8, -1, MAX_INTEGER, MIN_INTEGER)
+_SCALES = (0, 0, 1, 2, 3, 6, 18, 19, 28, 34, MAX_SCALE - 1, MAX_SCALE, MAX_SCALE + 1, -1, -2)
+_FEW_MONTHS = (0, 1, -1, 2, 11, 12, 13, -12, 48, 1200)
+_MAX_MONTHS = 9999 * 12
+_WIDTHS = (0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 22, 23, 24, 31, 32, 33, 64, 65, 256, -1)
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
+
+
+def _around(*limits: int) -> tuple[int, ...]:
+    """Return the limits and their neighbours within 64 bits."""
+    found = (limit + step for limit in limits for step in (-1, 0, 1))
+    return tuple(dict.fromkeys(min(max(each, MIN_INTEGER), MAX_INTEGER) for each in found))
+
+
+def _spans(limit: int) -> tuple[int, ...]:
+    """Return counts of a unit of durations: small ones, and around the longest duration."""
+    return (*_around(0, 24, 60), 90, 1000, *_around(limit, -limit))
+
+
+COUNTS: Mapping[str, tuple[int, ...]] = {
+    "array.at.index": _POSITIONS,
+    "array.get.index": _POSITIONS,
+    "array.take.count": _POSITIONS,
+    "array.drop.count": _POSITIONS,
+    "array.slice.start": _POSITIONS,
+    "array.slice.end": _POSITIONS,
+    "array.replace_at.index": _POSITIONS,
+    "array.chunks.size": (1, 1, 2, 3, 0, -1, MAX_INTEGER),
+    "array.range.start": (0, 0, 1, -3, 5, MIN_INTEGER, MAX_INTEGER - 2),
+    "array.range.end": (0, 1, 2, 3, 7, -3, 20, MIN_INTEGER + 3, MAX_INTEGER),
+    "array.range.step": (1, 1, 2, 3, -1, -2, 0, MAX_INTEGER, MIN_INTEGER),
+    "bytes.at.index": _POSITIONS,
+    "bytes.slice.start": _POSITIONS,
+    "bytes.slice.end": _POSITIONS,
+    "date.from_parts.year": (1, 4, 100, 400, 1900, 2000, 2023, 2024, 9999, 0, 10_000, -1),
+    "date.from_parts.month": (1, 2, 2, 4, 6, 12, 0, 13),
+    "date.from_parts.day": (1, 28, 29, 29, 30, 31, 0, 32),
+    "date.add_days.count": (*_around(0, 28, 365), *_around(_DAYS - 1, 1 - _DAYS)),
+    "date.add_months.count": (*_FEW_MONTHS, *_around(_MAX_MONTHS, -_MAX_MONTHS)),
+    "date.add_years.count": (0, 1, -1, 4, 100, 400, *_around(9998, -9998)),
+    "date.add_business_days.count": (*_around(0, 5, 10, -5), 260, -260),
+    "decimal.div.scale": _SCALES,
+    "decimal.round.scale": (*_SCALES, -MAX_SCALE, -MAX_SCALE - 1),
+    "decimal.pow.exponent": (0, 1, 2, 3, 5, 12, 34, 63, -1, -2, -3, MAX_DIGITS - 1, MAX_DIGITS),
+    "duration.multiply.factor": (0, 1, -1, 2, 1000, MAX_INTEGER, MIN_INTEGER),
+    "duration.divide.divisor": (1, 2, -1, 3, 7, 0, MAX_INTEGER, MIN_INTEGER),
+    "duration.from_microseconds.count": _spans(_DAYS * 86_400_000_000),
+    "duration.from_days.count": _spans(_DAYS),
+    "duration.from_hours.count": _spans(_DAYS * 24),
+    "duration.from_minutes.count": _spans(_DAYS * 1440),
+    "duration.from_seconds.count": _spans(_DAYS * 86_400),
+    "duration.from_milliseconds.count": _spans(_DAYS * 86_400_000),
+    "integer.pow.exponent": (0, 1, 2, 3, 10, 31, 61, 62, 63, 64, -1),
+    "integer.shift_left.count": (0, 1, 2, 31, 32, 61, 62, 63, 64, -1),
+    "integer.shift_right.count": (0, 1, 2, 31, 32, 61, 62, 63, 64, -1),
+    "json.item.index": _POSITIONS,
+    "text.at.index": _POSITIONS,
+    "text.slice.start": _POSITIONS,
+    "text.slice.end": _POSITIONS,
+    "text.repeat.count": (0, 1, 2, 3, 8, 16, 33, 257, -1, MAX_INTEGER),
+    "text.pad_start.width": _WIDTHS,
+    "text.pad_end.width": _WIDTHS,
+    "text.from_code_point.number": (*_around(0x7F, 0x7FF, 0xD7FF, 0xDFFF, 0xFFFF, 0x10FFFF), 0, -1, 0x301, MAX_INTEGER),
+    "timestamp.from_epoch_seconds.count": (0, 1, -1, 951_782_400, *_around(_FIRST_SECOND, _LAST_SECOND)),
+    "timestamp.from_epoch_microseconds.count": (
+        0, 1, -1, 999_999, *_around(_FIRST_SECOND * 1_000_000, _LAST_SECOND * 1_000_000 + 999_999),
+    ),
+}  # fmt: skip
+"""Integers by operation and parameter."""
+_HUGE: Mapping[str, tuple[int, ...]] = {
+    "array.range.end": _around(MAX_ENTRIES),
+    "text.repeat.count": (*_around(MAX_TEXT), MAX_TEXT // 2),
+    "text.pad_start.width": _around(MAX_TEXT),
+    "text.pad_end.width": _around(MAX_TEXT),
+}
+
+
+def draw_argument(source: random.Random, operation: str, parameter: str, risk: float) -> str | int | None:
+    """Draw an integer or text for an operation; None if the parameter has none.
+
+    Most limits are the later ones of a list and fail the call, which ends the execution: `risk` scales their share.
+    """
+    key = f"{operation}.{parameter}"
+    if key in _HUGE and source.random() < _HUGE_SHARE:
+        return source.choice(_HUGE[key])
+    if key in COUNTS:
+        counts = COUNTS[key]
+        return source.choice(counts if source.random() < max(risk, _MIN_RISK) else counts[:_SAFE])
+    return draw_format(source, operation) if operation in PARSED else None
