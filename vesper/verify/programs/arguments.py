@@ -95,6 +95,30 @@ _HUGE: Mapping[str, tuple[int, ...]] = {
 }
 
 
+_PATHS = (
+    "", "/a", "/b", "/a/0", "/b/1", "/0", "/1/a", "/x~1y", "/~0", "/~01", "/a~1b~0", "/~", "/~2", "/", "//", "a",
+    "/01", "/+1",
+    "/-", "/a/b/c", "/18446744073709551616", "/é",
+)  # fmt: skip
+TEXTS: Mapping[str, tuple[str, ...]] = {
+    "json.get.path": _PATHS,
+    "json.has.path": _PATHS,
+    "json.field.key": ("a", "b", "", "qty", "x/y", "1"),
+    "text.split.separator": (",", " ", "a", "ab", "", "é", "\u0301"),
+    "text.join.separator": (",", "", ", ", "é"),
+    "text.contains.part": ("", "a", "ab", "é", "e", "\u0301", "0" * 17, "ab " * 12),
+    "text.index_of.part": ("", "a", "ab", "é", "e", "\u0301", "0" * 17, "b"),
+    "text.starts_with.prefix": ("", "a", "é", "e", "ab"),
+    "text.ends_with.suffix": ("", "a", "b", "\u0301", "ab"),
+    "text.replace.old": ("a", "b", "ab", "", "é", "aa", " "),
+    "text.replace.new": ("", "b", "aa", "é", "😀"),
+    "text.pad_start.fill": (" ", "0", "é", "ab", "", "😀"),
+    "text.pad_end.fill": (" ", "0", "é", "ab", "", "😀"),
+    "text.code_point.value": ("a", "é", "😀", "\uffff", "\U0010ffff", "", "ab"),
+}
+"""Texts by operation and parameter."""
+
+
 def draw_argument(source: random.Random, operation: str, parameter: str, risk: float) -> str | int | None:
     """Draw an integer or text for an operation; None if the parameter has none.
 
@@ -106,4 +130,6 @@ def draw_argument(source: random.Random, operation: str, parameter: str, risk: f
     if key in COUNTS:
         counts = COUNTS[key]
         return source.choice(counts if source.random() < max(risk, _MIN_RISK) else counts[:_SAFE])
+    if key in TEXTS:
+        return source.choice(TEXTS[key])
     return draw_format(source, operation) if operation in PARSED else None

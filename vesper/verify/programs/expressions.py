@@ -63,7 +63,8 @@ _AGGREGATES = ("sum", "count", "min", "max", "avg")
 """With a FOR these are separate forms, drawn in `forms`."""
 _BUDGETS = (25, 50, 80, 120, 200)
 """Maximum terms of a node before expressions become leaves; far below the document limits."""
-_PREFERRED_SHARE = 0.4
+_PREFERRED_SHARE, _REPEATED_SHARE = 0.8, 0.3
+"""Shares of the positions that have a preferred operation: until each was drawn, and later."""
 _LIMIT_SHARE = 0.5
 _SAME_SHARE = 0.05
 _COMPARED = ("==", "!=", "<", "<=", ">", ">=")
@@ -90,6 +91,7 @@ class Expressions(BinderForms):
         self.types = types
         types.wanted = [each for cell in cells for each in cell.operands() if has_names(each)]
         self._cells = [*cells]
+        self._undrawn = len(self._cells)
         self._nesting = 0
         """Number of expressions being drawn around this one; zero at a position of the node."""
         self.random = types.random
@@ -134,9 +136,11 @@ class Expressions(BinderForms):
             self._nesting -= 1
 
     def _draw_nested(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
-        if self._nesting == 1 and self._cells and depth > 0 and self.random.random() < _PREFERRED_SHARE:
-            with suppress(NotExpressible):
-                return self._draw_preferred(type_, scope, depth - 1, hint)
+        if self._nesting == 1 and self._cells:
+            share = _PREFERRED_SHARE if self._undrawn > 0 else _REPEATED_SHARE if depth > 0 else 0.0
+            if self.random.random() < share:
+                with suppress(NotExpressible):
+                    return self._draw_preferred(type_, scope, max(depth - 1, 0), hint)
         producers = [*self._leaves(type_, scope, hint)]
         if depth > 0:
             producers += self._operations(type_, scope, depth - 1)
@@ -157,6 +161,7 @@ class Expressions(BinderForms):
         """Draw the next preferred operation, or a condition on its result if that has another type."""
         cell = self._cells.pop(0)
         self._cells.append(cell)
+        self._undrawn -= 1
         returned = cell.returns()
         term = self._by_cell(cell, returned, scope, min(depth, self.random.choice((0, 0, 1))))
         if returned == type_:
@@ -171,6 +176,8 @@ class Expressions(BinderForms):
 
     def _by_cell(self, cell: OperandCell, type_: Type, scope: Scope, depth: int) -> Term:
         spec, bindings = cell.spec, dict(cell.bindings)
+        if not all(has_names(each) for each in cell.operands()):
+            depth = max(depth, 1)  # an anonymous record is only the result of another operation
         if spec.name == CAST:
             return self.cast(type_, scope, depth)
         is_operator = is_infix(spec.operator)

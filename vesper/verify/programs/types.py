@@ -107,9 +107,12 @@ _JSONS = (
     '[1,1.0,"1"]', '{"qty":2,"price":"1.5"}', "9223372036854775807", "9223372036854775808", "1.0", "-0.0",
     '{"a":{"a":{}}}', '{"":0,"x/y":1}', "[[],[[]]]", '"1.5"', '{"1":"a","2":"b"}', "0.0000000000000000001",
 )  # fmt: skip
+_LONG_SHARE = 0.04
+_LONG_COUNTS = (16, 17, 20, 21, 22, 33, 50)
+"""Counts of items around those at which an algorithm for few items ends."""
 _EXTREME_SHARE = 0.3
 _MIN_EXTREME_SHARE = 0.03
-_WANTED_SHARE = 0.35
+_WANTED_SHARE = 0.5
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -159,13 +162,14 @@ class TypeSource:
         self.features = features
         self.records: list[Record] = []
         self.wanted: list[Type] = []
-        """Types that are drawn more often than others."""
+        """Types that are drawn more often than others, in turn."""
 
     # -- types ------------------------------------------------------------------------------------
 
     def type(self, depth: int = 3) -> Type:
         if depth > 1 and self.wanted and self.random.random() < _WANTED_SHARE:
-            return self.random.choice(self.wanted)
+            self.wanted.append(self.wanted.pop(0))
+            return self.wanted[-1]
         pick = self.random.random()
         if depth <= 0 or pick < 0.4:
             return self.random.choice(_COMMON if self.random.random() < 0.6 else SCALARS)
@@ -280,7 +284,9 @@ class TypeSource:
             case OptionalOf(inner):
                 return "null" if self.random.random() < 0.3 else self.draw_yaml(inner)
             case ArrayOf(element):
-                return f"[{', '.join(self.draw_yaml(element) for _ in range(self._count()))}]"
+                is_long = isinstance(element, Primitive | Enum) and self.random.random() < _LONG_SHARE
+                count = self.random.choice(_LONG_COUNTS) if is_long else self._count()
+                return f"[{', '.join(self.draw_yaml(element) for _ in range(count))}]"
             case SetOf(element):
                 return f"[{', '.join(self._draw_distinct(element))}]"
             case MapOf(key, value):
