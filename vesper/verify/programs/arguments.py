@@ -18,7 +18,7 @@ _MIN_RISK = 0.2
 _SAFE = 4
 """Number of leading counts with which a call mostly succeeds."""
 _DAYS = MAX_DURATION.days
-_POSITIONS = (0, 0, 1, 2, 3, 7, 8, -1, MAX_INTEGER, MIN_INTEGER)
+_POSITIONS = (0, 0, 0, 1, 2, 3, 7, 8, -1, MAX_INTEGER, MIN_INTEGER)
 _SCALES = (0, 0, 1, 2, 3, 6, 18, 19, 28, 34, MAX_SCALE - 1, MAX_SCALE, MAX_SCALE + 1, -1, -2)
 _FEW_MONTHS = (0, 1, -1, 2, 11, 12, 13, -12, 48, 1200)
 _MAX_MONTHS = 9999 * 12
@@ -122,14 +122,14 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
 def draw_argument(source: random.Random, operation: str, parameter: str, risk: float) -> str | int | None:
     """Draw an integer or text for an operation; None if the parameter has none.
 
-    Most limits are the later ones of a list and fail the call, which ends the execution: `risk` scales their share.
+    The later values of a list mostly fail the call, which ends the execution: `risk` scales their share.
     """
     key = f"{operation}.{parameter}"
     if key in _HUGE and source.random() < _HUGE_SHARE:
         return source.choice(_HUGE[key])
+    is_safe = source.random() >= max(risk, _MIN_RISK)
     if key in COUNTS:
-        counts = COUNTS[key]
-        return source.choice(counts if source.random() < max(risk, _MIN_RISK) else counts[:_SAFE])
+        return source.choice(COUNTS[key][:_SAFE] if is_safe else COUNTS[key])
     if key in TEXTS:
         return source.choice(TEXTS[key])
-    return draw_format(source, operation) if operation in PARSED else None
+    return draw_format(source, operation, is_safe) if operation in PARSED else None

@@ -325,7 +325,7 @@ class Expressions(BinderForms):
 
     def _draw_unevaluated_call(self, spec: OpSpec, param: Type, type_: Type, scope: Scope, depth: int) -> Term:
         """Draw a call that the checker would evaluate if its argument were a literal."""
-        text = draw_format(self.random, spec.name)
+        text = draw_format(self.random, spec.name, self.random.random() >= self.features.risk)
         if self.random.random() < _LIMIT_SHARE and is_quotable(text):
             at = self.random.randint(0, len(text))
             argument = infix("+", Term(STRING, (quoted(text[:at]),)), Term(STRING, (quoted(text[at:]),)), STRING)

@@ -90,18 +90,19 @@ _BYTES = (
     "ff" * 33,
 )
 _DATES = (
-    "0001-01-01", "0001-12-31", "1900-02-28", "1969-12-31", "1970-01-01", "2000-02-29", "2023-02-28", "2024-01-31",
-    "2024-02-29", "2024-12-31", "9999-12-31",
+    "1900-02-28", "1969-12-31", "1970-01-01", "2000-02-29", "2023-02-28", "2024-01-31",
+    "2024-02-29", "2024-12-31", "2023-12-31", "2100-03-01",
 )  # fmt: skip
+_WIDE_DATES = ("0001-01-01", "0001-12-31", "9999-01-01", "9999-12-31")
 _TIMESTAMPS = (
-    "0001-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "1970-01-01T00:00:00Z", "2024-02-29T12:30:00Z",
+    "1969-12-31T23:59:59.999999Z", "1970-01-01T00:00:00Z", "2024-02-29T12:30:00Z",
     "2024-02-29t10:30:00.5+02:00", "2023-12-31T23:59:59.999999-00:30", "2024-03-31T00:00:00.000001+14:00",
-    "9999-12-31T23:59:59.999999Z",
 )  # fmt: skip
+_WIDE_TIMESTAMPS = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z")
 _DURATIONS = (
-    "PT0S", "90s", "1h30m", "-P1DT0.5S", "200ms", "1us", "PT24H", "-PT0.000001S", "P30D", "P3652059D", "-P3652059D",
-    "P3652058DT23H59M59.999999S",
+    "PT0S", "90s", "1h30m", "-P1DT0.5S", "200ms", "1us", "PT24H", "-PT0.000001S", "P30D",
 )  # fmt: skip
+_WIDE_DURATIONS = ("P3652059D", "-P3652059D", "P3652058DT23H59M59.999999S")
 _JSONS = (
     "null", "true", "0", "1.50", "-0.5", "1e3", '""', '"a"', '"2024-02-29"', "[]", "{}", '{"a":1,"b":[null,"x"]}',
     '[1,1.0,"1"]', '{"qty":2,"price":"1.5"}', "9223372036854775807", "9223372036854775808", "1.0", "-0.0",
@@ -238,6 +239,9 @@ class TypeSource:
         digits = str(coefficient).zfill(scale + 1)
         return f"{digits[:-scale]}.{digits[-scale:]}" if scale else f"{digits}.0"
 
+    def _draw_edge(self, usual: tuple[str, ...], wide: tuple[str, ...]) -> str:
+        return self.random.choice(wide if self._is_extreme() else usual)
+
     def _draw_text(self) -> str:
         if self.random.random() < 0.9:
             return self.random.choice(_STRINGS)
@@ -265,13 +269,13 @@ class TypeSource:
         return f"parse_hex('{self.random.choice(_BYTES)}')"
 
     def _date(self) -> str:
-        return f"date('{self.random.choice(_DATES)}')"
+        return f"date('{self._draw_edge(_DATES, _WIDE_DATES)}')"
 
     def _timestamp(self) -> str:
-        return f"timestamp('{self.random.choice(_TIMESTAMPS)}')"
+        return f"timestamp('{self._draw_edge(_TIMESTAMPS, _WIDE_TIMESTAMPS)}')"
 
     def _duration(self) -> str:
-        return f"duration('{self.random.choice(_DURATIONS)}')"
+        return f"duration('{self._draw_edge(_DURATIONS, _WIDE_DURATIONS)}')"
 
     def _json(self) -> str:
         return f"parse_json('{self.random.choice(_JSONS)}')"
@@ -305,7 +309,7 @@ class TypeSource:
                 return _LITERALS[type_](self)
 
     def _count(self) -> int:
-        return self.random.choice((0, 1, 2, 2, 3))
+        return self.random.choice((0, 1, 2, 2, 3) if self._is_extreme() else (1, 2, 2, 3))
 
     def _draw_distinct(self, key: Type) -> list[str]:
         """Draw literals of a key type with distinct values."""
@@ -341,9 +345,9 @@ _CALLS: Mapping[Type, str] = {
 _TEXTS: Mapping[Type, tuple[str, ...]] = {
     FLOAT: (*_FLOATS, "0.5", "1", "-0.0", "NaN", "Infinity", "-Infinity"),
     BYTES: ("", "AA==", "YQ==", "YWI=", "/w==", "w6k=", "AP8A/w=="),
-    TIMESTAMP: _TIMESTAMPS,
-    DATE: _DATES,
-    DURATION: _DURATIONS,
+    TIMESTAMP: (*_TIMESTAMPS, *_WIDE_TIMESTAMPS),
+    DATE: (*_DATES, *_WIDE_DATES),
+    DURATION: (*_DURATIONS, *_WIDE_DURATIONS),
     JSON: _JSONS,
 }
 """Texts of literals of these types. Different key texts are different values."""
