@@ -50,6 +50,7 @@ from vesper.values.numbers import parse_float
 _VARIADIC = 0x0C  # `*args`, `**kwargs`: CO_VARARGS and CO_VARKEYWORDS of `inspect`
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
+_Number = TypeVar("_Number", Decimal, Decimal | None)
 _MAX_POWER_DIGITS = 1_000_000
 
 # SEMANTICS: a result may have MAX_DIGITS digits and MAX_SCALE places. `decimal` bounds places by its smallest exponent,
@@ -137,9 +138,12 @@ def translate_failure(failure: DecimalException | KeyError) -> Raised:
     return Raised(code).with_traceback(failure.__traceback__)
 
 
-def unsigned_zero(number: Decimal) -> Decimal:
-    """Return the number with an unsigned zero. `decimal` signs products such as 0 * -1."""
-    return number if number else number.copy_abs()
+def unsigned_zero(number: _Number) -> _Number:
+    """Return the number with an unsigned zero. `decimal` signs products such as 0 * -1.
+
+    The value of a skipped step is null and stays null.
+    """
+    return number if number or number is None else number.copy_abs()
 
 
 def _exactly(operation: Callable[[Decimal, Decimal], Decimal], left: Decimal, right: Decimal) -> Decimal:

@@ -9,6 +9,7 @@ reduction (`campaign`, `reduce`).
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -27,10 +28,13 @@ from vesper.values.types import (
     is_key,
     optional,
 )
+from vesper.verify.programs.blocks import Drawing
 from vesper.verify.programs.cells import preferred_cells
 from vesper.verify.programs.expressions import Expressions
 from vesper.verify.programs.features import Features
 from vesper.verify.programs.flow import Flow
+from vesper.verify.programs.plain_terms import NUMBERS
+from vesper.verify.programs.risks import SteadyTerms, is_fallible, is_risky
 from vesper.verify.programs.terms import COMPARISON, NOTHING, Facts, Known, NotExpressible, Scope, Term, infix
 from vesper.verify.programs.text import (
     Draft,
@@ -43,6 +47,7 @@ from vesper.verify.programs.text import (
     DrawnRecord,
     DrawnStep,
     DrawnTable,
+    Tree,
     Written,
 )
 from vesper.verify.programs.types import SCALARS, TypeSource
@@ -68,6 +73,15 @@ _CONSTRAINTS: dict[Type, tuple[str, ...]] = {
     STRING: ("{min_length: 1}", "{max_length: 40}", "{length: 2}", "non_empty", "{min_length: 0}"),
 }
 
+_ALWAYS_USED: tuple[Type, ...] = (BOOLEAN, INTEGER)
+_NUMBER_SHARE = 0.7
+_PRECONDITION_TESTS = 0.25
+"""Share of preconditions that inputs may break; those of programs are changed to meet them."""
+_LOOP_SHARE = 0.4
+_MANY_STEPS_SHARE = 0.05
+_ENDING_SHARE = 0.2
+"""Share of the flows that end on every way of a last conditional or match."""
+
 
 def draw_program(seed: int) -> Draft:
     """Return the node of this seed, the same on every machine."""
@@ -81,27 +95,34 @@ class _Program:
         self._features = Features.draw(self._random)
         self._types = TypeSource(self._random, self._features)
         self._expressions = Expressions(self._types, preferred_cells(seed))
+        weights = {type_: self._features.weight(f"type {type_}") for type_ in SCALARS}
+        self._expressions.pool[:] = [type_ for type_, weight in weights.items() if weight or type_ in _ALWAYS_USED]
+        self._drawing = Drawing.of(self._expressions)
         self._scope = Scope()
         self._unused = [*_NAMES]
         self._random.shuffle(self._unused)
-        # Half of the nodes have steps that are no expressions, and half of those may have effects.
+        # Most nodes have steps that are no expressions, and most of those may have effects.
         self._type = self._random.choice(("function", "function", *_WITH_EFFECTS))
-        self._has_flow = self._type != "function" or self._random.random() < 0.3
+        self._has_flow = self._type != "function" or self._random.random() < 0.75
 
     def draft(self) -> Draft:
-        named = tuple(self._named(name) for name in _NAMED_TYPES[: self._choose(0, 0, 1, 2)])
-        records = tuple(self._record(name) for name in self._random.sample(_TYPE_NAMES, self._choose(0, 0, 1, 1, 2, 3)))
-        inputs = tuple(self._input(named) for _ in range(self._choose(0, 1, 2, 3, 3, 4, 5)))
-        for _ in range(self._choose(0, 1, 2, 3)):
+        named = tuple(self._named(name) for name in _NAMED_TYPES[: self._fewer(0, 0, 1, 2)])
+        records = tuple(self._record(name) for name in self._random.sample(_TYPE_NAMES, self._fewer(0, 0, 1, 1, 2, 3)))
+        inputs = tuple(self._input(named) for _ in range(self._fewer(0, 1, 2, 3, 3, 4, 5)))
+        if self._random.random() < _NUMBER_SHARE:
+            inputs = (*inputs, self._number_input())
+        for _ in range(self._fewer(0, 1, 2, 3)):
             type_ = self._new_type()
             self._expressions.new_constant(type_)
         if self._type == "event_handler":
             self._scope = self._scope.declare("input", "event_id", STRING)
             inputs = (*inputs, DrawnInput("event_id", STRING, (), None))
         outputs = self._outputs(inputs)
-        functions = tuple(self._function(name) for name in _FUNCTIONS[: self._choose(0, 0, 1, 2, 3)])
-        flow = Flow(self._expressions, outputs, self._type != "function") if self._has_flow else None
-        preconditions = self._clauses(self._scope, self._choose(0, 0, 0, 1, 2)) + self._not_null_clauses()
+        functions = tuple(self._function(name) for name in _FUNCTIONS[: self._fewer(0, 0, 1, 2, 3)])
+        flow = Flow(self._drawing, outputs, self._type != "function") if self._has_flow else None
+        preconditions = (
+            self._clauses(self._scope, self._choose(0, 0, 0, 1, 2), _PRECONDITION_TESTS) + self._not_null_clauses()
+        )
         # The checker derives facts about null from them for all later clauses.
         facts = NOTHING.union(*(clause.when_true for clause in preconditions))
         self._scope = self._scope.assuming(facts)
@@ -136,8 +157,12 @@ class _Program:
     def _choose(self, *counts: int) -> int:
         return self._random.choice(counts)
 
+    def _fewer(self, *counts: int) -> int:
+        """Choose one of the counts, of the lower half if the program is small."""
+        return self._choose(*counts[: (len(counts) + 1) // 2]) if self._features.is_small else self._choose(*counts)
+
     def _depth(self) -> int:
-        return self._random.choice((1, 2, 2, 3, 3, 4, 5))
+        return self._random.choice((1, 1, 2, 2, 3) if self._features.is_small else (1, 2, 2, 3, 3, 4, 5))
 
     def _name(self) -> str:
         return self._unused.pop()
@@ -202,7 +227,7 @@ class _Program:
             params.append((param, type_))
             scope = scope.bind(param, type_, -1 - number)
         returns = self._random.choice(draw.pool)
-        value = draw.assignable(returns, scope, self._depth())
+        value = self._drawing.steady.assignable(returns, scope, self._depth())
         draw.functions.append((name, tuple(type_ for _, type_ in params), returns))
         return DrawnFunction(name, tuple(params), returns, value)
 
@@ -228,30 +253,51 @@ class _Program:
         self._scope = self._scope.declare("input", name, type_)
         return DrawnInput(name, type_, tuple(constraints), default)
 
+    def _number_input(self) -> DrawnInput:
+        """Draw an input for plain arithmetic and tests."""
+        name, type_ = self._name(), self._random.choice((INTEGER, INTEGER, DECIMAL))
+        self._scope = self._scope.declare("input", name, type_)
+        constraints = self._random.sample(_CONSTRAINTS[type_], self._choose(0, 0, 1))
+        default = self._types.draw_yaml(type_) if self._type == "scheduled_job" else None
+        return DrawnInput(name, type_, tuple(constraints), default)
+
     def _outputs(self, inputs: tuple[DrawnInput, ...]) -> tuple[tuple[str, Type], ...]:
-        names = [self._name() for _ in range(self._choose(1, 1, 2, 2, 3, 4))]
-        outputs = [
-            (name, self._random.choice(self._expressions.pool) if self._random.random() < 0.6 else self._new_type())
-            for name in names
-        ]
+        names = [self._name() for _ in range(self._fewer(1, 1, 2, 2, 3, 4))]
+        outputs = [(name, self._output_type()) for name in names]
         if inputs and self._random.random() < 0.15:  # an output may have the name of an input
             outputs.append((self._random.choice(inputs).name, self._new_type()))
         return tuple(outputs)
 
+    def _output_type(self) -> Type:
+        pick = self._random.random()
+        if pick < 0.5:
+            return self._random.choice((INTEGER, INTEGER, DECIMAL, DECIMAL, STRING, ArrayOf(INTEGER)))
+        return self._random.choice(self._expressions.pool) if pick < 0.8 else self._new_type()
+
     # -- contracts --------------------------------------------------------------------------------
 
-    def _clauses(self, scope: Scope, count: int) -> tuple[Term, ...]:
+    def _clauses(self, scope: Scope, count: int, test_share: float = 0.03) -> tuple[Term, ...]:
+        """Draw clauses, most of which hold: a broken one ends an execution."""
         found: list[Term] = []
         for _ in range(count):
             try:
-                clause = self._expressions.expression(BOOLEAN, scope, self._depth(), BOOLEAN)
-                if self._random.random() < 0.6:  # most inputs should pass
-                    other = self._expressions.expression(BOOLEAN, scope, 1, BOOLEAN)
-                    clause = infix("OR", clause, infix("OR", other, Term(BOOLEAN, ("true",)), BOOLEAN), BOOLEAN)
-                found.append(clause)
+                found.append(self._clause(scope, test_share))
             except NotExpressible:
                 continue
         return tuple(found)
+
+    def _clause(self, scope: Scope, test_share: float) -> Term:
+        plain, steady = self._drawing.plain, self._drawing.steady
+        pick = self._random.random()
+        if pick < 0.35 and scope.sees_constants:
+            return plain.tautology(scope)
+        if pick < 0.35 + test_share and scope.sees_constants:
+            return plain.test(scope)
+        clause = steady.expression(BOOLEAN, scope, self._depth(), BOOLEAN)
+        if pick < 0.95:
+            other = steady.expression(BOOLEAN, scope, 1, BOOLEAN)
+            return infix("OR", clause, infix("OR", other, Term(BOOLEAN, ("true",)), BOOLEAN), BOOLEAN)
+        return clause
 
     def _not_null_clauses(self) -> tuple[Term, ...]:
         """Sometimes return a clause that an input is not null."""
@@ -294,7 +340,7 @@ class _Program:
         self, outputs: tuple[tuple[str, Type], ...], flow: Flow | None
     ) -> tuple[tuple[DrawnStep, ...], tuple[tuple[str, Term | None], ...]]:
         """Draw the steps, including those named like outputs, and the returned values."""
-        wanted: list[tuple[str, Type | None]] = [(self._name(), None) for _ in range(self._choose(0, 1, 1, 2, 3))]
+        wanted: list[tuple[str, Type | None]] = [(self._name(), None) for _ in range(self._fewer(0, 0, 1, 1, 2, 3))]
         as_steps = self._random.random()
         wanted += [
             (name, type_)
@@ -302,39 +348,66 @@ class _Program:
             if name not in self._scope.taken and self._random.random() < as_steps * 1.5
         ]
         self._random.shuffle(wanted)
-        parenthesise = dict(outputs)
         steps: list[DrawnStep] = []
         done: set[str] = set()
         if flow is not None:
             if self._type == "http_handler":  # it declares errors
                 steps.append(DrawnFlow(flow.raising(self._scope)))
-            steps += self._flow_steps(flow, self._choose(1, 2, 3))
+            if self._random.random() < _LOOP_SHARE:
+                steps += self._flow_steps(flow.loop, 1)
+            steps += self._flow_steps(flow.step, self._fewer(0, 1, 2, 2, 3))
+        if not self._features.is_small and self._random.random() < _MANY_STEPS_SHARE:
+            steps += self._many_steps()
         while wanted:
             size = min(len(wanted), self._choose(1, 1, 1, 2, 3))
             now, wanted = wanted[:size], wanted[size:]
-            if size == 1 and self._random.random() < 0.4:
-                steps.append(self._table(*now[0]))
-            else:
-                is_block = size > 1 or self._random.random() < 0.3
-                steps.append(
-                    DrawnCompute(tuple((name, self._draw_computed(name, type_)) for name, type_ in now), is_block)
-                )
+            steps.append(self._value_step(now))
             done |= {name for name, type_ in now if type_ is not None}
-            steps += [] if flow is None else self._flow_steps(flow, self._choose(0, 0, 1))
+            steps += [] if flow is None else self._flow_steps(flow.step, self._fewer(0, 0, 1))
+        if flow is not None and self._random.random() < _ENDING_SHARE:
+            return (*steps, DrawnFlow(flow.ending(self._scope))), ()
         returned = tuple(
-            (
-                name,
-                None if name in done else self._expressions.assignable(parenthesise[name], self._scope, self._depth()),
-            )
-            for name, _ in outputs
+            (name, None if name in done else self._drawing.output(type_, self._scope, self._depth()))
+            for name, type_ in outputs
         )
         return tuple(steps), returned
 
-    def _flow_steps(self, flow: Flow, count: int) -> list[DrawnStep]:
+    def _many_steps(self) -> list[DrawnStep]:
+        """Draw many small steps whose values live on or die."""
+        found: list[DrawnStep] = []
+        for number in range(self._choose(30, 36, 50)):
+            type_ = self._random.choice(NUMBERS)
+            value = self._drawing.plain.number(type_, self._scope)
+            name = f"many_{number}"
+            found.append(DrawnCompute(((name, value),), is_block=False))
+            self._scope = self._scope.declare("step", name, type_)
+        return found
+
+    def _value_step(self, wanted: list[tuple[str, Type | None]]) -> DrawnStep:
+        """Draw a step of these names; one that can fail mostly has a handler."""
+        (name, type_), *others = wanted
+        if not others and self._random.random() < 0.4:
+            return self._table(name, type_)
+        before = self._scope
+        source = self._drawing.steady if others else self._drawing.handled
+        values = tuple((name, self._draw_computed(name, type_, source)) for name, type_ in wanted)
+        (_, value), *_ = values
+        is_block = bool(others) or self._random.random() < 0.3
+        if others or not isinstance(value, Term) or not is_fallible(value):
+            return DrawnCompute(values, is_block)
+        if not is_risky(value) and self._random.random() < 0.5:
+            return DrawnCompute(values, is_block)
+        handled: dict[str, Tree] = {"value": self._drawing.steady.assignable(self._type_of(name), before, 1)}
+        return DrawnFlow({"step": name, "operation": "compute", "value": value, "on_error": {"any": handled}})
+
+    def _type_of(self, step: str) -> Type:
+        return next(known.type for known in self._scope.names if known.key == f"step {step}")
+
+    def _flow_steps(self, draw: Callable[[Scope], tuple[dict[str, Tree], Scope]], count: int) -> list[DrawnStep]:
         found: list[DrawnStep] = []
         for _ in range(count):
             try:
-                fields, self._scope = flow.step(self._scope)
+                fields, self._scope = draw(self._scope)
             except NotExpressible:
                 continue
             found.append(DrawnFlow(fields))
@@ -344,7 +417,7 @@ class _Program:
         self._remember(type_)
         self._scope = self._scope.declare("step", name, type_)
 
-    def _draw_computed(self, name: str, held_to: Type | None) -> Written:
+    def _draw_computed(self, name: str, held_to: Type | None, source: SteadyTerms) -> Written:
         """Draw the value of a step; one named like an output has the output's type."""
         type_ = held_to or self._random.choice(self._expressions.pool)
         depth, hint = self._depth(), held_to
@@ -352,12 +425,12 @@ class _Program:
         try:
             value = self._draw_structured(type_, depth, hint)
         except NotExpressible:
-            draw = self._expressions
-            value = (
-                draw.expression(type_, self._scope, depth)
-                if hint is None
-                else draw.assignable(type_, self._scope, depth)
-            )
+            if type_ in NUMBERS and self._random.random() < 0.4:
+                value = self._drawing.plain.number(type_, self._scope)
+            elif hint is None:
+                value = source.expression(type_, self._scope, depth)
+            else:
+                value = source.assignable(type_, self._scope, depth)
         self._declare_step(name, type_)
         return value
 
@@ -382,8 +455,15 @@ class _Program:
                 rows += [
                     (when, self._result(type_, held_to, when.when_true)) for when in draw.tests_of_one(self._scope)
                 ]
-        for _ in range(self._choose(0, 1, 2, 2, 3)):
-            when = draw.expression(BOOLEAN, self._scope.assuming(failed), 2, BOOLEAN)
+        count = self._choose(0, 1, 2, 2, 3, 4) if self._features.is_small else self._choose(1, 2, 3, 5, 8, 12)
+        for _ in range(count):
+            inner = self._scope.assuming(failed)
+            is_plain = self._random.random() < (0.4 if count < 4 else 0.8)
+            when = (
+                self._drawing.plain.test(inner)
+                if is_plain
+                else self._drawing.steady.expression(BOOLEAN, inner, 2, BOOLEAN)
+            )
             rows.append((when, self._result(type_, held_to, failed | when.when_true)))
             failed |= when.when_false
         otherwise = self._result(type_, held_to, failed)
@@ -393,5 +473,5 @@ class _Program:
     def _result(self, type_: Type, held_to: Type | None, facts: Facts) -> Term:
         scope = self._scope.assuming(facts)
         if held_to is None:
-            return self._expressions.expression(type_, scope, 2)
-        return self._expressions.assignable(type_, scope, 2)
+            return self._drawing.steady.expression(type_, scope, 1)
+        return self._drawing.steady.assignable(type_, scope, 1)

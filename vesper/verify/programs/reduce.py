@@ -53,8 +53,7 @@ def _smaller(draft: Draft) -> Iterator[Draft]:
         yield replace(draft, steps=steps)
     if len(draft.outputs) > 1:
         for name, _ in draft.outputs:
-            outputs = tuple(each for each in draft.outputs if each[0] != name)
-            yield replace(draft, outputs=outputs, returned=tuple(each for each in draft.returned if each[0] != name))
+            yield _without_output(draft, name)
     for clauses in _without_one(draft.preconditions):
         yield replace(draft, preconditions=clauses)
     for clauses in _without_one(draft.postconditions):
@@ -82,8 +81,56 @@ def _smaller(draft: Draft) -> Iterator[Draft]:
         if each.constraints or each.default is not None:
             yield replace(draft, inputs=_replace_at(draft.inputs, index, replace(each, constraints=(), default=None)))
     for index, step in enumerate(draft.steps):
+        for block in _inner_blocks(step):
+            yield replace(draft, steps=(*draft.steps[:index], *block, *draft.steps[index + 1 :]))
         yield from (replace(draft, steps=_replace_at(draft.steps, index, simpler)) for simpler in _simpler_steps(step))
     yield from _simpler_expressions(draft)
+
+
+def _without_output(draft: Draft, name: str) -> Draft:
+    """Return the draft without an output, also in the returns inside of steps."""
+    steps = tuple(
+        DrawnFlow({key: _without_returned(value, key, name) for key, value in step.fields.items()})
+        if isinstance(step, DrawnFlow)
+        else step
+        for step in draft.steps
+    )
+    outputs = tuple(each for each in draft.outputs if each[0] != name)
+    returned = tuple(each for each in draft.returned if each[0] != name)
+    return replace(draft, steps=steps, outputs=outputs, returned=returned)
+
+
+def _without_returned(tree: Tree, key: str, name: str) -> Tree:
+    if isinstance(tree, dict):
+        is_return = key in ("success", "return")
+        return {
+            each: _without_returned(value, each, name)
+            for each, value in tree.items()
+            if not (is_return and each == name)
+        }
+    return [_without_returned(each, "", name) for each in tree] if isinstance(tree, list) else tree
+
+
+def _inner_blocks(step: DrawnStep) -> Iterator[tuple[DrawnStep, ...]]:
+    """Yield each way of a conditional or a match as steps in its place."""
+    if not isinstance(step, DrawnFlow):
+        return
+    fields = step.fields
+    cases = fields.get("cases")
+    ways = [fields.get("then"), fields.get("else"), fields.get("otherwise")]
+    ways += [case.get("then") for case in cases if isinstance(case, dict)] if isinstance(cases, list) else []
+    for way in ways:
+        steps, value = way, None
+        if isinstance(way, dict):
+            steps, value = way.get("steps", []), way.get("value")
+        elif isinstance(way, Term):
+            steps, value = [], way
+        if not isinstance(steps, list):
+            continue
+        found: list[DrawnStep] = [DrawnFlow(each) for each in steps if isinstance(each, dict)]
+        if value is not None and "step" in fields:
+            found.append(DrawnFlow({"step": fields["step"], "operation": "compute", "value": value}))
+        yield tuple(found)
 
 
 def _simpler_steps(step: DrawnStep) -> Iterator[DrawnStep]:

@@ -100,7 +100,9 @@ class Draft:
     preconditions: tuple[Term, ...]
     steps: tuple[DrawnStep, ...]
     returned: tuple[tuple[str, Term | None], ...]
-    """Value of each output; None for the step of its name. Written as a list if all are None."""
+    """Value of each output; None for the step of its name. Written as a list if all are None.
+
+    Empty if the last step leaves the node on every way."""
     postconditions: tuple[Term, ...]
     named: tuple[DrawnNamed, ...] = ()
     functions: tuple[DrawnFunction, ...] = ()
@@ -300,7 +302,7 @@ def _item(margin: str, value: Tree) -> Iterator[str]:
     if not isinstance(value, dict):
         yield f"{margin}- {scalar(str(value)) if isinstance(value, Term) else value}"
         return
-    lines = [line for key, each in value.items() for line in _tree(f"{margin}  ", key, each)]
+    lines = [line for key, each in value.items() for line in _tree(f"{margin}  ", key, each)] or ["{}"]
     yield f"{margin}- {lines[0].removeprefix(margin + '  ')}"
     yield from lines[1:]
 
@@ -319,6 +321,8 @@ def _table(step: DrawnTable) -> Iterator[str]:
 
 
 def _return(draft: Draft) -> Iterator[str]:
+    if not draft.returned:
+        return
     yield "  - operation: return"
     if all(value is None for _, value in draft.returned):
         yield f"    success: [{', '.join(name for name, _ in draft.returned)}]"
