@@ -91,7 +91,8 @@ class Expressions(BinderForms):
         self.types = types
         types.wanted = [each for cell in cells for each in cell.operands() if has_names(each)]
         self._cells = [*cells]
-        self._undrawn = len(self._cells)
+        self.undrawn = len(self._cells)
+        """Number of preferred operations that no position has; negative once some are repeated."""
         self._nesting = 0
         """Number of expressions being drawn around this one; zero at a position of the node."""
         self.random = types.random
@@ -106,6 +107,15 @@ class Expressions(BinderForms):
         self.compared_pairs: list[ComparedPair] = []
         self.budget = self.random.choice(_BUDGETS)
         self.bound = 0
+
+    def save(self) -> Callable[[], None]:
+        """Return a function that forgets what is drawn from now on."""
+        budget, constants, cells, undrawn = self.budget, dict(self.constants), [*self._cells], self.undrawn
+
+        def forget() -> None:
+            self.budget, self.constants, self._cells, self.undrawn = budget, constants, cells, undrawn
+
+        return forget
 
     # -- selection ------------------------------------------------------------------------------------
 
@@ -137,7 +147,7 @@ class Expressions(BinderForms):
 
     def _draw_nested(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
         if self._nesting == 1 and self._cells:
-            share = _PREFERRED_SHARE if self._undrawn > 0 else _REPEATED_SHARE if depth > 0 else 0.0
+            share = _PREFERRED_SHARE if self.undrawn > 0 else _REPEATED_SHARE if depth > 0 else 0.0
             if self.random.random() < share:
                 with suppress(NotExpressible):
                     return self._draw_preferred(type_, scope, max(depth - 1, 0), hint)
@@ -161,7 +171,7 @@ class Expressions(BinderForms):
         """Draw the next preferred operation, or a condition on its result if that has another type."""
         cell = self._cells.pop(0)
         self._cells.append(cell)
-        self._undrawn -= 1
+        self.undrawn -= 1
         returned = cell.returns()
         term = self._by_cell(cell, returned, scope, min(depth, self.random.choice((0, 0, 1))))
         if returned == type_:
