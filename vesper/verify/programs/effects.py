@@ -29,9 +29,17 @@ class Effects:
 
     def request(self, scope: Scope) -> DrawnRequest:
         """Draw a step: its fields, the type of its value, and its failure codes."""
-        way = self._random.choice(
-            (self._small, self._small, self._query, self._write, self._cache, self._publish, self._custom, self._call)
-        )
+        ways = {
+            "effect small": (2.0, self._small),
+            "effect query": (1.0, self._query),
+            "effect write": (1.0, self._write),
+            "effect cache": (1.0, self._cache),
+            "effect publish": (1.0, self._publish),
+            "effect custom": (1.0, self._custom),
+            "effect call": (1.0, self._call),
+        }
+        weights = self._draw.features.weights({name: weight for name, (weight, _) in ways.items()})
+        (way,) = self._random.choices([draw for _, draw in ways.values()], weights)
         return way(scope)
 
     def _needs(self, capability: str) -> None:

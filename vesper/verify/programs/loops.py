@@ -22,7 +22,7 @@ _MANY = (66, 70, 100, 130, 140, 200, 260)
 _VERY_MANY = (1000, 1100, 2500, 5000)
 _UNKNOWN_ROUNDS = 60
 """Rounds that a loop over a collection may have."""
-_MANY_SHARE, _VERY_MANY_SHARE = 0.15, 0.01
+_MANY_SHARE, _VERY_MANY_SHARE = 0.22, 0.01
 
 
 @dataclass(slots=True)
@@ -68,6 +68,7 @@ class Loops(Blocks):
             fields["while"] = self._while(rounds)
         has_max = "while" in fields or rounds.needs_max or self._chance(0.5)
         limit = self._max(rounds)
+        self._plain.note(limit if rounds.count is None else rounds.count)
         fields |= {"max": str(limit)} if has_max else {}
         fields |= {"state": {each.name: each.first for each in rounds.states}} if rounds.states else {}
         before = rounds.inner

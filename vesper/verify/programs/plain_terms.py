@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vesper.values.model import MAX_INTEGER, MIN_INTEGER
 from vesper.values.types import BOOLEAN, DECIMAL, INTEGER, ArrayOf, MapOf, SetOf, Type
 from vesper.verify.programs.expressions import Expressions
 from vesper.verify.programs.terms import LEVELS, LOOSEST, Scope, Term, infix, prefix
@@ -45,6 +46,7 @@ class PlainTerms:
         self._random = expressions.random
         self._kept: list[_Kept] = []
         self._tested: list[_Tested] = []
+        self._notable: list[int] = []
 
     def number(self, type_: Type, scope: Scope) -> Term:
         """Draw an integer or decimal, mostly one that occurs elsewhere."""
@@ -94,7 +96,14 @@ class PlainTerms:
         found = [each for each in scope.paths if isinstance(each.type, ArrayOf | SetOf | MapOf)]
         return Term(INTEGER, ("length(", self._random.choice(found), ")")) if found else self.literal(INTEGER)
 
+    def note(self, number: int) -> None:
+        """Remember a number that the program reaches, for literals at it and beside it."""
+        self._notable = [*self._notable[1 - _MAX_KEPT :], number]
+
     def literal(self, type_: Type) -> Term:
+        if self._notable and type_ == INTEGER and self._random.random() < 0.3:
+            near = self._random.choice(self._notable) + self._random.choice((-1, 0, 0, 1))
+            return number_literal(INTEGER, str(max(MIN_INTEGER, min(MAX_INTEGER, near))))
         text = self._random.choice(_SMALL if type_ == INTEGER else _DECIMALS)
         if type_ == DECIMAL and "." not in text:
             text += ".0"

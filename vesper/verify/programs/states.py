@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from vesper.values.model import MAX_INTEGER
-from vesper.values.types import BOOLEAN, DECIMAL, INTEGER, STRING, ArrayOf, Type
+from vesper.values.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, ArrayOf, Type
 from vesper.verify.programs.blocks import Drawing
 from vesper.verify.programs.plain_terms import choose, number_literal
 from vesper.verify.programs.terms import Scope, Term, infix, prefix
@@ -18,6 +18,7 @@ _MAX_GROWING_ROUNDS = 60
 _MAX_SCALED_ROUNDS = 300
 """Rounds beyond which decimals do not get more digits in each; they have at most 1,000."""
 
+_FLOATS = ("0e0", "1e0", "1e-1", "1.5e0", "2e0", "-1e0", "1e16", "1e300", "5e-324")
 _EDGES = (2**31, 2**53, 2**63 - 1, 2**63, 2**64, 2**127 - 1, 2**127, 10**18, 10**34, 10**38)
 """Coefficients at which decimals change their representation, or might."""
 
@@ -47,7 +48,13 @@ class States:
         return DrawnState(name, INTEGER, number_literal(INTEGER, "0"), lambda _: added, is_counter=True)
 
     def draw(self, name: str, scope: Scope) -> DrawnState:
-        defaults = {"state integer": 4.0, "state decimal": 3.0, "state boolean": 0.7, "state any": 1.0}
+        defaults = {
+            "state integer": 4.0,
+            "state decimal": 3.0,
+            "state float": 1.0,
+            "state boolean": 0.7,
+            "state any": 1.0,
+        }
         if self._rounds <= _MAX_GROWING_ROUNDS:
             defaults |= {"state string": 1.0, "state array": 1.0}
         (kind,) = self._random.choices([*defaults], self._with.features.weights(defaults))
@@ -56,6 +63,9 @@ class States:
                 return self._integer(name, scope)
             case "state decimal":
                 return self._decimal(name, scope)
+            case "state float":
+                first = number_literal(FLOAT, self._random.choice(_FLOATS))
+                return DrawnState(name, FLOAT, first, lambda inner: self._next_float(name, inner))
             case "state string":
                 first = Term(STRING, (self._random.choice(("''", "'a'", "'é'")),))
                 return DrawnState(name, STRING, first, lambda _: self._next_string(name))
@@ -90,6 +100,7 @@ class States:
             case "late":
                 # From zero, the sum exceeds 64 bits in the last round or would in the one after it.
                 share = MAX_INTEGER // max(1, self._rounds + self._random.choice((-1, 0, 0, 1)))
+                plain.note(share * self._rounds)
                 sign = self._random.choice(("", "", "-"))
                 return infix("+", state, number_literal(INTEGER, f"{sign}{share}"), INTEGER)
             case "choice":
@@ -98,7 +109,9 @@ class States:
             case "negate":
                 return infix("-", number_literal(INTEGER, self._random.choice(("0", "1"))), state, INTEGER)
             case _:
-                return infix("+", state, number_literal(INTEGER, self._random.choice("1239")), INTEGER)
+                added = self._random.choice((1, 2, 3, 9))
+                plain.note(added * self._rounds)
+                return infix("+", state, number_literal(INTEGER, str(added)), INTEGER)
 
     def _reaching(self, name: str, type_: Type, edge: int, scale: int) -> DrawnState:
         """Draw a sum whose digits reach an edge in the last round, one before it or one after it."""
@@ -142,6 +155,21 @@ class States:
             case _:
                 added = self._random.choice(("0.01", "0.1", "1.0", "99.99", "9223372036854775.807"))
                 return infix("+", state, number_literal(DECIMAL, added), DECIMAL)
+
+    def _next_float(self, name: str, inner: Scope) -> Term:
+        state = Term(FLOAT, (name,))
+        changed, other = (
+            infix(self._random.choice("++-*"), state, number_literal(FLOAT, self._random.choice(_FLOATS)), FLOAT)
+            for _ in range(2)
+        )
+        match self._random.choice(("changed", "bounded", "tested")):
+            case "bounded":
+                bound = number_literal(FLOAT, self._random.choice(_FLOATS))
+                return choose(infix(self._random.choice(("<", ">=", "==")), state, bound, BOOLEAN), changed, other)
+            case "tested":
+                return choose(self._with.plain.test(inner), changed, state)
+            case _:
+                return changed
 
     # -- other types ------------------------------------------------------------------------------
 

@@ -102,7 +102,10 @@ def test_a_filtered_range_has_more_items_than_max() -> None:
 
 
 def test_long_loops_carry_numbers() -> None:
+    counted = re.compile(r"part_\d+_n < (\d+)|(\d+) > part_\d+_n")
     long = [loop for loop in loops() if len(_fixed_items(loop) or ()) >= 66]
+    found = ((loop, counted.fullmatch(str(loop.get("while", "")))) for loop in loops())
+    long += [loop for loop, match in found if match is not None and int(match[1] or match[2]) >= 66]
     texts = [str(value) for loop in long for value in _states(loop).values()]
     assert len(long) >= 3
     assert any("." in text for text in texts)
