@@ -2,7 +2,7 @@
 
 Operations are many and some need a type that a program rarely has, so independent draws miss hundreds of pairs. Each
 program prefers the next few operations, and its inputs have the types of their operands. A round over all operations
-takes some seventy programs; each round has other types.
+takes some fifty programs; each round has other types.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from vesper.values.types import (
 from vesper.verify.programs.terms import LEVELS
 from vesper.verify.programs.types import SCALARS
 
-CELLS_PER_PROGRAM = 4
+CELLS_PER_PROGRAM = 6
 CAST = "json.cast"
 """The only operation of a cell that is written as a form."""
 _STRIDE = 7919

@@ -65,6 +65,7 @@ _BUDGETS = (25, 50, 80, 120, 200)
 """Maximum terms of a node before expressions become leaves; far below the document limits."""
 _PREFERRED_SHARE, _REPEATED_SHARE = 0.8, 0.3
 """Shares of the positions that have a preferred operation: until each was drawn, and later."""
+_NESTED_SHARE = 0.5
 _LIMIT_SHARE = 0.5
 _SAME_SHARE = 0.05
 _COMPARED = ("==", "!=", "<", "<=", ">", ">=")
@@ -146,11 +147,9 @@ class Expressions(BinderForms):
             self._nesting -= 1
 
     def _draw_nested(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
-        if self._nesting == 1 and self._cells:
-            share = _PREFERRED_SHARE if self.undrawn > 0 else _REPEATED_SHARE if depth > 0 else 0.0
-            if self.random.random() < share:
-                with suppress(NotExpressible):
-                    return self._draw_preferred(type_, scope, max(depth - 1, 0), hint)
+        if self._is_preferred_here(type_, depth):
+            with suppress(NotExpressible):
+                return self._draw_preferred(type_, scope, max(depth - 1, 0), hint)
         producers = [*self._leaves(type_, scope, hint)]
         if depth > 0:
             producers += self._operations(type_, scope, depth - 1)
@@ -166,6 +165,19 @@ class Expressions(BinderForms):
             except NotExpressible:
                 continue
         return self._draw_constant(type_, scope)
+
+    def _is_preferred_here(self, type_: Type, depth: int) -> bool:
+        """Return whether the next preferred operation is drawn here; inside others, only one of this type."""
+        if self._nesting == 1 and self._cells:
+            share = _PREFERRED_SHARE if self.undrawn > 0 else _REPEATED_SHARE if depth > 0 else 0.0
+            return self.random.random() < share
+        if depth == 0 or self.undrawn <= 0 or self.random.random() >= _NESTED_SHARE:
+            return False
+        fitting = (number for number, cell in enumerate(self._cells[: self.undrawn]) if cell.returns() == type_)
+        found = next(fitting, None)
+        if found is not None:
+            self._cells.insert(0, self._cells.pop(found))
+        return found is not None
 
     def _draw_preferred(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
         """Draw the next preferred operation, or a condition on its result if that has another type."""
@@ -305,13 +317,15 @@ class Expressions(BinderForms):
             return self._draw_unevaluated_call(spec, params[0], type_, scope, depth)
         left_out = self.random.randint(0, len(spec.defaults))
         parts: list[str | Term] = [f"{spec.function}("]
-        for (name, _), param in list(zip(spec.params, params, strict=True))[: len(params) - left_out]:
+        for (name, declared), param in list(zip(spec.params, params, strict=True))[: len(params) - left_out]:
             if len(parts) > 1:
                 parts.append(", ")
             if name in spec.literals:
                 parts.append(quoted(draw_pattern(self.random)))
             elif self.random.random() < _LIMIT_SHARE and (limit := self._draw_limit(spec.name, name)) is not None:
                 parts.append(limit)
+            elif param == declared_type(declared) and self.random.random() < 0.7 and _is_listed(param):
+                parts.append(self._draw_listed(param, scope))
             elif name == "index":
                 parts.append(self.position(scope, depth))
             elif len(parts) == 1 and isinstance(param, ArrayOf) and spec.function not in _AGGREGATES:
@@ -319,6 +333,12 @@ class Expressions(BinderForms):
             else:
                 parts.append(self.expression(param, scope, depth))
         return Term(type_, (*parts, ")"))
+
+    def _draw_listed(self, param: Type, scope: Scope) -> Term:
+        """Draw a member for a declared enum, or `[…]` for a declared set."""
+        if isinstance(param, SetOf):
+            return self.literal_by_place(param, scope, 0)
+        return self.literal(param, param, scope)
 
     def _draw_limit(self, operation: str, parameter: str) -> Term | None:
         """Draw a literal at a limit of an operation; None if the parameter has none."""
@@ -417,6 +437,10 @@ def has_names(type_: Type) -> bool:
 
 def _is_scalar(type_: Type) -> bool:
     return isinstance(type_, Primitive | Enum)
+
+
+def _is_listed(type_: Type) -> bool:
+    return isinstance(type_, Enum | SetOf)
 
 
 def _reads_as_member(name: Term, hint: Type | None) -> bool:
