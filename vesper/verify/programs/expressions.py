@@ -35,7 +35,7 @@ from vesper.values.types import (
     without_null,
 )
 from vesper.verify.inputs.formats import draw_format
-from vesper.verify.programs.arguments import draw_argument
+from vesper.verify.programs.arguments import LARGEST, draw_argument
 from vesper.verify.programs.binders import BinderForms
 from vesper.verify.programs.cells import CAST, OperandCell, is_in_optional, is_infix, usable_operations
 from vesper.verify.programs.comparisons import ComparedPair, is_compared
@@ -43,6 +43,7 @@ from vesper.verify.programs.patterns import draw_pattern
 from vesper.verify.programs.terms import (
     COMPARISON,
     LEVELS,
+    LOOSEST,
     NOTHING,
     TIGHTEST,
     Known,
@@ -66,6 +67,7 @@ _BUDGETS = (25, 50, 80, 120, 200)
 _PREFERRED_SHARE, _REPEATED_SHARE = 0.8, 0.3
 """Shares of the positions that have a preferred operation: until each was drawn, and later."""
 _NESTED_SHARE = 0.5
+_LARGEST_WEIGHT = 0.6
 _LIMIT_SHARE = 0.5
 _SAME_SHARE = 0.05
 _COMPARED = ("==", "!=", "<", "<=", ">", ">=")
@@ -158,6 +160,7 @@ class Expressions(BinderForms):
             producers += self._own_calls(type_, scope, depth - 1)
             producers += self.graded(type_, scope, depth - 1, hint)
             producers += self.comparisons(scope) if type_ == BOOLEAN else ()
+            producers += self._largest(scope, hint) if type_ == INTEGER else ()
         while producers:
             (chosen,) = self.random.choices(range(len(producers)), [weight for weight, _ in producers])
             try:
@@ -268,6 +271,19 @@ class Expressions(BinderForms):
                 yield 2 * share / len(found), partial(self._by_operator, spec, bindings, type_, scope, depth)
             if spec.function is not None:
                 yield share / len(found), partial(self._by_function, spec, bindings, type_, scope, depth)
+
+    def _largest(self, scope: Scope, hint: Type | None) -> Iterator[Producer]:
+        """Yield a value of the largest size, made for few inputs only because it takes long."""
+        names = [each for each in scope.paths if each.type == INTEGER]
+        if names and scope.loops == 0 and self._nesting == 1:
+            yield _LARGEST_WEIGHT, lambda: self._draw_largest(self.random.choice(names), scope, hint)
+
+    def _draw_largest(self, name: Term, scope: Scope, hint: Type | None) -> Term:
+        call, counts = self.random.choice(LARGEST)
+        condition = infix("==", name, self.literal(INTEGER, None, scope), BOOLEAN)
+        then = Term(INTEGER, (call.format(self.random.choice(counts)),))
+        otherwise = self.expression(INTEGER, scope, 0, INTEGER if hint is None else hint)
+        return Term(INTEGER, ("IF ", condition, " THEN ", then, " ELSE ", otherwise), LOOSEST)
 
     def _own_calls(self, type_: Type, scope: Scope, depth: int) -> Iterator[Producer]:
         """Yield calls of the node's own functions; arguments are read for their parameters."""

@@ -8,13 +8,14 @@ from functools import cache
 from math import ceil
 
 from tests.support.cells import reached_cells
-from tests.support.nodes import compiled_text
+from tests.support.nodes import compiled_text, small_node
 from vesper.compiler import Compiled
+from vesper.engines.outcome import Failed, Returned
+from vesper.engines.registry import ENGINES
 from vesper.language.ir.nodes import Array, Call, Literal, Ref
 from vesper.values.generated.operations import IMPLEMENTED
-from vesper.values.model import MAX_ENTRIES, MAX_TEXT
 from vesper.values.types import INTEGER, STRING, declared_type
-from vesper.verify.programs.arguments import COUNTS, TEXTS, draw_argument
+from vesper.verify.programs.arguments import COUNTS, LARGEST, TEXTS, draw_argument
 from vesper.verify.programs.cells import (
     CAST,
     CELLS_PER_PROGRAM,
@@ -131,13 +132,22 @@ def test_arguments_belong_to_parameters_of_their_types() -> None:
     assert {(key, STRING) for key in TEXTS} - known == set()
 
 
-def test_arguments_reach_the_largest_sizes() -> None:
-    source = random.Random(1)
-    drawn = {draw_argument(source, "text.repeat", "count", risk=1.0) for _ in range(2000)}
-    assert {MAX_TEXT - 1, MAX_TEXT, MAX_TEXT + 1} <= drawn
-    ends = {draw_argument(source, "array.range", "end", risk=1.0) for _ in range(2000)}
-    assert {MAX_ENTRIES - 1, MAX_ENTRIES, MAX_ENTRIES + 1} <= ends
-    assert draw_argument(source, "integer.add", "left", risk=1.0) is None
+def test_values_of_the_largest_size_exist_and_larger_ones_fail() -> None:
+    """Each call has a count that returns and one that is too large."""
+    calls = [(call, counts) for call, counts in LARGEST if "range" not in call]
+    for call, counts in calls:
+        ends = (
+            f'- {{operation: return, success: {{result: "{call.format(count)}"}}}}' for count in (counts[0], counts[-1])
+        )
+        outcomes = [
+            ENGINES["interp"].load(small_node("n: integer", end, "result: integer")).call({"n": 1}) for end in ends
+        ]
+        assert isinstance(outcomes[0], Returned), call
+        assert isinstance(outcomes[1], Failed), call
+
+
+def test_a_parameter_without_limits_has_no_argument() -> None:
+    assert draw_argument(random.Random(1), "integer.add", "left", risk=1.0) is None
 
 
 def test_arguments_of_a_careful_program_mostly_succeed() -> None:
