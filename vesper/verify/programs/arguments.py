@@ -90,6 +90,7 @@ LARGEST: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("length(repeat('é', {}) + 'b')", (MAX_TEXT - 1, MAX_TEXT)),
     ("length(pad_end('a', {}))", _around(MAX_TEXT)),
     ("length(utf8(repeat('é', {})))", (MAX_BYTES // 2, MAX_BYTES // 2 + 1)),
+    ("length(utf8(repeat('a', {})) + utf8('b'))", (MAX_BYTES - 1, MAX_BYTES)),
     ("length(range(0, {}))", _around(MAX_ENTRIES)),
     ("length(append(range(1, {}), 0))", (MAX_ENTRIES, MAX_ENTRIES + 1)),
 )
