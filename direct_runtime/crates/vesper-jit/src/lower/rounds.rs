@@ -181,7 +181,9 @@ impl Lower<'_, '_> {
             return false;
         };
         let mut jumps = self.plan.jumps.iter();
-        !jumps.any(|(from, to)| *from > head && *from < self.at && *to > self.at && *to <= in_step.end)
+        // A jump over the choice, or one back to the head: an item that `where` excludes ends its round there.
+        let leaves_out = |to: usize| (to > self.at && to <= in_step.end) || to <= head;
+        !jumps.any(|(from, to)| *from > head && *from < self.at && leaves_out(*to))
     }
 
     /// Returns true if a path word stays in a machine register throughout a loop. Only notes may access it.
