@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+from tests.support.cells import reached_cells
 from tests.support.marks import counts_memory, without_marks
 from tests.support.nodes import compiled_text
 from vesper.codegen.module import generate_module
@@ -60,7 +61,7 @@ def test_the_programs_use_the_whole_language() -> None:
     parts = [part for each in programs() for part in each.node.expressions()]
     operations = {part.op for part in parts if isinstance(part, Call)}
     missing = set(IMPLEMENTED) - operations
-    assert len(missing) <= 0.05 * len(IMPLEMENTED), f"{sorted(missing)}: a draw misses a few, never a whole family"
+    assert len(missing) <= 0.01 * len(IMPLEMENTED), f"{sorted(missing)}: programs take turns to prefer each operation"
     assert {op.partition(".")[0] for op in IMPLEMENTED} == {op.partition(".")[0] for op in operations}
     assert set(FOR_KINDS) - {part.kind for part in parts if isinstance(part, For)} == set()
     for form in (If, Let, Logical, Array, RecordValue, Field):
@@ -78,6 +79,12 @@ def test_the_programs_use_the_whole_language() -> None:
     for kind in (Branch, Loop, Request, Raise, Require):
         assert any(isinstance(part, kind) for part in statements), kind.__name__
     assert len({part.effect for part in statements if isinstance(part, Request)}) >= 8
+
+
+def test_operations_are_drawn_with_many_types_at_many_positions() -> None:
+    cells = {cell for each in programs() for cell in reached_cells(each.node)}
+    assert len({(operation, types) for operation, types, _ in cells}) >= 700
+    assert len({(operation, position) for operation, _, position in cells}) >= 1100
 
 
 def test_the_ir_can_be_read_back() -> None:

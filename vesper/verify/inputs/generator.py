@@ -40,6 +40,9 @@ _JOINED_SHARE = 0.6
 _REPAIRED_SHARE = 0.85
 """Share of the inputs that are changed to meet the contracts; the others show that the engines refuse alike."""
 _MAX_ITEMS = 60
+_FEW_ITEMS = (0, 1, 1, 2, 2, 3, 5, 8)
+_MANY_ITEMS = (16, 17, 20, 21, 22, 33, 50, _MAX_ITEMS)
+"""Counts of items around those at which an algorithm for few items ends."""
 _WIDTHS = (2**31, 2**53, 2**63, 2**64, 10**18, 10**19, 10**34, 2**127, 2**128, 10**38)
 """Coefficients at which an engine may use a wider form of a decimal."""
 _SCALES = (0, 1, 2, 6, 17, 18, 19, 20, 27, 28, 29, 34, 38)
@@ -205,7 +208,7 @@ class InputGenerator:
             return min(self._random.randint(low, max(low, high)), _MAX_ITEMS)
         if self._random.random() < 0.25:
             return self._beside_bound(name, _MAX_ITEMS)
-        return self._random.choice((0, 1, 1, 2, 2, 3, 5, 8)) if self._random.random() < 0.97 else _MAX_ITEMS
+        return self._random.choice(_FEW_ITEMS if self._random.random() < 0.93 else _MANY_ITEMS)
 
     def _beside_bound(self, name: str, limit: int) -> int:
         """Return a length at a bound of the contracts or one beside it, else one of the node's own."""

@@ -17,42 +17,43 @@ from vesper.verify.inputs.json_shapes import JsonShapes
 
 _FLOATS = (
     0.0, -0.0, 1.0, -1.0, 0.1, 0.5, 1.5, 2.5, 2.0**31, 2.0**53 - 1, 2.0**53, 2.0**53 + 2, 2.0**63, -(2.0**63), 1e16,
-    1e22,
-    1e23, 1e-5, 1e-7, 5e-324, 2.2250738585072014e-308, 2.225073858507201e-308, 1.7976931348623157e308,
+    1e22, 1e23, 1e-5, 1e-7, 5e-324, 2.2250738585072014e-308, 2.225073858507201e-308, 1.7976931348623157e308,
 )  # fmt: skip
 _NOT_FINITE = (math.nan, math.inf, -math.inf)
 _BYTES = (b"", b"\x00", b"a", b"ab", b"\xff", b"\xc3\xa9", b"\xed\xa0\x80", b"\x00\xff" * 4)
+_EXTREMES = 2
+"""Number of leading edges that are the first and last values of a type; most arithmetic with them overflows."""
 _MOMENTS = (
     datetime(1, 1, 1, tzinfo=UTC),
+    datetime(9999, 12, 31, 23, 59, 59, 999999, UTC),
     datetime(1969, 12, 31, 23, 59, 59, 999999, UTC),
     datetime(1970, 1, 1, tzinfo=UTC),
     datetime(2024, 2, 29, 12, 30, 0, 500000, UTC),
     datetime(2000, 2, 29, 23, 59, 59, 999999, UTC),
     datetime(2023, 12, 31, 23, 59, 59, 999999, UTC),
     datetime(2024, 3, 31, 0, 0, 0, 1, UTC),
-    datetime(9999, 12, 31, 23, 59, 59, 999999, UTC),
 )
 _SIZES = (15, 16, 22, 23, 24, 31, 32, 33, 55, 56, 63, 64, 65, 119, 120, 255, 256)
 """Lengths around sizes of storage, and of blocks of a digest."""
 _STEPS = (timedelta(0), timedelta(microseconds=1), timedelta(seconds=-1), timedelta(days=1))
 _DAYS = (
-    date(1, 1, 1), date(1900, 2, 28), date(1970, 1, 1), date(2000, 2, 29), date(2023, 2, 28), date(2024, 1, 31),
-    date(2024, 2, 29), date(2024, 4, 30), date(2024, 12, 31), date(9999, 12, 31),
+    date(1, 1, 1), date(9999, 12, 31), date(1900, 2, 28), date(1970, 1, 1), date(2000, 2, 29), date(2023, 2, 28),
+    date(2024, 1, 31), date(2024, 2, 29), date(2024, 4, 30), date(2024, 12, 31),
 )  # fmt: skip
 _LENGTHS = (
+    MAX_DURATION,
+    -MAX_DURATION,
     timedelta(0),
     timedelta(microseconds=1),
     timedelta(microseconds=-1),
     timedelta(seconds=90),
     timedelta(days=1),
     timedelta(days=-30, seconds=1),
-    MAX_DURATION,
-    -MAX_DURATION,
 )
 _JSONS: tuple[object, ...] = (
     None, True, False, 0, 1, -1, 2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 10**20, Decimal("0.0000000000000000001"),
-    Decimal("1.0"), Decimal("1.50"), Decimal("-0.5"), 0.1, 1e22, "", "a", "1.5",
-    "é", "2024-02-29", [], {}, [1, "a", None], {"a": 1}, {"b": {"a": [1, 2]}, "a": None}, {"": 0, "x/y": 1, "~": 2},
+    Decimal("1.0"), Decimal("1.50"), Decimal("-0.5"), 0.1, 1e22, "", "a", "1.5", "é",
+    "2024-02-29", [], {}, [1, "a", None], {"a": 1}, {"b": {"a": [1, 2]}, "a": None}, {"": 0, "x/y": 1, "~": 2},
 )  # fmt: skip
 _CAST_SHARE = 0.7
 _KEYS = ("a", "b", "id", "", "é", "x/y")
@@ -78,9 +79,9 @@ class ScalarSource:
         if type_ == BYTES:
             return self._some_bytes(is_tame)
         if type_ == DATE:
-            return self._day()
+            return self._day(is_tame)
         if type_ == TIMESTAMP:
-            return self._moment()
+            return self._moment(is_tame)
         if type_ == DURATION:
             return self._length(is_tame)
         assert type_ == JSON, f"{type_} is generated elsewhere"
@@ -118,16 +119,18 @@ class ScalarSource:
         length = self._random.randrange(6) if is_tame else self._random.choice((*range(8), *_SIZES))
         return self._random.randbytes(length)
 
-    def _day(self) -> date:
-        days = [*self._days, *self._days, *_DAYS] if self._random.random() < 0.5 else None
+    def _day(self, is_tame: bool) -> date:
+        usual = _DAYS[_EXTREMES:] if is_tame else _DAYS
+        days = [*self._days, *self._days, *usual] if self._random.random() < 0.5 else None
         if days is None:
             return date.fromordinal(self._random.randint(date(1990, 1, 1).toordinal(), date(2040, 1, 1).toordinal()))
         edge = self._random.choice(days).toordinal() + self._random.choice((-1, 0, 0, 1))
         return date.fromordinal(min(max(edge, 1), date.max.toordinal()))
 
-    def _moment(self) -> datetime:
+    def _moment(self, is_tame: bool) -> datetime:
         if self._random.random() < 0.5:
-            edge = self._random.choice([*self._moments, *self._moments, *_MOMENTS])
+            usual = _MOMENTS[_EXTREMES:] if is_tame else _MOMENTS
+            edge = self._random.choice([*self._moments, *self._moments, *usual])
             try:
                 return edge + self._random.choice(_STEPS)
             except OverflowError:
@@ -138,7 +141,9 @@ class ScalarSource:
 
     def _length(self, is_tame: bool) -> timedelta:
         if self._random.random() < (0.3 if is_tame else 0.6):
-            return self._random.choice([*self._lengths, *self._lengths, *_LENGTHS])
+            return self._random.choice(
+                [*self._lengths, *self._lengths, *(_LENGTHS[_EXTREMES:] if is_tame else _LENGTHS)]
+            )
         size = self._random.choice((1_000, 86_400, 10_000_000))
         length = timedelta(seconds=self._random.randrange(size), microseconds=self._random.choice((0, 0, 1, 200_000)))
         return length if self._random.random() < 0.8 else -length

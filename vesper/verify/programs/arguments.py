@@ -8,21 +8,19 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from vesper.values.model import MAX_DIGITS, MAX_ENTRIES, MAX_INTEGER, MAX_SCALE, MAX_TEXT, MIN_INTEGER
+from vesper.values.model import MAX_BYTES, MAX_DIGITS, MAX_ENTRIES, MAX_INTEGER, MAX_SCALE, MAX_TEXT, MIN_INTEGER
 from vesper.values.times import MAX_DURATION
 from vesper.verify.inputs.formats import PARSED, draw_format
 
-_HUGE_SHARE = 0.02
-"""Share of arguments whose result has the largest size of a value: each takes milliseconds on every engine."""
 _MIN_RISK = 0.2
 _SAFE = 4
 """Number of leading counts with which a call mostly succeeds."""
 _DAYS = MAX_DURATION.days
-_POSITIONS = (0, 0, 1, 2, 3, 7, 8, -1, MAX_INTEGER, MIN_INTEGER)
+_POSITIONS = (0, 0, 0, 1, 2, 3, 7, 8, -1, MAX_INTEGER, MIN_INTEGER)
 _SCALES = (0, 0, 1, 2, 3, 6, 18, 19, 28, 34, MAX_SCALE - 1, MAX_SCALE, MAX_SCALE + 1, -1, -2)
 _FEW_MONTHS = (0, 1, -1, 2, 11, 12, 13, -12, 48, 1200)
 _MAX_MONTHS = 9999 * 12
-_WIDTHS = (0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 22, 23, 24, 31, 32, 33, 64, 65, 256, -1)
+_WIDTHS = (0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 22, 23, 24, 31, 32, 33, 64, 65, 256, -1, MAX_TEXT + 1)
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 
 
@@ -47,7 +45,7 @@ COUNTS: Mapping[str, tuple[int, ...]] = {
     "array.replace_at.index": _POSITIONS,
     "array.chunks.size": (1, 1, 2, 3, 0, -1, MAX_INTEGER),
     "array.range.start": (0, 0, 1, -3, 5, MIN_INTEGER, MAX_INTEGER - 2),
-    "array.range.end": (0, 1, 2, 3, 7, -3, 20, MIN_INTEGER + 3, MAX_INTEGER),
+    "array.range.end": (0, 1, 2, 3, 7, -3, 20, MAX_ENTRIES + 1, MIN_INTEGER + 3, MAX_INTEGER),
     "array.range.step": (1, 1, 2, 3, -1, -2, 0, MAX_INTEGER, MIN_INTEGER),
     "bytes.at.index": _POSITIONS,
     "bytes.slice.start": _POSITIONS,
@@ -77,7 +75,7 @@ COUNTS: Mapping[str, tuple[int, ...]] = {
     "text.at.index": _POSITIONS,
     "text.slice.start": _POSITIONS,
     "text.slice.end": _POSITIONS,
-    "text.repeat.count": (0, 1, 2, 3, 8, 16, 33, 257, -1, MAX_INTEGER),
+    "text.repeat.count": (0, 1, 2, 3, 8, 16, 33, 257, -1, MAX_TEXT + 1, MAX_INTEGER),
     "text.pad_start.width": _WIDTHS,
     "text.pad_end.width": _WIDTHS,
     "text.from_code_point.number": (*_around(0x7F, 0x7FF, 0xD7FF, 0xDFFF, 0xFFFF, 0x10FFFF), 0, -1, 0x301, MAX_INTEGER),
@@ -87,23 +85,49 @@ COUNTS: Mapping[str, tuple[int, ...]] = {
     ),
 }  # fmt: skip
 """Integers by operation and parameter."""
-_HUGE: Mapping[str, tuple[int, ...]] = {
-    "array.range.end": _around(MAX_ENTRIES),
-    "text.repeat.count": (*_around(MAX_TEXT), MAX_TEXT // 2),
-    "text.pad_start.width": _around(MAX_TEXT),
-    "text.pad_end.width": _around(MAX_TEXT),
+LARGEST: tuple[tuple[str, tuple[int, ...]], ...] = (
+    ("length(repeat('a', {}))", _around(MAX_TEXT)),
+    ("length(repeat('é', {}) + 'b')", (MAX_TEXT - 1, MAX_TEXT)),
+    ("length(pad_end('a', {}))", _around(MAX_TEXT)),
+    ("length(utf8(repeat('é', {})))", (MAX_BYTES // 2, MAX_BYTES // 2 + 1)),
+    ("length(utf8(repeat('a', {})) + utf8('b'))", (MAX_BYTES - 1, MAX_BYTES)),
+    ("length(range(0, {}))", _around(MAX_ENTRIES)),
+    ("length(append(range(1, {}), 0))", (MAX_ENTRIES, MAX_ENTRIES + 1)),
+)
+"""Calls whose values have the largest size, or nearly; each takes a tenth of a second on every engine."""
+_PATHS = (
+    "", "/a", "/b", "/a/0", "/b/1", "/0", "/1/a", "/x~1y", "/~0", "/~01", "/a~1b~0", "/~", "/~2", "/", "//", "a",
+    "/01", "/+1",
+    "/-", "/a/b/c", "/18446744073709551616", "/é",
+)  # fmt: skip
+TEXTS: Mapping[str, tuple[str, ...]] = {
+    "json.get.path": _PATHS,
+    "json.has.path": _PATHS,
+    "json.field.key": ("a", "b", "", "qty", "x/y", "1"),
+    "text.split.separator": (",", " ", "a", "ab", "", "é", "\u0301"),
+    "text.join.separator": (",", "", ", ", "é"),
+    "text.contains.part": ("", "a", "ab", "é", "e", "\u0301", "0" * 17, "ab " * 12),
+    "text.index_of.part": ("", "a", "ab", "é", "e", "\u0301", "0" * 17, "b"),
+    "text.starts_with.prefix": ("", "a", "é", "e", "ab"),
+    "text.ends_with.suffix": ("", "a", "b", "\u0301", "ab"),
+    "text.replace.old": ("a", "b", "ab", "", "é", "aa", " "),
+    "text.replace.new": ("", "b", "aa", "é", "😀"),
+    "text.pad_start.fill": (" ", "0", "é", "ab", "", "😀"),
+    "text.pad_end.fill": (" ", "0", "é", "ab", "", "😀"),
+    "text.code_point.value": ("a", "é", "😀", "\uffff", "\U0010ffff", "", "ab"),
 }
+"""Texts by operation and parameter."""
 
 
 def draw_argument(source: random.Random, operation: str, parameter: str, risk: float) -> str | int | None:
     """Draw an integer or text for an operation; None if the parameter has none.
 
-    Most limits are the later ones of a list and fail the call, which ends the execution: `risk` scales their share.
+    The later values of a list mostly fail the call, which ends the execution: `risk` scales their share.
     """
     key = f"{operation}.{parameter}"
-    if key in _HUGE and source.random() < _HUGE_SHARE:
-        return source.choice(_HUGE[key])
+    is_safe = source.random() >= max(risk, _MIN_RISK)
     if key in COUNTS:
-        counts = COUNTS[key]
-        return source.choice(counts if source.random() < max(risk, _MIN_RISK) else counts[:_SAFE])
-    return draw_format(source, operation) if operation in PARSED else None
+        return source.choice(COUNTS[key][:_SAFE] if is_safe else COUNTS[key])
+    if key in TEXTS:
+        return source.choice(TEXTS[key])
+    return draw_format(source, operation, is_safe) if operation in PARSED else None

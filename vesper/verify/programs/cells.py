@@ -1,7 +1,8 @@
 """Operations with the types of their operands, rotated over programs so that each is drawn.
 
 Operations are many and some need a type that a program rarely has, so independent draws miss hundreds of pairs. Each
-program prefers the next few pairs, and its inputs have the types of their operands.
+program prefers the next few operations, and its inputs have the types of their operands. A round over all operations
+takes some fifty programs; each round has other types.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from vesper.values.types import (
 from vesper.verify.programs.terms import LEVELS
 from vesper.verify.programs.types import SCALARS
 
-CELLS_PER_PROGRAM = 3
+CELLS_PER_PROGRAM = 6
 CAST = "json.cast"
 """The only operation of a cell that is written as a form."""
 _STRIDE = 7919
-"""Distance of consecutive cells: neighbours in the table belong to one operation. Prime, and no divisor of its size."""
+"""Distance of consecutive operations, since neighbours have one type. Prime, and no divisor of their number."""
 _MEMBERS = Enum(("low", "high", "two words"))
 _OPERANDS: tuple[Type, ...] = (
     *SCALARS,
@@ -120,11 +121,12 @@ def is_in_optional(operation: str, name: str) -> bool:
 
 
 @cache
-def operand_cells() -> tuple[OperandCell, ...]:
-    """Return every cell: each operation with each type that its parameters can have, and each cast."""
-    cells = [OperandCell(spec, each) for spec in usable_operations() for each in _bindings(spec)]
+def operand_cells() -> tuple[tuple[OperandCell, ...], ...]:
+    """Return the cells of each operation: one for each type that its parameters can have."""
     casts = (*_OPERANDS, *(MapOf(key, _VALUES[number % 2]) for number, key in enumerate(_KEYS)))
-    return (*cells, *(OperandCell(IMPLEMENTED[CAST], (("T", each),)) for each in casts))
+    rows = [tuple(OperandCell(spec, each) for each in _bindings(spec)) for spec in usable_operations()]
+    rows.append(tuple(OperandCell(IMPLEMENTED[CAST], (("T", each),)) for each in casts))
+    return tuple(row for row in rows if row)
 
 
 def _bindings(spec: OpSpec) -> Iterator[tuple[tuple[str, Type], ...]]:
@@ -145,7 +147,11 @@ def _fits(spec: OpSpec, name: str, bound: str, type_: Type) -> bool:
 
 
 def preferred_cells(program: int) -> tuple[OperandCell, ...]:
-    """Return the cells that a program prefers."""
-    cells = operand_cells()
+    """Return the cells that a program prefers: of the next operations, with the types of this round."""
+    rows = operand_cells()
     first = program * CELLS_PER_PROGRAM
-    return tuple(cells[(first + number) * _STRIDE % len(cells)] for number in range(CELLS_PER_PROGRAM))
+    found = []
+    for number in range(first, first + CELLS_PER_PROGRAM):
+        row = rows[number * _STRIDE % len(rows)]
+        found.append(row[number // len(rows) % len(row)])
+    return tuple(found)

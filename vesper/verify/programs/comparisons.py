@@ -23,6 +23,9 @@ from vesper.values.types import (
     TIMESTAMP,
     ArrayOf,
     Enum,
+    MapOf,
+    Record,
+    SetOf,
     Type,
 )
 from vesper.verify.programs.forms import Forms, Producer
@@ -72,6 +75,9 @@ class Comparisons(Forms):
         names = [each for each in scope.paths if _is_tested(each.type)]
         if names:
             yield 2.0, partial(self._draw_comparison, names, scope)
+        composed = [each for each in scope.paths if isinstance(each.type, Record | ArrayOf | SetOf | MapOf)]
+        if composed:
+            yield 0.7, partial(self._draw_equality, composed, scope)
         again = [each for each in self.compared_pairs if each.is_visible(scope)]
         if again:
             yield 3.0, partial(self._draw_repeat, again)
@@ -139,6 +145,14 @@ class Comparisons(Forms):
         pair = ComparedPair(left, right, tuple(used))
         self.compared_pairs = [*self.compared_pairs[1 - _MAX_PAIRS :], pair]
         return self._draw_repeat([pair])
+
+    def _draw_equality(self, names: list[Term], scope: Scope) -> Term:
+        """Draw the equality of a composed value with another name or a changed value of its type."""
+        left = self.random.choice(names)
+        same = [each for each in names if each.type == left.type]
+        is_named = self.random.random() < 0.6
+        right = self.random.choice(same) if is_named else self.expression(left.type, scope, 1)
+        return infix(self.random.choice(_EQUALITY), left, right, BOOLEAN)
 
     def _draw_repeat(self, known: list[ComparedPair]) -> Term:
         """Draw a comparison of a known pair: in either order, negated, or with the next number."""

@@ -35,7 +35,7 @@ from vesper.values.types import (
     without_null,
 )
 from vesper.verify.inputs.formats import draw_format
-from vesper.verify.programs.arguments import draw_argument
+from vesper.verify.programs.arguments import LARGEST, draw_argument
 from vesper.verify.programs.binders import BinderForms
 from vesper.verify.programs.cells import CAST, OperandCell, is_in_optional, is_infix, usable_operations
 from vesper.verify.programs.comparisons import ComparedPair, is_compared
@@ -43,6 +43,7 @@ from vesper.verify.programs.patterns import draw_pattern
 from vesper.verify.programs.terms import (
     COMPARISON,
     LEVELS,
+    LOOSEST,
     NOTHING,
     TIGHTEST,
     Known,
@@ -63,7 +64,10 @@ _AGGREGATES = ("sum", "count", "min", "max", "avg")
 """With a FOR these are separate forms, drawn in `forms`."""
 _BUDGETS = (25, 50, 80, 120, 200)
 """Maximum terms of a node before expressions become leaves; far below the document limits."""
-_PREFERRED_SHARE = 0.4
+_PREFERRED_SHARE, _REPEATED_SHARE = 0.8, 0.3
+"""Shares of the positions that have a preferred operation: until each was drawn, and later."""
+_NESTED_SHARE = 0.5
+_LARGEST_WEIGHT = 0.6
 _LIMIT_SHARE = 0.5
 _SAME_SHARE = 0.05
 _COMPARED = ("==", "!=", "<", "<=", ">", ">=")
@@ -90,6 +94,8 @@ class Expressions(BinderForms):
         self.types = types
         types.wanted = [each for cell in cells for each in cell.operands() if has_names(each)]
         self._cells = [*cells]
+        self.undrawn = len(self._cells)
+        """Number of preferred operations that no position has; negative once some are repeated."""
         self._nesting = 0
         """Number of expressions being drawn around this one; zero at a position of the node."""
         self.random = types.random
@@ -104,6 +110,15 @@ class Expressions(BinderForms):
         self.compared_pairs: list[ComparedPair] = []
         self.budget = self.random.choice(_BUDGETS)
         self.bound = 0
+
+    def save(self) -> Callable[[], None]:
+        """Return a function that forgets what is drawn from now on."""
+        budget, constants, cells, undrawn = self.budget, dict(self.constants), [*self._cells], self.undrawn
+
+        def forget() -> None:
+            self.budget, self.constants, self._cells, self.undrawn = budget, constants, cells, undrawn
+
+        return forget
 
     # -- selection ------------------------------------------------------------------------------------
 
@@ -134,9 +149,9 @@ class Expressions(BinderForms):
             self._nesting -= 1
 
     def _draw_nested(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
-        if self._nesting == 1 and self._cells and depth > 0 and self.random.random() < _PREFERRED_SHARE:
+        if self._is_preferred_here(type_, depth):
             with suppress(NotExpressible):
-                return self._draw_preferred(type_, scope, depth - 1, hint)
+                return self._draw_preferred(type_, scope, max(depth - 1, 0), hint)
         producers = [*self._leaves(type_, scope, hint)]
         if depth > 0:
             producers += self._operations(type_, scope, depth - 1)
@@ -145,6 +160,7 @@ class Expressions(BinderForms):
             producers += self._own_calls(type_, scope, depth - 1)
             producers += self.graded(type_, scope, depth - 1, hint)
             producers += self.comparisons(scope) if type_ == BOOLEAN else ()
+            producers += self._largest(scope, hint) if type_ == INTEGER else ()
         while producers:
             (chosen,) = self.random.choices(range(len(producers)), [weight for weight, _ in producers])
             try:
@@ -153,10 +169,24 @@ class Expressions(BinderForms):
                 continue
         return self._draw_constant(type_, scope)
 
+    def _is_preferred_here(self, type_: Type, depth: int) -> bool:
+        """Return whether the next preferred operation is drawn here; inside others, only one of this type."""
+        if self._nesting == 1 and self._cells:
+            share = _PREFERRED_SHARE if self.undrawn > 0 else _REPEATED_SHARE if depth > 0 else 0.0
+            return self.random.random() < share
+        if depth == 0 or self.undrawn <= 0 or self.random.random() >= _NESTED_SHARE:
+            return False
+        fitting = (number for number, cell in enumerate(self._cells[: self.undrawn]) if cell.returns() == type_)
+        found = next(fitting, None)
+        if found is not None:
+            self._cells.insert(0, self._cells.pop(found))
+        return found is not None
+
     def _draw_preferred(self, type_: Type, scope: Scope, depth: int, hint: Type | None) -> Term:
         """Draw the next preferred operation, or a condition on its result if that has another type."""
         cell = self._cells.pop(0)
         self._cells.append(cell)
+        self.undrawn -= 1
         returned = cell.returns()
         term = self._by_cell(cell, returned, scope, min(depth, self.random.choice((0, 0, 1))))
         if returned == type_:
@@ -171,6 +201,8 @@ class Expressions(BinderForms):
 
     def _by_cell(self, cell: OperandCell, type_: Type, scope: Scope, depth: int) -> Term:
         spec, bindings = cell.spec, dict(cell.bindings)
+        if not all(has_names(each) for each in cell.operands()):
+            depth = max(depth, 1)  # an anonymous record is only the result of another operation
         if spec.name == CAST:
             return self.cast(type_, scope, depth)
         is_operator = is_infix(spec.operator)
@@ -240,6 +272,19 @@ class Expressions(BinderForms):
             if spec.function is not None:
                 yield share / len(found), partial(self._by_function, spec, bindings, type_, scope, depth)
 
+    def _largest(self, scope: Scope, hint: Type | None) -> Iterator[Producer]:
+        """Yield a value of the largest size, made for few inputs only because it takes long."""
+        names = [each for each in scope.paths if each.type == INTEGER]
+        if names and scope.loops == 0 and self._nesting == 1:
+            yield _LARGEST_WEIGHT, lambda: self._draw_largest(self.random.choice(names), scope, hint)
+
+    def _draw_largest(self, name: Term, scope: Scope, hint: Type | None) -> Term:
+        call, counts = self.random.choice(LARGEST)
+        condition = infix("==", name, self.literal(INTEGER, None, scope), BOOLEAN)
+        then = Term(INTEGER, (call.format(self.random.choice(counts)),))
+        otherwise = self.expression(INTEGER, scope, 0, INTEGER if hint is None else hint)
+        return Term(INTEGER, ("IF ", condition, " THEN ", then, " ELSE ", otherwise), LOOSEST)
+
     def _own_calls(self, type_: Type, scope: Scope, depth: int) -> Iterator[Producer]:
         """Yield calls of the node's own functions; arguments are read for their parameters."""
         for name, params, returns in self.functions:
@@ -288,13 +333,15 @@ class Expressions(BinderForms):
             return self._draw_unevaluated_call(spec, params[0], type_, scope, depth)
         left_out = self.random.randint(0, len(spec.defaults))
         parts: list[str | Term] = [f"{spec.function}("]
-        for (name, _), param in list(zip(spec.params, params, strict=True))[: len(params) - left_out]:
+        for (name, declared), param in list(zip(spec.params, params, strict=True))[: len(params) - left_out]:
             if len(parts) > 1:
                 parts.append(", ")
             if name in spec.literals:
                 parts.append(quoted(draw_pattern(self.random)))
             elif self.random.random() < _LIMIT_SHARE and (limit := self._draw_limit(spec.name, name)) is not None:
                 parts.append(limit)
+            elif param == declared_type(declared) and self.random.random() < 0.7 and _is_listed(param):
+                parts.append(self._draw_listed(param, scope))
             elif name == "index":
                 parts.append(self.position(scope, depth))
             elif len(parts) == 1 and isinstance(param, ArrayOf) and spec.function not in _AGGREGATES:
@@ -302,6 +349,12 @@ class Expressions(BinderForms):
             else:
                 parts.append(self.expression(param, scope, depth))
         return Term(type_, (*parts, ")"))
+
+    def _draw_listed(self, param: Type, scope: Scope) -> Term:
+        """Draw a member for a declared enum, or `[…]` for a declared set."""
+        if isinstance(param, SetOf):
+            return self.literal_by_place(param, scope, 0)
+        return self.literal(param, param, scope)
 
     def _draw_limit(self, operation: str, parameter: str) -> Term | None:
         """Draw a literal at a limit of an operation; None if the parameter has none."""
@@ -318,7 +371,7 @@ class Expressions(BinderForms):
 
     def _draw_unevaluated_call(self, spec: OpSpec, param: Type, type_: Type, scope: Scope, depth: int) -> Term:
         """Draw a call that the checker would evaluate if its argument were a literal."""
-        text = draw_format(self.random, spec.name)
+        text = draw_format(self.random, spec.name, self.random.random() >= self.features.risk)
         if self.random.random() < _LIMIT_SHARE and is_quotable(text):
             at = self.random.randint(0, len(text))
             argument = infix("+", Term(STRING, (quoted(text[:at]),)), Term(STRING, (quoted(text[at:]),)), STRING)
@@ -400,6 +453,10 @@ def has_names(type_: Type) -> bool:
 
 def _is_scalar(type_: Type) -> bool:
     return isinstance(type_, Primitive | Enum)
+
+
+def _is_listed(type_: Type) -> bool:
+    return isinstance(type_, Enum | SetOf)
 
 
 def _reads_as_member(name: Term, hint: Type | None) -> bool:

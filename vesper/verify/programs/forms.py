@@ -74,7 +74,7 @@ class Forms:
             case SetOf() | MapOf():
                 yield 4.0, partial(self._comprehension, type_, scope, depth, hint)
                 if hint == type_:
-                    yield 1.0, partial(self._literal_by_place, type_, scope, depth)
+                    yield 1.0, partial(self.literal_by_place, type_, scope, depth)
             case Record():
                 yield 4.0, partial(self.record_literal, type_, scope, depth, hint)
                 yield 2.0, partial(self._with, type_, scope, depth)
@@ -239,7 +239,7 @@ class Forms:
             parts += [", " if number else "", item]
         return Term(type_, (*parts, "]"), is_open=all(item.is_open for item in items))
 
-    def _literal_by_place(self, type_: SetOf | MapOf, scope: Scope, depth: int) -> Term:
+    def literal_by_place(self, type_: SetOf | MapOf, scope: Scope, depth: int) -> Term:
         """Draw `[…]` where a set is expected, or `{}` where a map is."""
         if isinstance(type_, MapOf):
             return Term(type_, ("{}",))

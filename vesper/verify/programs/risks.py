@@ -19,6 +19,8 @@ _RARE = {"too_large", "integer_overflow", "decimal_overflow", "division_by_zero"
 """Codes of operations that succeed for most values."""
 _FORMS = ("MIN(", "MAX(", "AVG(", "min(", "max(", "avg(", "CAST(", "index_by(")
 _TRIES = 5
+_PREFERRED_SHARE = 0.35
+"""Share of the risky operations that the program prefers and that are kept."""
 
 
 @cache
@@ -70,9 +72,11 @@ class SteadyTerms:
     def _steady(self, draw: Callable[[int], Term], depth: int) -> Term:
         """Draw until a term is steady, the last time as a leaf; forget the constants of others."""
         for attempt in range(_TRIES if self._avoids else 1):
-            budget, constants = self._draw.budget, dict(self._draw.constants)
+            forget, undrawn = self._draw.save(), self._draw.undrawn
             found = draw(max(0, depth - attempt))
             if not self._avoids or not is_risky(found) or (self._may_be_handled and is_fallible(found)):
                 return found
-            self._draw.budget, self._draw.constants = budget, constants
+            if 0 <= self._draw.undrawn < undrawn and self._draw.random.random() < _PREFERRED_SHARE:
+                return found
+            forget()
         return draw(0)

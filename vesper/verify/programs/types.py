@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from vesper.language.syntax.tokens import WORDS
 from vesper.values.generated.operations import IMPLEMENTED
-from vesper.values.model import MAX_INTEGER, MAX_SCALE, MIN_INTEGER
+from vesper.values.model import MAX_DIGITS, MAX_INTEGER, MAX_SCALE, MIN_INTEGER
 from vesper.values.types import (
     BOOLEAN,
     BYTES,
@@ -61,6 +61,9 @@ _COEFFICIENTS = (
 )  # fmt: skip
 """Coefficients of decimals around the widths that engines may treat differently."""
 _SCALES = (0, 1, 1, 2, 6, 9, 17, 18, 19, 20, 27, 28, 29, 34, 38, 39)
+_LONGEST_SHARE = 0.05
+_LONGEST_DECIMALS = ("9" * (MAX_DIGITS - 1) + ".9", "1" + "0" * (MAX_DIGITS - 2) + ".0")
+"""Decimals with the largest number of digits."""
 _MAX_PLACES = (MAX_SCALE - 1, MAX_SCALE)
 _STRINGS = (
     "", "", "a", "b", "ab", "A", "USD", "é", "e\u0301", "😀", "it's", 'say "x"', "a: b", " #", "{", "- ", " a ", "\\n",
@@ -90,26 +93,30 @@ _BYTES = (
     "ff" * 33,
 )
 _DATES = (
-    "0001-01-01", "0001-12-31", "1900-02-28", "1969-12-31", "1970-01-01", "2000-02-29", "2023-02-28", "2024-01-31",
-    "2024-02-29", "2024-12-31", "9999-12-31",
+    "1900-02-28", "1969-12-31", "1970-01-01", "2000-02-29", "2023-02-28", "2024-01-31",
+    "2024-02-29", "2024-12-31", "2023-12-31", "2100-03-01",
 )  # fmt: skip
+_WIDE_DATES = ("0001-01-01", "0001-12-31", "9999-01-01", "9999-12-31")
 _TIMESTAMPS = (
-    "0001-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "1970-01-01T00:00:00Z", "2024-02-29T12:30:00Z",
+    "1969-12-31T23:59:59.999999Z", "1970-01-01T00:00:00Z", "2024-02-29T12:30:00Z",
     "2024-02-29t10:30:00.5+02:00", "2023-12-31T23:59:59.999999-00:30", "2024-03-31T00:00:00.000001+14:00",
-    "9999-12-31T23:59:59.999999Z",
 )  # fmt: skip
+_WIDE_TIMESTAMPS = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z")
 _DURATIONS = (
-    "PT0S", "90s", "1h30m", "-P1DT0.5S", "200ms", "1us", "PT24H", "-PT0.000001S", "P30D", "P3652059D", "-P3652059D",
-    "P3652058DT23H59M59.999999S",
+    "PT0S", "90s", "1h30m", "-P1DT0.5S", "200ms", "1us", "PT24H", "-PT0.000001S", "P30D",
 )  # fmt: skip
+_WIDE_DURATIONS = ("P3652059D", "-P3652059D", "P3652058DT23H59M59.999999S")
 _JSONS = (
     "null", "true", "0", "1.50", "-0.5", "1e3", '""', '"a"', '"2024-02-29"', "[]", "{}", '{"a":1,"b":[null,"x"]}',
     '[1,1.0,"1"]', '{"qty":2,"price":"1.5"}', "9223372036854775807", "9223372036854775808", "1.0", "-0.0",
     '{"a":{"a":{}}}', '{"":0,"x/y":1}', "[[],[[]]]", '"1.5"', '{"1":"a","2":"b"}', "0.0000000000000000001",
 )  # fmt: skip
+_LONG_SHARE = 0.04
+_LONG_COUNTS = (16, 17, 20, 21, 22, 33, 50)
+"""Counts of items around those at which an algorithm for few items ends."""
 _EXTREME_SHARE = 0.3
 _MIN_EXTREME_SHARE = 0.03
-_WANTED_SHARE = 0.35
+_WANTED_SHARE = 0.5
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -159,13 +166,14 @@ class TypeSource:
         self.features = features
         self.records: list[Record] = []
         self.wanted: list[Type] = []
-        """Types that are drawn more often than others."""
+        """Types that are drawn more often than others, in turn."""
 
     # -- types ------------------------------------------------------------------------------------
 
     def type(self, depth: int = 3) -> Type:
         if depth > 1 and self.wanted and self.random.random() < _WANTED_SHARE:
-            return self.random.choice(self.wanted)
+            self.wanted.append(self.wanted.pop(0))
+            return self.wanted[-1]
         pick = self.random.random()
         if depth <= 0 or pick < 0.4:
             return self.random.choice(_COMMON if self.random.random() < 0.6 else SCALARS)
@@ -229,10 +237,15 @@ class TypeSource:
         """Draw the digits of a decimal without a sign."""
         if not self._is_extreme():
             return self.random.choice(_DECIMALS)
+        if self.random.random() < _LONGEST_SHARE:
+            return self.random.choice(_LONGEST_DECIMALS)
         coefficient = max(0, self.random.choice(_COEFFICIENTS) + self.random.choice((-1, 0, 0, 1)))
         scale = self.random.choice(_SCALES) if self.random.random() < 0.95 else self.random.choice(_MAX_PLACES)
         digits = str(coefficient).zfill(scale + 1)
         return f"{digits[:-scale]}.{digits[-scale:]}" if scale else f"{digits}.0"
+
+    def _draw_edge(self, usual: tuple[str, ...], wide: tuple[str, ...]) -> str:
+        return self.random.choice(wide if self._is_extreme() else usual)
 
     def _draw_text(self) -> str:
         if self.random.random() < 0.9:
@@ -261,13 +274,13 @@ class TypeSource:
         return f"parse_hex('{self.random.choice(_BYTES)}')"
 
     def _date(self) -> str:
-        return f"date('{self.random.choice(_DATES)}')"
+        return f"date('{self._draw_edge(_DATES, _WIDE_DATES)}')"
 
     def _timestamp(self) -> str:
-        return f"timestamp('{self.random.choice(_TIMESTAMPS)}')"
+        return f"timestamp('{self._draw_edge(_TIMESTAMPS, _WIDE_TIMESTAMPS)}')"
 
     def _duration(self) -> str:
-        return f"duration('{self.random.choice(_DURATIONS)}')"
+        return f"duration('{self._draw_edge(_DURATIONS, _WIDE_DURATIONS)}')"
 
     def _json(self) -> str:
         return f"parse_json('{self.random.choice(_JSONS)}')"
@@ -280,7 +293,9 @@ class TypeSource:
             case OptionalOf(inner):
                 return "null" if self.random.random() < 0.3 else self.draw_yaml(inner)
             case ArrayOf(element):
-                return f"[{', '.join(self.draw_yaml(element) for _ in range(self._count()))}]"
+                is_long = isinstance(element, Primitive | Enum) and self.random.random() < _LONG_SHARE
+                count = self.random.choice(_LONG_COUNTS) if is_long else self._count()
+                return f"[{', '.join(self.draw_yaml(element) for _ in range(count))}]"
             case SetOf(element):
                 return f"[{', '.join(self._draw_distinct(element))}]"
             case MapOf(key, value):
@@ -299,7 +314,7 @@ class TypeSource:
                 return _LITERALS[type_](self)
 
     def _count(self) -> int:
-        return self.random.choice((0, 1, 2, 2, 3))
+        return self.random.choice((0, 1, 2, 2, 3) if self._is_extreme() else (1, 2, 2, 3))
 
     def _draw_distinct(self, key: Type) -> list[str]:
         """Draw literals of a key type with distinct values."""
@@ -335,9 +350,9 @@ _CALLS: Mapping[Type, str] = {
 _TEXTS: Mapping[Type, tuple[str, ...]] = {
     FLOAT: (*_FLOATS, "0.5", "1", "-0.0", "NaN", "Infinity", "-Infinity"),
     BYTES: ("", "AA==", "YQ==", "YWI=", "/w==", "w6k=", "AP8A/w=="),
-    TIMESTAMP: _TIMESTAMPS,
-    DATE: _DATES,
-    DURATION: _DURATIONS,
+    TIMESTAMP: (*_TIMESTAMPS, *_WIDE_TIMESTAMPS),
+    DATE: (*_DATES, *_WIDE_DATES),
+    DURATION: (*_DURATIONS, *_WIDE_DURATIONS),
     JSON: _JSONS,
 }
 """Texts of literals of these types. Different key texts are different values."""

@@ -37,6 +37,8 @@ from vesper.verify.solve.numbers import from_number, to_number
 
 MAX_LENGTH = 2_000
 """Longest text or collection that is built to meet a length."""
+_MAX_MISSES = 30
+"""Draws without a new key after which no more are expected."""
 
 
 class Assigner:
@@ -117,10 +119,14 @@ class Assigner:
         return target is not None and self.assign(expression, target, scope)
 
     def _new_keys(self, name: str, type_: Type, count: int, known: Any) -> list[Any]:
+        """Draw keys that are not known; fewer if the type seems to have no more."""
         found: dict[Any, None] = {}
-        for _ in range(8 * max(0, count)):
+        misses = 0
+        while len(found) < count and misses < _MAX_MISSES:
             drawn = self.draw(name, type_)
-            if drawn not in known and len(found) < count:
+            is_new = drawn not in known and drawn not in found
+            misses = 0 if is_new else misses + 1
+            if is_new:
                 found[drawn] = None
         return list(found)
 

@@ -8,13 +8,14 @@ from functools import cache
 from math import ceil
 
 from tests.support.cells import reached_cells
-from tests.support.nodes import compiled_text
+from tests.support.nodes import compiled_text, small_node
 from vesper.compiler import Compiled
+from vesper.engines.outcome import Failed, Returned
+from vesper.engines.registry import ENGINES
 from vesper.language.ir.nodes import Array, Call, Literal, Ref
 from vesper.values.generated.operations import IMPLEMENTED
-from vesper.values.model import MAX_ENTRIES, MAX_TEXT
-from vesper.values.types import INTEGER, declared_type
-from vesper.verify.programs.arguments import COUNTS, draw_argument
+from vesper.values.types import INTEGER, STRING, declared_type
+from vesper.verify.programs.arguments import COUNTS, LARGEST, TEXTS, draw_argument
 from vesper.verify.programs.cells import (
     CAST,
     CELLS_PER_PROGRAM,
@@ -43,16 +44,20 @@ def _calls() -> list[Call]:
 
 def test_every_operation_has_a_cell() -> None:
     """Records are declared by a program, so no cell can name one."""
-    operations = {each.spec.name for each in operand_cells()}
+    operations = {row[0].spec.name for row in operand_cells()}
     assert {each.name for each in usable_operations()} - operations == {"record.equal", "record.not_equal"}
     assert CAST in operations
 
 
 def test_consecutive_programs_prefer_every_cell() -> None:
-    rounds = ceil(len(operand_cells()) / CELLS_PER_PROGRAM)
+    rows = operand_cells()
+    a_round = ceil(len(rows) / CELLS_PER_PROGRAM)
     for first in (0, 4_000_000):
-        found = {cell for number in range(first, first + rounds) for cell in preferred_cells(number)}
-        assert found == {*operand_cells()}
+        once = {cell.spec for number in range(first, first + a_round) for cell in preferred_cells(number)}
+        assert once == {row[0].spec for row in rows}, "one round has every operation"
+        last = first + a_round * (1 + max(map(len, rows)))
+        found = {cell for number in range(first, last) for cell in preferred_cells(number)}
+        assert found == {cell for row in rows for cell in row}
 
 
 def test_most_programs_contain_their_preferred_operations() -> None:
@@ -69,7 +74,7 @@ def test_operations_are_drawn_at_every_position() -> None:
         "constraint", "precondition", "postcondition", "invariant", "validation", "condition", "branch value", "loop",
         "loop state", "effect argument", "flow value",
     )  # fmt: skip
-    assert {each for each in wanted if positions[each] < 8} == set(), positions
+    assert {each for each in wanted if not positions[each]} == set(), positions
 
 
 # -- comparisons ----------------------------------------------------------------------------------
@@ -119,23 +124,30 @@ def test_membership_is_tested_in_listed_literals() -> None:
 # -- arguments ------------------------------------------------------------------------------------
 
 
-def test_limits_belong_to_integer_parameters() -> None:
+def test_arguments_belong_to_parameters_of_their_types() -> None:
     known = {
-        f"{spec.name}.{name}"
-        for spec in IMPLEMENTED.values()
-        for name, text in spec.params
-        if declared_type(text) == INTEGER
+        (f"{spec.name}.{name}", declared_type(text)) for spec in IMPLEMENTED.values() for name, text in spec.params
     }
-    assert COUNTS.keys() - known == set()
+    assert {(key, INTEGER) for key in COUNTS} - known == set()
+    assert {(key, STRING) for key in TEXTS} - known == set()
 
 
-def test_arguments_reach_the_largest_sizes() -> None:
-    source = random.Random(1)
-    drawn = {draw_argument(source, "text.repeat", "count", risk=1.0) for _ in range(2000)}
-    assert {MAX_TEXT - 1, MAX_TEXT, MAX_TEXT + 1} <= drawn
-    ends = {draw_argument(source, "array.range", "end", risk=1.0) for _ in range(2000)}
-    assert {MAX_ENTRIES - 1, MAX_ENTRIES, MAX_ENTRIES + 1} <= ends
-    assert draw_argument(source, "integer.add", "left", risk=1.0) is None
+def test_values_of_the_largest_size_exist_and_larger_ones_fail() -> None:
+    """Each call has a count that returns and one that is too large."""
+    calls = [(call, counts) for call, counts in LARGEST if "range" not in call]
+    for call, counts in calls:
+        ends = (
+            f'- {{operation: return, success: {{result: "{call.format(count)}"}}}}' for count in (counts[0], counts[-1])
+        )
+        outcomes = [
+            ENGINES["interp"].load(small_node("n: integer", end, "result: integer")).call({"n": 1}) for end in ends
+        ]
+        assert isinstance(outcomes[0], Returned), call
+        assert isinstance(outcomes[1], Failed), call
+
+
+def test_a_parameter_without_limits_has_no_argument() -> None:
+    assert draw_argument(random.Random(1), "integer.add", "left", risk=1.0) is None
 
 
 def test_arguments_of_a_careful_program_mostly_succeed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from vesper.engines.registry import ENGINES
 from vesper.language.ir.nodes import Arm, Block, Branch, For, If, Step, walk
 from vesper.language.ir.statements import own_blocks
 from vesper.values.model import same
+from vesper.values.types import SetOf, Type
 from vesper.verify.inputs.generator import InputGenerator
 from vesper.verify.node_tests import NodeTester
 from vesper.verify.solve.goals import branch_goals
@@ -70,6 +72,20 @@ def test_a_long_run_keeps_meeting_preconditions_that_tie_inputs() -> None:
     """Changing one input of a known solution breaks them, until the others follow."""
     node = _node("a: timestamp\nb: timestamp\nd: duration", ["b - a == d", "d > minutes(5)", "d < hours(2)"])
     assert _share(node, draws=1_500) >= 0.5
+
+
+def test_a_set_that_cannot_have_the_wanted_length_costs_few_draws() -> None:
+    """A type has no more members than it has, however many a clause wants."""
+    node = _node("m: 'set<boolean>'", ["length(m) == 1500"]).node
+    drawn: list[object] = []
+
+    def draw(_name: str, _type: Type) -> object:
+        drawn.append(None)
+        return {True} if isinstance(_type, SetOf) else bool(len(drawn) % 2)
+
+    repaired = InputSolver(node, random.Random(1), draw).repair({"m": {True}}, max_rounds=1)
+    assert not repaired.is_met
+    assert len(drawn) <= 200
 
 
 def test_some_drawn_inputs_break_the_preconditions() -> None:
