@@ -63,13 +63,13 @@ class RunJson(Way):
         node = loaded.subject.compiled.node
         chance = random.Random(f"{loaded.subject.seed} text {node.node_id}")
         texts = [each.name for each in node.inputs if each.type == STRING]
-        self._long_input = texts[0] if texts and chance.randrange(_NODES_PER_LONG_TEXT) == 0 else None
+        self.long_input = texts[0] if texts and chance.randrange(_NODES_PER_LONG_TEXT) == 0 else None
 
     def answers(self, given: Sequence[Given]) -> Iterator[Answer]:
         subject = self._loaded.subject
         for each in given:
             yield self._answer(each, json_inputs(subject, each))
-        name, self._long_input = self._long_input, None
+        name, self.long_input = self.long_input, None
         if name is not None:
             yield self._answer_long(given[0], name)
 
