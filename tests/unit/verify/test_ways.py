@@ -66,8 +66,11 @@ outputs: {success: {u: string}}
 flow: [{operation: return, success: {u: t}}]
 """
 
-ALWAYS_COMPARED = {"call", "node", "map", "run_json", "run_batch", "json_lines"}
-SOMETIMES_COMPARED = {"forced_deopt", "metered", "start", "warm_cache", *(f"routed_{mode.value}" for mode in LADDER)}
+ALWAYS_COMPARED = {"call", "node", "map"}
+SOMETIMES_COMPARED = {
+    "forced_deopt", "json_lines", "metered", "run_batch", "run_json", "start", "warm_cache",
+    *(f"routed_{mode.value}" for mode in LADDER),
+}  # fmt: skip
 
 
 class Lying:
@@ -137,7 +140,7 @@ def test_every_format_names_the_way() -> None:
     found = VerifyResults(["python"], 1, None, [VerifiedNode(node, report, [Path("x")])], [], None, 0.0)
     whole = verify_json(found)
     assert whole["nodes"][0]["disagreements"][0]["way"].startswith("run_json (")
-    assert whole["ways"]["run_json"] >= 50
+    assert whole["ways"]["run_json"] >= 25
     assert 'type="way-disagrees"' in verify_junit(found)
     (result,) = verify_sarif(found)["runs"][0]["results"]
     assert result["ruleId"] == "way-disagrees"
@@ -254,7 +257,7 @@ def test_every_way_is_compared_and_counted() -> None:
     report = Verifier(compiled(PAYMENT_DECISION), COMPARED, 1, ways=WAYS).run(60)
     assert report.differences == []
     assert set(report.ways) == ALWAYS_COMPARED | SOMETIMES_COMPARED
-    assert all(report.ways[name] >= 60 for name in ALWAYS_COMPARED)
+    assert all(report.ways[name] == 60 for name in ALWAYS_COMPARED)
 
 
 def test_a_node_with_effects_is_compared_where_a_way_applies() -> None:
