@@ -96,13 +96,14 @@ class LoopWriter:
         if self.metering.is_metered and self._counts_memory(expression):
             return self._write_counted(expression)
         loop = self.write_comprehension(expression)
+        whole = expression  # the price of a value depends on the names that it binds
         if expression.kind in _OF_VALUES:
             expression, loop = self._bind_names(expression, loop)
         # A sum starts from a zero without sign, and adding to that never gives one with it.
         value = (self.write if expression.kind == "sum" else self.write_stored)(expression.value).node
         match expression.kind:
             case "array":
-                return PythonExpression(self._count_array(expression, cst.ListComp(value, loop)), ATOM)
+                return PythonExpression(self._count_array(whole, cst.ListComp(value, loop)), ATOM)
             case "count":
                 return PythonExpression(cst.Call(cst.Name("len"), [cst.Arg(cst.ListComp(value, loop))]), ATOM)
             case "set":

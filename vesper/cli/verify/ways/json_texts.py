@@ -33,6 +33,7 @@ from vesper.values.strict_json import forms_of_json, has_surrogate
 from vesper.values.types import STRING, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.verify.differential.ways.way import Answer, Given, Subject, Way
 
+_SHARE = 2
 _ESCAPED_SHARE = 0.2
 _MAX_ESCAPED = 1_000
 _NODES_PER_LONG_TEXT = 20
@@ -55,6 +56,7 @@ class RunJson(Way):
     """`run_json`: the bytes of the answer are compared, in some with the texts that `node.run_json` adds."""
 
     name = "run_json"
+    share = _SHARE
 
     def __init__(self, loaded: LoadedNode, most_text: int = MAX_TEXT) -> None:
         """`most_text` is the limit of a text, which some nodes exceed by one."""
@@ -63,13 +65,13 @@ class RunJson(Way):
         node = loaded.subject.compiled.node
         chance = random.Random(f"{loaded.subject.seed} text {node.node_id}")
         texts = [each.name for each in node.inputs if each.type == STRING]
-        self._long_input = texts[0] if texts and chance.randrange(_NODES_PER_LONG_TEXT) == 0 else None
+        self.long_input = texts[0] if texts and chance.randrange(_NODES_PER_LONG_TEXT) == 0 else None
 
     def answers(self, given: Sequence[Given]) -> Iterator[Answer]:
         subject = self._loaded.subject
         for each in given:
             yield self._answer(each, json_inputs(subject, each))
-        name, self._long_input = self._long_input, None
+        name, self.long_input = self.long_input, None
         if name is not None:
             yield self._answer_long(given[0], name)
 

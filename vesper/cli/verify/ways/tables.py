@@ -18,6 +18,7 @@ from vesper.engines.outcome import ContractBroken, EngineFault, Failed, Outcome,
 from vesper.values.problem import ProblemKind
 from vesper.verify.differential.ways.way import Answer, Given, Way
 
+_SHARE = 4
 _KEPT = "kept_row"
 _ERROR = "row_error"
 _TEXT_SHARE = 0.5
@@ -32,6 +33,7 @@ class Tables(Way):
     """`node.run_batch` on tables of one or several batches, with drawn column types."""
 
     name = "run_batch"
+    share = _SHARE
 
     def __init__(self, loaded: LoadedNode, pa: Any) -> None:
         self._loaded = loaded
@@ -92,6 +94,7 @@ class JsonLines(Way):
     """Lines of JSON in a batch, as `vesper run --batch` reads them."""
 
     name = "json_lines"
+    share = _SHARE
 
     def __init__(self, loaded: LoadedNode, pa: Any) -> None:
         self._loaded = loaded

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from vesper.verify.differential.beat import Beat, ignore_beat
 from vesper.verify.differential.ways.way import Answer, Given, Subject, Way, WayMaker
 
-CHUNK = 50
+CHUNK = 100
 """Inputs that a table or a list of calls has at most."""
 
 

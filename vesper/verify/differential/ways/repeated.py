@@ -16,9 +16,8 @@ from vesper.language.ir.encode import encode
 from vesper.verify.differential.forms import FormsProgram
 from vesper.verify.differential.ways.way import Answer, Given, Subject, Way
 
-_GUARDS_PER_CHUNK = 2
 _PROGRAMS_PER_WARM_CACHE = 3
-_METERED_SHARE = 25
+_METERED_SHARE = 50
 _CACHED_SHARE = 10
 _DEOPT_SHARE = 8
 
@@ -63,11 +62,10 @@ class ForcedDeopt(Way):
     def answers(self, given: Sequence[Given]) -> Iterator[Answer]:
         subject = self._subject
         chance = random.Random(f"{subject.seed} {self.name} {given[0].number}")
-        count = 1 if subject.is_program else _GUARDS_PER_CHUNK
-        for guard in chance.sample(range(self.guards), min(count, self.guards)):
-            program = FormsProgram(DirectEngine(replace(ALWAYS, fail_guard=guard)).load(subject.compiled))
-            for each in given:
-                yield answer_of(each, subject.run(program, each), f"guard {guard}")
+        guard = chance.randrange(self.guards)
+        program = FormsProgram(DirectEngine(replace(ALWAYS, fail_guard=guard)).load(subject.compiled))
+        for each in given:
+            yield answer_of(each, subject.run(program, each), f"guard {guard}")
 
 
 class Metered(Way):
