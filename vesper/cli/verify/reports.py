@@ -90,7 +90,6 @@ def verify_json(found: VerifyResults) -> dict[str, Any]:
         "paths_covered": sum(len(each.coverage.guards) for each in reports),
         "paths_total": sum(each.coverage.guards_total for each in reports),
         "operations_covered": len({op for each in reports for op in each.coverage.operations}),
-        "ways": _ways(reports, drawn),
         "engines": found.engines,
         "against": found.against,
         "seed": found.seed,
@@ -98,6 +97,7 @@ def verify_json(found: VerifyResults) -> dict[str, Any]:
         "passed": found.passed,
         "interrupted": found.is_interrupted,
         "refused": found.refused,
+        "ways": _ways(reports, drawn),
         "nodes": [_node_json(each) for each in found.nodes],
         "random_programs": None if drawn is None else _programs_json(drawn),
     }

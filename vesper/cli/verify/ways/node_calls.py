@@ -14,7 +14,7 @@ from vesper.api.remote_exceptions import BY_KIND, Stopped, Told
 from vesper.engines.outcome import ContractBroken, EngineFault, Outcome, Returned
 from vesper.verify.differential.ways.way import Answer, Given, Subject, Way
 
-_EXPLAINED_SHARE = 10
+_EXPLAINED_SHARE = 50
 """One in this many broken clauses is explained."""
 _START_SHARE = 10
 _NOTE = "these were the inputs {} of `map`, counted from 0"

@@ -18,11 +18,11 @@ from vesper.engines.outcome import ContractBroken, EngineFault, Failed, Outcome,
 from vesper.values.problem import ProblemKind
 from vesper.verify.differential.ways.way import Answer, Given, Way
 
-_SHARE = 4
+_SHARE = 8
 _KEPT = "kept_row"
 _ERROR = "row_error"
 _TEXT_SHARE = 0.5
-_EXPLAINED_SHARE = 0.25
+_EXPLAINED_SHARE = 0.05
 _LINE = "line"
 
 Words: TypeAlias = tuple[str, str, str | None, str]
