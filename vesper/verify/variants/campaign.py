@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from vesper.engines.engine import Engine
 from vesper.language.diagnostics.source import SourceFile
 from vesper.verify.corpus import KeptProgram
+from vesper.verify.differential.verifier import Beat, ignore_beat
 from vesper.verify.programs.campaign import (
     INPUTS_PER_PROGRAM,
     ProgramFailure,
@@ -46,6 +47,7 @@ def verify_variants(
     max_tries: int = MAX_TRIES,
     seconds: float | None = None,
     first: int = 0,
+    beat: Beat = ignore_beat,
 ) -> VariantsReport:
     """Draw variants of documents and run each on drawn inputs, until a limit of count, time or failures.
 
@@ -54,8 +56,9 @@ def verify_variants(
     report = VariantsReport(seed, tuple(engines))
     begun = time.monotonic()
     for number, each in enumerate(program_seeds(seed, first + count)[first:], start=1):
+        beat("draw", 0, "", None)
         text = draw_variant(documents, each)
-        failure = examine_text(variant_source(text, each), engines, each, inputs_each, report)
+        failure = examine_text(variant_source(text, each), engines, each, inputs_each, report, beat)
         if failure is not None and failure.kind == "refused":
             report.refused += 1
         else:
@@ -71,14 +74,17 @@ def verify_variants(
 
 
 def verify_kept(
-    engines: Mapping[str, Engine], kept: Sequence[KeptProgram], inputs_each: int = INPUTS_PER_KEPT
+    engines: Mapping[str, Engine],
+    kept: Sequence[KeptProgram],
+    inputs_each: int = INPUTS_PER_KEPT,
+    beat: Beat = ignore_beat,
 ) -> ProgramsReport:
     """Run every kept program on the inputs of its seed. One that the checker refuses is a failure too."""
     report = ProgramsReport(0, tuple(engines))
     begun = time.monotonic()
     for each in kept:
         report.programs += 1
-        failure = examine_text(SourceFile(each.path.name, each.text), engines, each.seed, inputs_each, report)
+        failure = examine_text(SourceFile(each.path.name, each.text), engines, each.seed, inputs_each, report, beat)
         if failure is not None:
             report.failures.append(failure)
     report.elapsed_seconds = time.monotonic() - begun
