@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from vesper.engines.engine import Engine
 from vesper.language.diagnostics.source import SourceFile
 from vesper.verify.corpus import KeptProgram
-from vesper.verify.differential.verifier import Beat, ignore_beat
+from vesper.verify.differential.beat import Beat, ignore_beat
 from vesper.verify.programs.campaign import (
     INPUTS_PER_PROGRAM,
     ProgramFailure,
