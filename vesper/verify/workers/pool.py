@@ -62,10 +62,18 @@ class Pool:
                 continue
             task = self._schedule.next_task(worker)
             if task is not None:
-                process = self._processes.get(worker) or self._start(worker)
                 self._tasks[worker] = task
-                process.link.send(task)
+                self._send(worker, task)
         return bool(self._tasks)
+
+    def _send(self, worker: int, task: Task) -> None:
+        process = self._processes.get(worker) or self._start(worker)
+        try:
+            process.link.send(task)
+        except BrokenPipeError:
+            # It ended while it had nothing to do, so the task is not to blame.
+            self._processes.pop(worker).stop()
+            self._start(worker).link.send(task)
 
     def _start(self, worker: int) -> WorkerProcess:
         def serve(link: Connection, watch: Watch) -> None:
