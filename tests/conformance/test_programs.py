@@ -12,7 +12,7 @@ from vesper.verify.variants.campaign import verify_kept
 
 FOLDER = Path(__file__).parent / "programs"
 KEPT = kept_programs(FOLDER)
-MAX_KEPT = 300
+MAX_KEPT = 200
 
 
 def test_there_are_programs_but_not_too_many() -> None:

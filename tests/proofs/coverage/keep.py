@@ -13,7 +13,7 @@ from vesper.verify.programs.campaign import examine_text
 from vesper.verify.variants.campaign import INPUTS_PER_KEPT
 from vesper.verify.variants.reduce import reduce_document
 
-MAX_KEPT = 300
+MAX_KEPT = 200
 
 
 @dataclass(frozen=True, slots=True)

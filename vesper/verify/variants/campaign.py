@@ -78,14 +78,17 @@ def verify_variants(
 
 
 def verify_kept(
-    engines: Mapping[str, Engine], kept: Sequence[KeptProgram], inputs_each: int = INPUTS_PER_KEPT
+    engines: Mapping[str, Engine],
+    kept: Sequence[KeptProgram],
+    inputs_each: int = INPUTS_PER_KEPT,
+    beat: Beat = ignore_beat,
 ) -> ProgramsReport:
     """Run every kept program on the inputs of its seed. One that the checker refuses is a failure too."""
     report = ProgramsReport(0, tuple(engines))
     begun = time.monotonic()
     for each in kept:
         report.programs += 1
-        failure = examine_text(SourceFile(each.path.name, each.text), engines, each.seed, inputs_each, report)
+        failure = examine_text(SourceFile(each.path.name, each.text), engines, each.seed, inputs_each, report, beat)
         if failure is not None:
             report.failures.append(failure)
     report.elapsed_seconds = time.monotonic() - begun

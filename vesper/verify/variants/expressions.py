@@ -14,14 +14,49 @@ from typing import TypeAlias
 from vesper.language.syntax import ast
 from vesper.values.generated.operations import IMPLEMENTED
 from vesper.values.operation import OpSpec
-from vesper.values.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, Type
-from vesper.verify.programs.types import TypeSource
+from vesper.values.types import (
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DECIMAL,
+    DURATION,
+    FLOAT,
+    INTEGER,
+    JSON,
+    STRING,
+    TIMESTAMP,
+    Enum,
+    OptionalOf,
+    Type,
+)
+from vesper.verify.programs.types import quoted
 from vesper.verify.variants.document import Document, Keys, Leaf, Site, part_at
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _OPERATORS = (tuple(_MIRRORED), ("+", "-", "*", "/"), ("AND", "OR", "=>"), ("IN", "CONTAINS"))
 NUMBERS = (INTEGER, DECIMAL, FLOAT)
 _LIMITS = ("0", "1", "2147483647", "2147483648", "9007199254740993", "9223372036854775807")
+_LITERALS: Mapping[Type, tuple[str, ...]] = {
+    BOOLEAN: ("true", "false"),
+    INTEGER: (*_LIMITS, "2", "7", "10", "-1", "-2147483648"),
+    DECIMAL: (
+        "0.0",
+        "0.00",
+        "1.0",
+        "-0.5",
+        "99.99",
+        "0.000001",
+        "9223372036854775808.0",
+        "12345678901234567890.123456789",
+    ),
+    FLOAT: ("0e0", "1e0", "-1.5e0", "1e16", "5e-324"),
+    STRING: ("''", "'a'", "'A'", "' x '", "'é'", "'0'", "'1.5'"),
+    BYTES: ("parse_hex('')", "parse_hex('00ff')"),
+    DATE: ("date('0001-01-01')", "date('1970-01-01')", "date('2024-02-29')"),
+    TIMESTAMP: ("timestamp('1969-12-31T23:59:59.999999Z')", "timestamp('2024-02-29T12:30:00Z')"),
+    DURATION: ("duration('PT0S')", "duration('90s')", "duration('-P1DT0.5S')"),
+    JSON: ("parse_json('null')", "parse_json('[1, 1.0]')", "parse_json('{\"a\": 1}')"),
+}
 _WHOLE_TYPES = (ast.Name, ast.Field)
 
 
@@ -49,7 +84,13 @@ class Drawing:
         return self.random.choice(found) if found else None
 
     def literal(self, type_: Type) -> str | None:
-        return TypeSource(self.random).literal(type_, type_, frozenset())
+        """Return a literal of the type; None for one that only a constant can have."""
+        if isinstance(type_, OptionalOf):
+            return "null" if self.random.random() < 0.4 else self.literal(type_.inner)
+        if isinstance(type_, Enum):
+            return quoted(self.random.choice(type_.members))
+        texts = _LITERALS.get(type_)
+        return None if texts is None else self.random.choice(texts)
 
 
 ExpressionEdit: TypeAlias = Callable[[Drawing], Change | None]
