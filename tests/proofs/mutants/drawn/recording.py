@@ -224,7 +224,7 @@ def chunks(seed: int) -> Iterator[Chunk]:
     rounds = Rounds(len(nodes), MAX_INPUTS, MAX_INPUTS)
     while (unit := rounds.next()) is not None:
         if unit.node is None:
-            yield from _programs(unit, seed)
+            yield from programs_of(unit, seed)
             continue
         begun = time.process_time()
         if unit.node not in verifiers:
@@ -244,7 +244,7 @@ def _growth(verifier: RecordingVerifier) -> tuple[int, ...]:
     return len(coverage.guards), len(coverage.paths), len(coverage.operations), coverage.branches_covered
 
 
-def _programs(unit: Unit, seed: int) -> Iterator[Chunk]:
+def programs_of(unit: Unit, seed: int) -> Iterator[Chunk]:
     for number in unit.numbers:
         begun = time.process_time()
         own_seed = program_seeds(seed, number + 1)[number]

@@ -97,8 +97,9 @@ def prepare(asked: argparse.Namespace) -> None:
     identity = {"drawn_hash": drawn_hash(), "seed": asked.seed, "count": asked.count}
     known = read_json(file) or {}
     by_crate, lines = draw(RUNTIME / "crates", asked.seed)
-    quota = shares(lines, asked.count)
-    woven = [each for crate, found in by_crate.items() for each in found[: int(quota[crate] * OVERSAMPLING)]]
+    # A smaller count takes the first ones of the same build.
+    most = shares(lines, max(asked.count, COUNT))
+    woven = [each for crate, found in by_crate.items() for each in found[: int(most[crate] * OVERSAMPLING)]]
     dropped: set[str] = set(known.get("dropped", [])) if known.get("seed") == asked.seed else set()
     for _ in range(MAX_ROUNDS):
         copy = weave_mutants(woven, dropped, WORK / "direct_runtime")
@@ -111,7 +112,7 @@ def prepare(asked: argparse.Namespace) -> None:
         raise RuntimeError("the copy does not compile")
     planted.copy_package(PACKAGE)
     chosen = []
-    for crate, share in quota.items():
+    for crate, share in shares(lines, asked.count).items():
         own = [each for each in woven if each.crate == crate and each.name not in dropped]
         if len(own) < share:
             raise RuntimeError(f"only {len(own)} of {share} mutants of {crate} compile: raise OVERSAMPLING")
