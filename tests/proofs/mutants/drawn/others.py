@@ -9,15 +9,15 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from tests.proofs.mutants import planted
-from tests.proofs.mutants.drawn import run as drawn
 from tests.proofs.mutants.drawn import trials
+from tests.proofs.mutants.drawn.state import PACKAGE, WORK, Campaign
+from tests.proofs.robustness.proof import ROOT
 
 PYTHON_TESTS = (
     "tests/conformance tests/optimizer tests/unit/engines tests/unit/api tests/unit/batch tests/unit/verify "
@@ -30,12 +30,12 @@ TEST_SECONDS = 1200.0
 # -- the corpus -----------------------------------------------------------------------------------
 
 
-def ask_corpus(one: drawn.Campaign) -> None:
+def ask_corpus(one: Campaign) -> None:
     """Put the questions of the corpus to every mutant that is alive."""
     waiting = [name for name in one.alive("verify", "corpus", "tests") if "asked_corpus" not in one.of(name)]
     if not waiting:
         return
-    task = planted.prepared(argparse.Namespace(questions="", quick=False, seconds=0.0, seed=drawn.SEED))
+    task = planted.prepared(argparse.Namespace(questions="", quick=False, seconds=0.0, seed=0))
     begun = time.monotonic()
     control = planted.settled([None], task, 1, float("inf"), lambda _, __: None)[None]
     taken = time.monotonic() - begun
@@ -72,7 +72,7 @@ def _ask(fault: str, task: planted.Task, seconds: float, _: Any, answer_to: Conn
 # -- tests ----------------------------------------------------------------------------------------
 
 
-def run_tests(one: drawn.Campaign) -> None:
+def run_tests(one: Campaign) -> None:
     """Run the Rust tests and then the Python tests with every mutant that is alive."""
     waiting = [name for name in one.alive("verify", "corpus", "tests") if "tested" not in one.of(name)]
     if not waiting:
@@ -104,7 +104,7 @@ def run_tests(one: drawn.Campaign) -> None:
 
 def rust_tests() -> list[tuple[str, Path, Path]]:
     """Build the tests of the woven crates; return crate, folder and binary of those that pass without a fault."""
-    manifest = drawn.WORK / "direct_runtime" / "Cargo.toml"
+    manifest = WORK / "direct_runtime" / "Cargo.toml"
     command = ["cargo", "test", "--quiet", "--locked", "--no-run", "--profile", "faults", "--workspace"]
     command += ["--exclude", "vesper-py", "--exclude", "vesper-sandbox", "--message-format", "json"]
     command += ["--manifest-path", str(manifest), "--target-dir", str(planted.TARGET)]
@@ -123,7 +123,7 @@ def failing_tests() -> list[str]:
     command = pytest_command([])
     command.remove("-x")
     done = subprocess.run(
-        [*command, "--tb=no"], env=_environment(None), cwd=drawn.ROOT, capture_output=True, text=True, check=False
+        [*command, "--tb=no"], env=_environment(None), cwd=ROOT, capture_output=True, text=True, check=False
     )
     lines = done.stdout.splitlines()
     return [line.split()[1] for line in lines if line.startswith(("FAILED ", "ERROR "))]
@@ -132,17 +132,17 @@ def failing_tests() -> list[str]:
 def pytest_command(left_out: list[str]) -> list[str]:
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=no"]
     # The option of the project would put the package without faults first.
-    command += ["-o", f"pythonpath={shlex.quote(str(drawn.PACKAGE))} . schemas", *PYTHON_TESTS.split()]
+    command += ["-o", f"pythonpath={shlex.quote(str(PACKAGE))} . schemas", *PYTHON_TESTS.split()]
     return [*command, *(f"--deselect={each}" for each in left_out)]
 
 
 def _environment(fault: str | None) -> dict[str, str]:
-    path = f"{drawn.PACKAGE}{os.pathsep}{drawn.ROOT}"
+    path = f"{PACKAGE}{os.pathsep}{ROOT}"
     environment = {**os.environ, "PYTHONPATH": path, "RUST_MIN_STACK": "8388608"}
     return environment if fault is None else {**environment, "VESPER_FAULT": fault}
 
 
-def _passes(command: list[str], fault: str | None, folder: Path = drawn.ROOT) -> bool:
+def _passes(command: list[str], fault: str | None, folder: Path = ROOT) -> bool:
     try:
         done = subprocess.run(
             command,
@@ -151,12 +151,9 @@ def _passes(command: list[str], fault: str | None, folder: Path = drawn.ROOT) ->
             timeout=TEST_SECONDS,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=_limit_memory,
+            preexec_fn=trials.limit_memory,
             check=False,
         )
     except subprocess.TimeoutExpired:
         return False
     return done.returncode == 0
-
-
-_limit_memory: Callable[[], None] = trials.limit_memory

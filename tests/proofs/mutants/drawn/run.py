@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from itertools import accumulate
 from multiprocessing.context import ForkProcess
 from pathlib import Path
@@ -32,14 +32,14 @@ if "--inside" not in sys.argv:  # there PYTHONPATH names the copy of the package
 from tests.proofs.faults.weave import RUNTIME  # noqa: E402  # after the path is set
 from tests.proofs.mutants import planted  # noqa: E402  # after the path is set
 from tests.proofs.mutants.drawn import report  # noqa: E402  # after the path is set
-from tests.proofs.mutants.drawn.draw import Mutant, draw, shares  # noqa: E402  # after the path is set
+from tests.proofs.mutants.drawn.draw import draw, shares  # noqa: E402  # after the path is set
+from tests.proofs.mutants.drawn.state import NAME, PACKAGE, WORK, Campaign  # noqa: E402  # after the path is set
 from tests.proofs.mutants.drawn.weaving import (  # noqa: E402  # after the path is set
     MAX_ROUNDS,
     refused_mutants,
     weave_mutants,
 )
 from tests.proofs.robustness.proof import (  # noqa: E402  # after the path is set
-    STATE,
     hash_of,
     read_json,
     rust_sources,
@@ -47,9 +47,6 @@ from tests.proofs.robustness.proof import (  # noqa: E402  # after the path is s
     write_proof,
 )
 
-NAME = "mutants"
-WORK = STATE / NAME
-PACKAGE = WORK / "package"
 COUNT = 300
 OVERSAMPLING = 2.3
 """Mutants are woven for each one that is wanted: a third to a half of them are no Rust."""
@@ -59,9 +56,6 @@ SECONDS = 600.0
 PROCESSORS = 2
 """Of the plain command, whose time is counted."""
 CHUNKS_AT_ONCE = 74
-KEEP_EVERY_SECONDS = 20
-
-Result = dict[str, Any]
 
 
 def main() -> None:
@@ -88,7 +82,8 @@ def main() -> None:
 
 def drawn_hash() -> str:
     """Changes with the Rust sources and with what draws from them."""
-    return hash_of([*rust_sources(), *Path(__file__).parent.glob("*s.py"), Path(__file__).parent / "draw.py"])
+    own = [Path(__file__).with_name(name) for name in ("changes.py", "draw.py", "tokens.py")]
+    return hash_of([*rust_sources(), *own])
 
 
 def prepare(asked: argparse.Namespace) -> None:
@@ -121,72 +116,11 @@ def prepare(asked: argparse.Namespace) -> None:
     write_json(file, {**identity, "dropped": sorted(dropped), "woven": len(woven), "mutants": kept})
 
 
-def read_mutants() -> tuple[list[Mutant], Result]:
-    """Return the mutants of the build, and what it was made from."""
-    known = read_json(WORK / "woven.json")
-    assert known is not None, "nothing was woven"
-    mutants = []
-    for each in known.pop("mutants"):
-        edits = tuple((start, end, text) for start, end, text in each.pop("edits"))
-        mutants.append(Mutant(**{**each, "body": tuple(each["body"])}, edits=edits))
-    return mutants, {"drawn_hash": known["drawn_hash"], "seed": known["seed"]}
-
-
-# -- the state ------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Campaign:
-    """The mutants, and what is known of each."""
-
-    mutants: list[Mutant]
-    state: Result
-    file: Path
-    processes: int
-    begun: float = field(default_factory=time.monotonic)
-
-    @property
-    def results(self) -> dict[str, Result]:
-        results: dict[str, Result] = self.state["results"]
-        return results
-
-    def of(self, name: str) -> Result:
-        return self.results.setdefault(name, {"verified_batches": 0, "verified_seconds": 0.0, "is_reached": False})
-
-    def alive(self, *stages: str) -> list[str]:
-        """Return those that none of these stages has noticed."""
-        return [each.name for each in self.mutants if not any(self.of(each.name).get(stage) for stage in stages)]
-
-    def keep_sometimes(self) -> None:
-        if time.monotonic() - self.begun > KEEP_EVERY_SECONDS:
-            self.keep()
-
-    def keep(self) -> None:
-        now = time.monotonic()
-        self.state["elapsed_seconds"] = round(self.state["elapsed_seconds"] + now - self.begun, 1)
-        self.begun = now
-        write_json(self.file, self.state)
-        text = report.survivors_text(self.mutants, self.results, report.equivalent_mutants())
-        (WORK / "survivors.md").write_text(text, encoding="utf-8")
-        noticed = sum(report.is_killed(self.of(each.name)) for each in self.mutants)
-        print(f"{noticed} of {len(self.mutants)} are noticed", flush=True)
-
-
-def opened(asked: argparse.Namespace) -> Campaign:
-    mutants, made = read_mutants()
-    identity = {**made, "verified_hash": planted.hashed({**planted.python_packages(), "nodes": "*.vsp"})}
-    file = WORK / "state.json"
-    state = read_json(file) or {}
-    if state.get("identity") != identity:
-        state = {"identity": identity, "elapsed_seconds": 0.0, "batches": [], "control": [], "results": {}}
-    return Campaign(mutants, state, file, asked.processes)
-
-
 def campaign(asked: argparse.Namespace) -> int:
     from vesper import _direct
 
     assert Path(_direct.__file__).is_relative_to(PACKAGE), "another build than that with the mutants was loaded"
-    one = opened(asked)
+    one = Campaign.opened(asked.processes)
     stages = [] if asked.report else asked.stages.split(",")
     if "verify" in stages:
         verify(one, min(FIRST_SECONDS, asked.seconds), asked.seed)
@@ -241,7 +175,7 @@ def verify(one: Campaign, seconds: float, seed: int) -> None:
                 number += 1
                 continue
             batch: list[Chunk] = take_batch(folder, number, process)
-            one.state["control"] += measure_control(batch)
+            one.state["control"] = sorted({*one.state["control"], *measure_control(batch)})
             costs = [(each.reference_seconds + each.engine_seconds) / PROCESSORS for each in batch]
             ends = list(accumulate(costs, initial=before))[1:]
             one.state["batches"][number:] = [ends[-1]]

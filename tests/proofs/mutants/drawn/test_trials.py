@@ -14,7 +14,7 @@ import pytest
 
 from tests.proofs.mutants.drawn import report
 from tests.proofs.mutants.drawn.draw import Mutant
-from tests.proofs.mutants.drawn.recording import Chunk, chunks, programs_of
+from tests.proofs.mutants.drawn.recording import Answers, Chunk, chunks, programs_of
 from tests.proofs.mutants.drawn.trials import difference, run_trials, start_trial
 from vesper.engines.engine import Done
 from vesper.engines.outcome import Failed
@@ -40,8 +40,8 @@ def test_a_node_replays_without_a_difference() -> None:
 
 
 def test_another_answer_is_noticed(program: Chunk) -> None:
-    wrong = {key: [[Done(Failed("planted", 0), ())]] for key in program.answers}
-    chunk = Chunk("", program.compiled, program.seed, False, program.inputs, dict(wrong), 0.0)
+    wrong: Answers = {key: [[Done(Failed("planted", 0), ())]] for key in program.answers}
+    chunk = Chunk("", program.compiled, program.seed, False, program.inputs, wrong, 0.0)
     assert difference(chunk)[0] == "differs"
 
 

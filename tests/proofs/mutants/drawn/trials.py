@@ -38,13 +38,16 @@ class ReplayingVerifier(Verifier):
         self._kept = chunk.inputs
         reference = ReplayingEngine(COMPARED[REFERENCE], chunk.answers)
         engines: dict[str, Engine] = {**COMPARED, REFERENCE: reference}
-        super().__init__(chunk.compiled, engines, chunk.seed, seeks_boundaries=False, holds_to_promises=False)
+        super().__init__(chunk.compiled, engines, chunk.seed, False, holds_to_promises=chunk.is_node)
 
     def _inputs(self) -> Iterator[Inputs]:
         return iter(self._kept)
 
     def _cover(self, done: Done) -> None:
         """Collect nothing: the inputs are drawn already."""
+
+    def _report_broken(self, *_: object, **__: object) -> None:
+        """Report nothing: promises are broken by nodes, and not by engines."""
 
     def _report_difference(self, *_: object, **__: object) -> None:
         raise Noticed
