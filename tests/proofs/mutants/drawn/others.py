@@ -62,6 +62,7 @@ def _ask(fault: str, task: planted.Task, seconds: float, _: Any, answer_to: Conn
     from vesper import _direct
 
     planted.die_with_parent()
+    trials.silence()
     trials.limit_memory()
     _direct.select_fault(fault)  # type: ignore[attr-defined]  # of this build alone
     trials.confine(trials.GRACE_SECONDS + trials.SLOWER * seconds)

@@ -89,14 +89,21 @@ def problems(mutants: Sequence[Mutant], results: Mapping[str, Result], equivalen
     return wrong
 
 
+def is_tried(result: Result) -> bool:
+    """Return whether a mutant was noticed, or has lived through a batch."""
+    return is_killed(result) or result.get("verified_seconds", 0.0) > 0
+
+
 def survivors_text(mutants: Sequence[Mutant], results: Mapping[str, Result], equivalent: Mapping[str, str]) -> str:
     """Return the mutants that nodes and programs alone do not notice, with their lines, for a person to judge."""
-    found = figures(mutants, results, equivalent)
+    tried = [each for each in mutants if is_tried(results.get(each.name, {}))]
+    found = figures(tried, results, equivalent)
     head = ", ".join(f"{name} {found[name]:.1%}" for name in _KILLS)
-    parts = [f"# Survivors of {len(mutants)} drawn mutants\n\n{head}; {found['equivalent']} judged equivalent.\n"]
-    for crate in sorted({each.crate for each in mutants}):
-        own = [each for each in mutants if each.crate == crate and results.get(each.name, {}).get("verify") is None]
-        parts.append(f"## {crate}: {len(own)} of {sum(each.crate == crate for each in mutants)}\n")
+    parts = [f"# Survivors of {len(tried)} drawn mutants\n\n{head}; {found['equivalent']} judged equivalent."]
+    parts.append(f"{len(mutants) - len(tried)} are not tried yet.\n")
+    for crate in sorted({each.crate for each in tried}):
+        own = [each for each in tried if each.crate == crate and results.get(each.name, {}).get("verify") is None]
+        parts.append(f"## {crate}: {len(own)} of {sum(each.crate == crate for each in tried)}\n")
         for each in sorted(own, key=lambda one: (one.file, one.line)):
             result = results.get(each.name, {})
             standing = _standing(each, result, equivalent)

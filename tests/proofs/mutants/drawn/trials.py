@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import resource
 import signal
 import time
@@ -79,6 +80,13 @@ def confine(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (int(used + seconds) + 1, hard))
 
 
+def silence() -> None:
+    """Drop what a dying engine writes to standard error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+
+
 def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -89,6 +97,7 @@ def try_chunks(fault: str, chunks: Sequence[Chunk], at: Any, answer_to: Connecti
     from vesper import _direct
 
     die_with_parent()
+    silence()
     limit_memory()
     _direct.select_fault(fault)  # type: ignore[attr-defined]  # of this build alone
     for number, chunk in enumerate(chunks):
