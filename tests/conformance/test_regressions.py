@@ -10,15 +10,18 @@ from typing import Any
 import yaml
 
 from tests.support.nodes import PAYMENT_DECISION, ROOT, compiled, worked_nodes
+from vesper.cli.verify.ways.public import WAYS
 from vesper.compiler import Compiled
-from vesper.engines.compare import Agree, compare
+from vesper.engines.compare import Agree, Disagree, compare
 from vesper.engines.engine import Completion, Done, Request
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
 from vesper.values.model import from_json
 from vesper.values.types import declared_type
+from vesper.verify.differential.forms import COMPARED
 from vesper.verify.differential.regressions import save_regression
-from vesper.verify.differential.verifier import Difference
+from vesper.verify.differential.verifier import Difference, Verifier
+from vesper.verify.differential.ways.way import Given
 from vesper.verify.inputs.responses import NOON, GeneratedResponses, Responder, run_with
 
 FOLDER = Path(__file__).parent / "regressions"
@@ -60,7 +63,14 @@ def agreement(case: dict[str, Any]) -> list[object]:
     now = dt.datetime.fromisoformat(case["now"]) if "now" in case else None
     runs = (run_with(engine.load(node), inputs, now, replayed(case)) for engine in ENGINES.values())
     reference, *others = runs
-    return [compare(reference, other) for other in others]
+    results: list[object] = [compare(reference, other) for other in others]
+    if "way" in case:
+        subject = Verifier(node, COMPARED, 0, ways=()).subject
+        ways = [way for make in WAYS for way in make(subject) if way.name == case["way"]]
+        assert ways, f"{case['node']} has no way {case['way']}"
+        given = Given(1, inputs, subject.run(subject.reference, Given(1, inputs, reference)))
+        results += [Disagree(ways[0].name, None) if each.differs else Agree() for each in ways[0].answers([given])]
+    return results
 
 
 def replayed(case: dict[str, Any]) -> Responder:
@@ -134,3 +144,9 @@ def test_answers_of_effects_are_kept_and_given_again(tmp_path: Path) -> None:
     now = dt.datetime.fromisoformat(case["now"])
     again = run_with(ENGINES["interp"].load(node), read, now, replayed(case))
     assert isinstance(compare(done, again), Agree)
+
+
+def test_a_case_of_a_way_runs_that_way() -> None:
+    inputs = {"amount": {"decimal": "0.10"}, "balance": {"decimal": "1"}, "currency": {"string": "USD"}}
+    case = {"node": "payment_decision_v1", "inputs": inputs, "way": "run_json"}
+    assert len(agreement(case)) == len(agreement({**case, "way": "call"})) > len(ENGINES) - 1

@@ -14,6 +14,7 @@ from vesper.batch.table import Declared, Wanted, run_table
 from vesper.compiler import Compiled
 from vesper.engines.direct_engine import Batches, DirectProgram, outcome_of_raw
 from vesper.engines.engine import Limits, Program
+from vesper.engines.outcome import Outcome
 from vesper.values.types import DECIMAL, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 
@@ -34,7 +35,10 @@ class Batch:
 
     def told(self, raw: Any, given: Any) -> tuple[str, str, str | None, str]:
         """Return kind, code, place and message of a row without outputs, as a call has them."""
-        outcome = outcome_of_raw(raw)
+        return self.explained(outcome_of_raw(raw), given)
+
+    def explained(self, outcome: Outcome, given: Any) -> tuple[str, str, str | None, str]:
+        """Return the same for an outcome; `given` is the row, or its JSON text."""
         if isinstance(given, str):
             types = {each.name: each.type for each in self.compiled.node.inputs}
             plain = inputs_of_json(types, given)

@@ -35,7 +35,7 @@ from vesper.values.model import in_order, scalar_text
 from vesper.values.model import plain as plain_value
 from vesper.values.problem import Problem, ProblemKind
 from vesper.values.strict_json import forms_of_json
-from vesper.values.types import FLOAT, JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.values.types import FLOAT, JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type, mentions
 
 if TYPE_CHECKING:
     from vesper.api.node import Node
@@ -107,9 +107,9 @@ def outcome_json(compiled: Compiled, outcome: Outcome, plain: Plain) -> str:
     node = compiled.node
     if isinstance(outcome, Returned):
         types = {each.name: each.type for each in node.outputs}
-        return _object([("kind", json_string(outcome.kind)), ("value", _fields(types, outcome.value))])
+        return object_text([("kind", json_string(outcome.kind)), ("value", fields_text(types, outcome.value))])
     undescribed: tuple[Problem, ...] = ()
-    described: Outcome = outcome
+    described: Outcome = _as_written(node, outcome)
     if isinstance(outcome, Failed):
         undescribed = outcome.problems[_MAX_DESCRIBED:]
         described = replace(outcome, problems=outcome.problems[:_MAX_DESCRIBED])
@@ -122,12 +122,12 @@ def outcome_json(compiled: Compiled, outcome: Outcome, plain: Plain) -> str:
     match outcome:
         case DeclaredError(value):
             types = {each.name: each.type for each in node.errors}
-            entries.append(("value", _fields(types, value)))
+            entries.append(("value", fields_text(types, value)))
         case Failed(_, at):
             problems = ",".join([*map(_problem, explained.problems), *map(_bare_problem, undescribed)])
             entries += [("at", "null" if at is None else str(at)), ("problems", f"[{problems}]")]
         case ContractBroken(phase, index, values):
-            shown = _fields(_mentioned_types(node, phase, index), values)
+            shown = fields_text(mentioned_types(node, phase, index), values)
             entries += [("index", str(index)), ("phase", json_string(phase)), ("values", shown)]
         case Denied(capability):
             entries.append(("capability", json_string(capability)))
@@ -135,14 +135,32 @@ def outcome_json(compiled: Compiled, outcome: Outcome, plain: Plain) -> str:
             entries.append(("limit", json_string(limit)))
         case EngineFault():
             pass
-    return _object(entries)
+    return object_text(entries)
+
+
+def _as_written(node: ir.Node, outcome: Outcome) -> Outcome:
+    """Return an outcome whose message shows the numbers of a json as the text has them: canonical."""
+    match outcome:
+        case DeclaredError(value):
+            types = {each.name: each.type for each in node.errors}
+            return DeclaredError(_values_as_written(types, value))
+        case ContractBroken(phase, index, values):
+            return replace(outcome, values=_values_as_written(mentioned_types(node, phase, index), values))
+        case _:
+            return outcome
+
+
+def _values_as_written(types: Mapping[str, Type], values: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not any(mentions(types[name], JSON) for name in values):
+        return values
+    return _values({name: types[name] for name in values}, forms_of_json(fields_text(types, values)))
 
 
 def _problem(problem: InputProblem) -> str:
     line, column = ("null" if each is None else str(each) for each in (problem.line, problem.column))
     texts = {"expected": problem.expected, "kind": problem.kind, "message": problem.message, "path": problem.path}
     entries = [(name, json_string(text)) for name, text in texts.items()]
-    return _object([*entries, ("got", _text_or_null(problem.got)), ("line", line), ("column", column)])
+    return object_text([*entries, ("got", _text_or_null(problem.got)), ("line", line), ("column", column)])
 
 
 def _bare_problem(problem: Problem) -> str:
@@ -153,7 +171,7 @@ def _text_or_null(text: str | None) -> str:
     return "null" if text is None else json_string(text)
 
 
-def _mentioned_types(node: ir.Node, phase: str, index: int) -> dict[str, Type]:
+def mentioned_types(node: ir.Node, phase: str, index: int) -> dict[str, Type]:
     clause = dict(node.phases())[phase][index]
     return {each.name.lstrip("_"): each.type for each in ir.mentioned_refs(clause)}
 
@@ -166,7 +184,7 @@ def outcome_of_json(node: ir.Node, answer: bytes) -> Outcome:
             return DeclaredError(_values({each.name: each.type for each in node.errors}, found["value"]))
         case "contract_broken":
             phase, index = found["phase"], found["index"]
-            return ContractBroken(phase, index, _values(_mentioned_types(node, phase, index), found["values"]))
+            return ContractBroken(phase, index, _values(mentioned_types(node, phase, index), found["values"]))
         case "failed":
             code = found["code"]
             problems = tuple(Problem(each["path"], ProblemKind(each["kind"])) for each in found["problems"])
@@ -189,13 +207,13 @@ def _values(types: Mapping[str, Type], forms: Mapping[str, Any]) -> dict[str, An
     return {name: plain_value(values[name]) if name in values else None for name in types}
 
 
-def _fields(types: Mapping[str, Type], values: Mapping[str, Any]) -> str:
+def fields_text(types: Mapping[str, Type], values: Mapping[str, Any]) -> str:
     """Return the fields as a JSON object. In an invariant of a node that ends with an error, outputs are null."""
     entries = ((name, "null" if each is None else _text(types[name], each)) for name, each in values.items())
-    return _object(entries)
+    return object_text(entries)
 
 
-def _object(entries: Iterable[tuple[str, str]]) -> str:
+def object_text(entries: Iterable[tuple[str, str]]) -> str:
     return "{" + ",".join(f"{json_string(name)}:{text}" for name, text in sorted(entries)) + "}"
 
 
@@ -209,12 +227,12 @@ def _text(type_: Type, value: Any) -> str:
         case SetOf(element):
             return f"[{','.join([_text(element, each) for each in in_order(element, value)])}]"
         case MapOf(key, of) if has_names(key):
-            return _object((name, _text(of, each)) for name, each in value.items())
+            return object_text((name, _text(of, each)) for name, each in value.items())
         case MapOf(key, of):
             pairs = [f"[{_text(key, name)},{_text(of, value[name])}]" for name in in_order(key, value)]
             return f"[{','.join(pairs)}]"
         case Record(fields):
-            return _object((name, _text(of, value[name])) for name, of in fields)
+            return object_text((name, _text(of, value[name])) for name, of in fields)
     if type_ == JSON:
         return canonical_text(json_of(value))
     is_bare = math.isfinite(value) if type_ == FLOAT else isinstance(value, bool | int)

@@ -96,13 +96,14 @@ class LoopWriter:
         if self.metering.is_metered and self._counts_memory(expression):
             return self._write_counted(expression)
         loop = self.write_comprehension(expression)
+        whole = expression  # the price of a value depends on the names that it binds
         if expression.kind in _OF_VALUES:
             expression, loop = self._bind_names(expression, loop)
         # A sum starts from a zero without sign, and adding to that never gives one with it.
         value = (self.write if expression.kind == "sum" else self.write_stored)(expression.value).node
         match expression.kind:
             case "array":
-                return PythonExpression(self._count_array(expression, cst.ListComp(value, loop)), ATOM)
+                return PythonExpression(self._count_array(whole, cst.ListComp(value, loop)), ATOM)
             case "count":
                 return PythonExpression(cst.Call(cst.Name("len"), [cst.Arg(cst.ListComp(value, loop))]), ATOM)
             case "set":
@@ -375,7 +376,13 @@ class LoopWriter:
             names = names[:-1]
         if expression.where is None:
             return self.write_items(expression.over, len(names))
-        return cst.GeneratorExp(write_target(names, parentheses=True), self.write_comprehension(expression))
+        target = write_target(names, parentheses=True)
+        if self.metering.is_metered and expression.kind == "fold" and takes_memory(expression.where):
+            # An excluded item is a round too, which gives back its memory.
+            loop = self.write_comprehension(replace(expression, where=None))
+            condition = add_parentheses(self.write_condition(expression.where), OR)
+            return cst.GeneratorExp(cst.IfExp(test=condition, body=target, orelse=cst.Name("SKIPPED")), loop)
+        return cst.GeneratorExp(target, self.write_comprehension(expression))
 
     @contextmanager
     def enter_iterable(self) -> Iterator[None]:

@@ -446,8 +446,9 @@ class BlockWriter:
         lines: Lines = []
         heading = self._write_heading(loop.name, loop.place)
         over = None if loop.over is None else self._expressions.write_items(loop.over, len(loop.names))
-        if over is not None and loop.state and not isinstance(loop.over, ir.Ref | ir.Local):
-            # The collection of a loop is evaluated before its state.
+        is_first = bool(loop.state) or self._counts_memory(loop)
+        if over is not None and is_first and not isinstance(loop.over, ir.Ref | ir.Local):
+            # The collection of a loop is evaluated before its state, and no round gives its memory back.
             items = self._naming.create_name("items")
             lines.append(self._assign_node(items, over, heading))
             heading, over = [], cst.Name(items)
@@ -499,10 +500,13 @@ class BlockWriter:
             self._naming.release(number, name)
         return lines
 
+    def _counts_memory(self, loop: ir.Loop) -> bool:
+        takes = loop_takes_memory(loop) or loop.collect is not None or bool(price_states(loop))
+        return self._expressions.metering.is_metered and takes
+
     def _write_memory(self, loop: ir.Loop, lines: Lines, heading: list[cst.EmptyLine]) -> str | None:
         """Begin to count the memory of a loop that takes any; return the name of the count."""
-        takes = loop_takes_memory(loop) or loop.collect is not None or bool(price_states(loop))
-        if not self._expressions.metering.is_metered or not takes:
+        if not self._counts_memory(loop):
             return None
         name = self._naming.create_name("memory")
         lines.append(self._assign_node(name, self._expressions.metering.charge("LoopMemory"), heading))

@@ -58,6 +58,14 @@ def compile_cached(path: str, rendered: Rendered) -> tuple[Compiled | None, tupl
     return _Entry(cache, name, form).with_facts(compiled), said
 
 
+def restore_from_bytes(compiled: Compiled) -> Compiled:
+    """Return the node as a warm start has it: written to the bytes of an entry, and read back."""
+    form: dict[str, Any] = {}
+    _Entry(None, "", form).with_facts(compiled)
+    read: dict[str, Any] = marshal.loads(marshal.dumps(form))  # written one line above  # noqa: S302
+    return _Entry(None, "", read).restore()
+
+
 def distrust_node(compiled: Compiled) -> str | None:
     """Return why a node must not run: its file, or that of a node it calls, may be another user's. None if trusted."""
     return next((reason for each in {each.path for each in _closure(compiled)} if (reason := distrust(each))), None)
@@ -66,7 +74,8 @@ def distrust_node(compiled: Compiled) -> str | None:
 class _Entry:
     """One entry, with the facts of its node and of its callees; written by `save`."""
 
-    def __init__(self, cache: Entries, name: str, form: dict[str, Any]) -> None:
+    def __init__(self, cache: Entries | None, name: str, form: dict[str, Any]) -> None:
+        """Without a cache, nothing is written."""
         self._cache = cache
         self._name = name
         self._form = form
@@ -118,6 +127,8 @@ class _Entry:
         return Facts(form["facts"], self._save)
 
     def _save(self) -> None:
+        if self._cache is None:
+            return
         # Copies: another thread may add a fact while this one writes.
         forms = [{**form, "facts": dict(form["facts"])} for form in self._form["nodes"]]
         self._cache.put(self._name, marshal.dumps({**self._form, "nodes": forms}))

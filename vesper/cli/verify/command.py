@@ -27,6 +27,7 @@ from vesper.cli.verify.text import (
     summary_line,
     total_line,
 )
+from vesper.cli.verify.ways.public import WAYS
 from vesper.compiler import Compiled, compile_file
 from vesper.compiler.reading import shown_path
 from vesper.engines.engine import Engine
@@ -125,7 +126,7 @@ def command(
     waiting = len(compiled_nodes) + (programs > 0)
     for compiled in compiled_nodes:
         share = None if seconds is None else max(0.0, seconds - (time.monotonic() - begun)) / waiting
-        verifier = Verifier(compiled, engines, seed, against=function)
+        verifier = Verifier(compiled, engines, seed, against=function, ways=WAYS)
         report = _verify(verifier, max_examples, share, is_shown=style == "text" and shows_progress())
         saved = [save_regression(save_to, compiled, difference, against) for difference in report.differences]
         verified = VerifiedNode(compiled, report, saved)
@@ -200,9 +201,9 @@ def _verify_programs(
 ) -> ProgramsReport:
     if style == "text" and shows_progress():
         with progress_bar("random programs", count) as bar:
-            report = verify_programs(engines, count, seed, progress=lambda _: bar.update(1), seconds=seconds)
+            report = verify_programs(engines, count, seed, progress=lambda _: bar.update(1), seconds=seconds, ways=WAYS)
     else:
-        report = verify_programs(engines, count, seed, seconds=seconds)
+        report = verify_programs(engines, count, seed, seconds=seconds, ways=WAYS)
     for failure in report.failures:
         saved = save_program(save_to, failure.text)
         case = None

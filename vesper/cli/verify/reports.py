@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -75,6 +76,7 @@ def verify_json(found: VerifyResults) -> dict[str, Any]:
         "paths_covered": sum(len(each.coverage.guards) for each in reports),
         "paths_total": sum(each.coverage.guards_total for each in reports),
         "operations_covered": len({op for each in reports for op in each.coverage.operations}),
+        "ways": _ways(reports, drawn),
         "engines": found.engines,
         "against": found.against,
         "seed": found.seed,
@@ -84,6 +86,15 @@ def verify_json(found: VerifyResults) -> dict[str, Any]:
         "nodes": [_node_json(each.compiled, each.report) for each in found.nodes],
         "random_programs": None if drawn is None else _programs_json(drawn),
     }
+
+
+def _ways(reports: list[Report], drawn: ProgramsReport | None) -> dict[str, int]:
+    """Return the number of compared executions of each way."""
+    counts: Counter[str] = Counter()
+    for each in reports:
+        counts.update(each.ways)
+    counts.update({} if drawn is None else drawn.ways)
+    return dict(sorted(counts.items()))
 
 
 def _node_json(compiled: Compiled, report: Report) -> dict[str, Any]:
@@ -96,6 +107,7 @@ def _node_json(compiled: Compiled, report: Report) -> dict[str, Any]:
         "not_comparable": report.not_comparable,
         "not_taken": report.refused,
         "outcomes": report.outcomes,
+        "ways": dict(sorted(report.ways.items())),
         "cases": report.cases,
         "failed_cases": [{"case": f.case.name, "engine": f.engine} for f in report.case_failures],
         "broken_postconditions": [
@@ -130,6 +142,7 @@ def _programs_json(report: ProgramsReport) -> dict[str, Any]:
         "executions": report.executions,
         "not_comparable": report.not_comparable,
         "outcomes": report.outcomes,
+        "ways": dict(sorted(report.ways.items())),
         "passed": report.passed,
         "failures": [_failure_json(failure) for failure in report.failures],
     }
@@ -145,6 +158,7 @@ def _failure_json(failure: ProgramFailure) -> dict[str, Any]:
 def _difference_json(compiled: Compiled, difference: Difference) -> dict[str, Any]:
     return {
         "inputs": {name: json_value(value) for name, value in difference.inputs.items()},
+        "way": difference.way,
         "step": difference.step,
         "line": None if difference.place is None else compiled.node.expressions()[difference.place].place.line,
         "answers": {name: outcome_json(compiled.node, done.outcome) for name, done in difference.answers.items()},
@@ -166,6 +180,7 @@ class _Problem:
 
 _RULES = {
     "engines-disagree": "The engines answer differently to the same inputs.",
+    "way-disagrees": "A way into the node answers differently than the engines.",
     "function-disagrees": "The node and the function that it was compared with answer differently.",
     "postcondition-breaks": "A postcondition breaks on inputs that meet the constraints and preconditions.",
     "case-fails": "A test case of the node is not met.",
@@ -183,6 +198,7 @@ def _problems(each: VerifiedNode, results: VerifyResults) -> list[_Problem]:
     found = [_Problem("case-fails", case_text(compiled, f), path, 1, f.case.name) for f in report.case_failures]
     for difference, saved in zip(report.differences, each.saved, strict=True):
         rule = "function-disagrees" if difference.with_function else "engines-disagree"
+        rule = rule if difference.way is None else "way-disagrees"
         line = 1 if difference.place is None else expressions[difference.place].place.line
         found.append(_Problem(rule, difference_text(compiled, difference, saved), path, line))
     for broken in report.broken:

@@ -109,7 +109,9 @@ def difference_text(compiled: Compiled, difference: Difference, saved: Path | No
     """Render a disagreement: the place, the smallest input, and the outcome on each engine."""
     node, source = compiled.node, compiled.source
     if difference.place is None:
-        label = "the answers differ" if difference.with_function else "all observed values agree; the outcomes differ"
+        label = "all observed values agree; the outcomes differ"
+        if difference.with_function or difference.way is not None:
+            label = "the answers differ"
         span = Span(0, len(source.line_text(1)))
     else:
         place = node.expressions()[difference.place].place
@@ -120,13 +122,16 @@ def difference_text(compiled: Compiled, difference: Difference, saved: Path | No
     for name, done in difference.answers.items():
         value = next((v for index, v in reversed(done.marks) if index == difference.place), None)
         here = f"{show(value)} here, then " if value is not None else ""
-        footer.append(f"{name + ':':<7} {here}{one_line(node, done.outcome)}")
+        answers = " answers" if difference.way is not None else ":"
+        footer.append(f"{name + answers:<7} {here}{one_line(node, done.outcome)}")
     if difference.responses:
         footer.append(f"effects answered: {_responses(difference)}")
     if saved is not None:
         footer.append(f"note: saved as {saved.as_posix()}")
     who = f"the engines and {list(difference.answers)[-1]}" if difference.with_function else "the engines"
     title = f"error: {who} disagree on `{node.node_id}`"
+    if difference.way is not None:
+        title = f"error: the engines agree on `{node.node_id}`, and the way `{difference.way_name}` does not"
     if difference.step is not None:
         title += f" at step `{difference.step}`"
         named = (each.name for each in all_statements(node.body) if not isinstance(each, Return | Raise | Require))

@@ -260,6 +260,8 @@ def counted_fold(
     for item in items:
         if price is None:
             memory.restore()
+        if item is SKIPPED:
+            continue
         state = function(state, *item) if is_of_entries else function(state, item)
         if price is not None:
             memory.recount((price,), (state,))

@@ -53,6 +53,7 @@ def regression_text(compiled: Compiled, difference: Difference, against: str | N
     """Return a case that requires agreement on the shrunk input and its completions."""
     who = f"the node and {against}" if difference.with_function else "the engines"
     given = {name: typed_value(value) for name, value in difference.inputs.items()}
+    who = who if difference.way_name is None else f"the engines and the way {difference.way_name}"
     lines = [
         f"- why: {who} diverged {'at step ' + difference.step if difference.step else 'here'}",
         f"  node: {compiled.node.node_id}",
@@ -65,6 +66,8 @@ def regression_text(compiled: Compiled, difference: Difference, against: str | N
         lines += ["  effects:", *(f"    - {_flow(_response(*each))}" for each in difference.responses)]
     if difference.with_function:
         lines.append(f"  against: {_flow(against)}")
+    if difference.way_name is not None:
+        lines.append(f"  way: {_flow(difference.way_name)}")
     lines.append("  engines: agree")
     return "\n".join(lines) + "\n"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from typing import TypeAlias
@@ -24,6 +24,10 @@ from vesper.language.ir.statements import all_statements, expressions_of
 from vesper.values.model import same
 from vesper.verify.differential.against import Function, compare_with_function, is_refused
 from vesper.verify.differential.coverage import Coverage, CoverageCollector
+from vesper.verify.differential.forms import FormsProgram
+from vesper.verify.differential.ways.comparison import WaysComparison
+from vesper.verify.differential.ways.repeated import repeated_ways
+from vesper.verify.differential.ways.way import Answer, Given, Subject, Way, WayMaker
 from vesper.verify.inputs.generator import InputGenerator
 from vesper.verify.inputs.responses import (
     GeneratedResponses,
@@ -57,6 +61,16 @@ class Difference:
     """Completions by request path, of the engine with the most requests."""
     now: datetime | None = None
     """Start time of the executions, for a node that reads it."""
+    way: str | None = None
+    """The way that differs from the reference where the engines agree, with its parameters.
+
+    Its answer is the last one.
+    """
+
+    @property
+    def way_name(self) -> str | None:
+        """The way without its parameters."""
+        return None if self.way is None else self.way.partition(" (")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +121,8 @@ class Report:
     refused: int = 0
     """Number of inputs that the node rejects, on which the function was not called."""
     elapsed_seconds: float = 0.0
+    ways: dict[str, int] = field(default_factory=dict)
+    """Number of compared executions of each way."""
 
     @property
     def too_many_lost(self) -> bool:
@@ -132,10 +148,12 @@ class Verifier:
         seeks_boundaries: bool = True,
         holds_to_promises: bool = True,
         against: Function | None = None,
+        ways: Sequence[WayMaker] = (repeated_ways,),
     ) -> None:
         """Create a verifier.
 
-        `holds_to_promises` checks postconditions; those of random programs are arbitrary.
+        `holds_to_promises` checks postconditions; those of random programs are arbitrary. `ways` are compared where the
+        engines have unobserved forms of the direct engine.
         """
         self._node = compiled.node
         self._cases = compiled.cases
@@ -151,6 +169,10 @@ class Verifier:
         self.report.against = None if against is None else against.name
         self._holds_to_promises = holds_to_promises
         self._seen: set[_Fingerprint] = set()
+        forms = {name: each.program for name, each in self._programs.items() if isinstance(each, FormsProgram)}
+        reference = next(iter(self._programs.values()))
+        self.subject = Subject(compiled, reference, forms, self._responses, seed, not holds_to_promises)
+        self._ways = WaysComparison(self.subject, ways if forms else (), self.report.ways)
         # A postcondition that a case expects to break is not reported.
         self._expected_to_break = {case.breaks for case in compiled.cases if case.breaks is not None}
 
@@ -166,10 +188,13 @@ class Verifier:
         self._run_cases()
         for number, inputs in enumerate(islice(self._inputs(), max_examples), start=1):
             self._compare_on(inputs, number)
+            if self._ways.is_due:
+                self._compare_ways()
             progress(number)
             is_over = seconds is not None and time.monotonic() - begun >= seconds
             if is_over or len(self.report.differences) >= stop_after:
                 break
+        self._compare_ways()
         self._watch.finish()
         self.report.elapsed_seconds = time.monotonic() - begun
         return self.report
@@ -206,8 +231,36 @@ class Verifier:
             self.report.not_comparable += 1
         elif isinstance(result, Disagree):
             self._report_difference(inputs, number)
-        elif isinstance(reference.outcome, ContractBroken) and reference.outcome.phase == "postcondition":
-            self._report_broken(inputs, number, reference.outcome)
+        else:
+            self._ways.add(Given(number, inputs, reference))
+            if isinstance(reference.outcome, ContractBroken) and reference.outcome.phase == "postcondition":
+                self._report_broken(inputs, number, reference.outcome)
+
+    def _compare_ways(self) -> None:
+        for way, answer in self._ways.differences():
+            if (None, way.name, False) not in self._seen:
+                self._seen.add((None, way.name, False))
+                self._report_way(way, answer)
+
+    def _report_way(self, way: Way, answer: Answer) -> None:
+        """Report the way's answer on the smallest inputs; one that needs its whole chunk is not shrunk."""
+        number = answer.given.number
+
+        def differing(candidate: dict[str, object]) -> Answer | None:
+            answers = self._answers(candidate, number)
+            if not isinstance(self._compare(answers), Agree):
+                return None
+            given = Given(number, candidate, next(iter(answers.values())))
+            return next((each for each in way.answers([given]) if each.differs), None)
+
+        small = answer.given.inputs
+        if differing(small) is not None:
+            small = shrink(self._node, small, lambda candidate: differing(candidate) is not None)
+            answer = differing(small) or answer
+        name = f"{way.name} ({answer.detail})" if answer.detail else way.name
+        wanted = replace(answer.given.done, outcome=answer.wanted, marks=())
+        answers = {next(iter(self._programs)): wanted, name: Done(answer.found, ())}
+        self._add_difference(small, number, answers, way=name)
 
     def _answers(self, inputs: Mapping[str, object], number: int) -> dict[str, Done]:
         # Seeded by the run's number, so that completions stay the same while shrinking, but for repeated inputs.
@@ -243,13 +296,25 @@ class Verifier:
         self._seen.add(fingerprint)
         small = shrink(self._node, inputs, lambda candidate: self._fingerprint(candidate, number) == fingerprint)
         place, step, with_function = fingerprint
-        answers = self._answers(small, number)
+        self._add_difference(small, number, self._answers(small, number), place, step, with_function)
+
+    def _add_difference(
+        self,
+        small: dict[str, object],
+        number: int,
+        answers: dict[str, Done],
+        place: int | None = None,
+        step: str | None = None,
+        with_function: bool = False,
+        way: str | None = None,
+    ) -> None:
         seed = f"{self.report.seed} {number}"
         asked: Sequence[Request] = max((done.requests for done in answers.values()), key=len)
         respond = self._responses.responder(seed, small)
         responses = tuple((each.path, respond(each)) for each in asked)
         now = None if self._node.type == "function" else self._responses.now(seed)
-        self.report.differences.append(Difference(small, number, answers, place, step, with_function, responses, now))
+        found = Difference(small, number, answers, place, step, with_function, responses, now, way)
+        self.report.differences.append(found)
 
     def _report_broken(self, inputs: dict[str, object], number: int, outcome: ContractBroken) -> None:
         """Report the first input that breaks a postcondition, shrunk on the reference engine."""

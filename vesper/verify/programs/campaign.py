@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vesper.codegen.module import generate_module
@@ -16,6 +16,8 @@ from vesper.engines.engine import Engine
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
 from vesper.verify.differential.verifier import Difference, Verifier
+from vesper.verify.differential.ways.repeated import repeated_ways
+from vesper.verify.differential.ways.way import WayMaker
 from vesper.verify.programs.nodes import draw_program
 from vesper.verify.programs.reduce import MAX_TRIES, reduce_program
 from vesper.verify.programs.text import Draft
@@ -54,6 +56,8 @@ class ProgramsReport:
     executions: int = 0
     not_comparable: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
+    ways: dict[str, int] = field(default_factory=dict)
+    """Number of compared executions of each way."""
     failures: list[ProgramFailure] = field(default_factory=list)
     elapsed_seconds: float = 0.0
 
@@ -81,6 +85,7 @@ def verify_programs(
     max_tries: int = MAX_TRIES,
     seconds: float | None = None,
     first: int = 0,
+    ways: Sequence[WayMaker] = (repeated_ways,),
 ) -> ProgramsReport:
     """Draw programs and run each on drawn inputs, until a limit of count, time or failures."""
     report = ProgramsReport(seed, tuple(engines))
@@ -88,9 +93,9 @@ def verify_programs(
     for number, each in enumerate(program_seeds(seed, first + count)[first:], start=1):
         report.programs += 1
         draft = draw_program(each)
-        failure = examine(draft, engines, each, inputs_each, report)
+        failure = examine(draft, engines, each, inputs_each, report, ways)
         if failure is not None:
-            report.failures.append(reduce_failure(draft, failure, engines, inputs_each, max_tries))
+            report.failures.append(reduce_failure(draft, failure, engines, inputs_each, max_tries, ways))
         progress(number)
         is_over = seconds is not None and time.monotonic() - begun >= seconds
         if is_over or len(report.failures) >= stop_after:
@@ -100,7 +105,12 @@ def verify_programs(
 
 
 def examine(
-    draft: Draft, engines: Mapping[str, Engine], seed: int, inputs_each: int, report: ProgramsReport | None = None
+    draft: Draft,
+    engines: Mapping[str, Engine],
+    seed: int,
+    inputs_each: int,
+    report: ProgramsReport | None = None,
+    ways: Sequence[WayMaker] = (repeated_ways,),
 ) -> ProgramFailure | None:
     """Compile and run one program; return its failure, or None."""
     text = draft.text()
@@ -112,7 +122,7 @@ def examine(
         if seed % PROGRAMS_PER_GENERATION == 0:
             generate_module(compiled.node)  # raises if generation fails
         # Boundary probes cost more than the twenty inputs that would profit from them.
-        verifier = Verifier(compiled, engines, seed, seeks_boundaries=False, holds_to_promises=False)
+        verifier = Verifier(compiled, engines, seed, seeks_boundaries=False, holds_to_promises=False, ways=ways)
         found = verifier.run(inputs_each, stop_after=1)
     except Exception as error:  # noqa: BLE001  # a drawn program must not raise anything
         fingerprint = f"{type(error).__name__} {_place(error)}"
@@ -122,9 +132,13 @@ def examine(
         report.not_comparable += found.not_comparable
         for kind, times in found.outcomes.items():
             report.outcomes[kind] = report.outcomes.get(kind, 0) + times
+        for way, times in found.ways.items():
+            report.ways[way] = report.ways.get(way, 0) + times
     if not found.differences:
         return None
-    return ProgramFailure(seed, "disagreement", "disagreement", text, "", compiled, found.differences[0])
+    difference = found.differences[0]
+    fingerprint = f"disagreement {difference.way_name or 'engines'}"
+    return ProgramFailure(seed, "disagreement", fingerprint, text, "", compiled, difference)
 
 
 def _place(error: Exception) -> str:
@@ -138,13 +152,14 @@ def reduce_failure(
     engines: Mapping[str, Engine],
     inputs_each: int,
     max_tries: int = MAX_TRIES,
+    ways: Sequence[WayMaker] = (repeated_ways,),
 ) -> ProgramFailure:
     """Return the same failure of a smaller program."""
     smallest = failure
 
     def still_fails(candidate: Draft) -> bool:
         nonlocal smallest
-        found = examine(candidate, engines, failure.seed, inputs_each)
+        found = examine(candidate, engines, failure.seed, inputs_each, ways=ways)
         if found is None or (found.kind, found.fingerprint) != (failure.kind, failure.fingerprint):
             return False
         smallest = found

@@ -101,9 +101,6 @@ impl Compiler<'_> {
         let prices = self.memory.fors.get(&index).cloned().ok_or(MISSING)?;
         let restores = prices.takes_memory && prices.state.is_none();
         let began = self.count_items(slot)?;
-        if restores || prices.item.is_some() || prices.state.is_some() {
-            self.emit(Instruction::LoopMemory { slot });
-        }
         let points = self.points_of_comprehension(index)?;
         let mut this = Loop {
             index,
@@ -117,6 +114,10 @@ impl Compiler<'_> {
             (ForKind::Fold, Some(with)) => self.compute(with, out)?,
             (_, Some(with)) => this.order = Some(self.operand(with)?),
             (_, None) => {}
+        }
+        // After `with`, which is computed before the first round: no round gives its memory back.
+        if restores || prices.item.is_some() || prices.state.is_some() {
+            self.emit(Instruction::LoopMemory { slot });
         }
         self.begin(&mut this)?;
         self.compute_before_loop(LoopPlace::For(index))?;

@@ -66,16 +66,29 @@ fn cell_object<'py>(py: Python<'py>, cell: &Cell<'_>) -> PyResult<Bound<'py, PyA
             }
             dict.into_any()
         }
-        Cell::Entries(entries) => {
-            let entries = entries.iter().map(|(key, value)| {
-                PyTuple::new(py, [cell_object(py, key)?, cell_object(py, value)?]).map(Bound::into_any)
-            });
-            PyList::new(py, entries.collect::<PyResult<Vec<_>>>()?)?.into_any()
-        }
+        Cell::Entries(entries) => entries_object(py, entries)?,
         Cell::Decimal(Err(_)) => placeholder(py, "a decimal that is too long"),
         Cell::Finer => placeholder(py, "a time finer than a microsecond"),
         Cell::Other(ty) => placeholder(py, &format!("a value of Arrow's {ty}")),
     })
+}
+
+/// Returns the entries of a map as a dict, or as pairs where a key repeats or has no hash.
+fn entries_object<'py>(py: Python<'py>, entries: &[(Cell<'_>, Cell<'_>)]) -> PyResult<Bound<'py, PyAny>> {
+    let dict = PyDict::new(py);
+    let mut pairs = Vec::with_capacity(entries.len());
+    for (key, value) in entries {
+        let (key, value) = (cell_object(py, key)?, cell_object(py, value)?);
+        if key.hash().is_ok() {
+            dict.set_item(&key, &value)?;
+        }
+        pairs.push(PyTuple::new(py, [key, value])?);
+    }
+    if dict.len() == entries.len() {
+        Ok(dict.into_any())
+    } else {
+        Ok(PyList::new(py, pairs)?.into_any())
+    }
 }
 
 fn in_range<E>(given: i128, within: impl Fn(i128) -> Result<i64, E>) -> Option<i64> {

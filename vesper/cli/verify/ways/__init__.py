@@ -1,0 +1,1 @@
+"""Ways of the public API, for `vesper verify`: calls, JSON text, tables, routed calls."""
