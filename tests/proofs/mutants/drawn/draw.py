@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -121,20 +120,17 @@ def draw(crates: Path, seed: int) -> tuple[dict[str, list[Mutant]], dict[str, in
 
 
 def _in_turns(found: list[Mutant], seed: str) -> list[Mutant]:
-    chance = random.Random(seed)
+    """Return mutants in an order by their names, so that a change of other lines draws the same ones."""
     waiting: dict[str, list[Mutant]] = {}
-    for each in found:
+    for each in sorted(found, key=lambda each: hashlib.sha256(f"{seed} {each.name}".encode()).digest()):
         waiting.setdefault(each.kind, []).append(each)
-    for kind in sorted(waiting):
-        chance.shuffle(waiting[kind])
     drawn: list[Mutant] = []
     taken: dict[str, list[tuple[int, int]]] = {}
-    kinds = sorted(waiting)
+    kinds = sorted(waiting, key=lambda kind: hashlib.sha256(f"{seed} {kind}".encode()).digest())
     while any(waiting.values()):
-        chance.shuffle(kinds)
         for kind in kinds:
             while waiting[kind]:
-                each = waiting[kind].pop()
+                each = waiting[kind].pop(0)
                 spans = taken.setdefault(each.file, [])
                 if not any(each.span[0] <= end and start <= each.span[1] for start, end in spans):
                     spans.append(each.span)

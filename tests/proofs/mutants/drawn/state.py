@@ -71,7 +71,8 @@ class Campaign:
     def opened(cls, processes: int) -> Self:
         """Go on with the state of these mutants and sources, or begin one."""
         mutants, made = read_mutants()
-        identity = {**made, "verified_hash": planted.hashed({**planted.python_packages(), "nodes": "*.vsp"})}
+        verified = {**planted.python_packages(), "vesper/cli/verify": "*.py", "nodes": "*.vsp"}
+        identity = {**made, "verified_hash": planted.hashed(verified)}
         file = WORK / "state.json"
         state = read_json(file) or {}
         if state.get("identity") != identity:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -141,6 +142,14 @@ def test_one_seed_draws_the_same(small: Path) -> None:
     assert draw(small, 5) == (drawn, lines)
     assert draw(small, 6)[0] != drawn
     assert set(drawn) == {"vesper-ir", "vesper-kernels", "vesper-opt"} == set(lines)
+
+
+def test_a_change_of_other_lines_draws_the_same(small: Path, tmp_path: Path) -> None:
+    shutil.copytree(small, tmp_path, dirs_exist_ok=True)
+    file = tmp_path / "vesper-kernels/src/integer.rs"
+    file.write_text(f"fn added() -> u8 {{\n    1 + 2\n}}\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
+    before, after = ({each.name for each in draw(path, 5)[0]["vesper-kernels"][:30]} for path in (small, tmp_path))
+    assert len(before - after) <= 3
 
 
 def test_kinds_take_turns_and_do_not_overlap(small: Path) -> None:

@@ -15,10 +15,12 @@ from typing import Any
 
 from tests.proofs.mutants.drawn.recording import Chunk, Inputs, ReplayingEngine
 from tests.proofs.mutants.planted import die_with_parent
+from vesper.cli.verify.ways.public import WAYS
 from vesper.engines.engine import Done, Engine
 from vesper.engines.registry import REFERENCE
 from vesper.verify.differential.forms import COMPARED
 from vesper.verify.differential.verifier import Verifier
+from vesper.verify.differential.ways.way import Answer, Way
 
 MEMORY_BYTES = 4 * 2**30
 SLOWER = 10
@@ -29,7 +31,7 @@ WAIT_SECONDS = 120.0
 
 
 class Noticed(Exception):
-    """The engines differ."""
+    """The engines differ; the message says in which way."""
 
 
 class ReplayingVerifier(Verifier):
@@ -39,7 +41,7 @@ class ReplayingVerifier(Verifier):
         self._kept = chunk.inputs
         reference = ReplayingEngine(COMPARED[REFERENCE], chunk.answers)
         engines: dict[str, Engine] = {**COMPARED, REFERENCE: reference}
-        super().__init__(chunk.compiled, engines, chunk.seed, False, holds_to_promises=chunk.is_node)
+        super().__init__(chunk.compiled, engines, chunk.seed, False, holds_to_promises=chunk.is_node, ways=WAYS)
 
     def _inputs(self) -> Iterator[Inputs]:
         return iter(self._kept)
@@ -51,15 +53,18 @@ class ReplayingVerifier(Verifier):
         """Report nothing: promises are broken by nodes, and not by engines."""
 
     def _report_difference(self, *_: object, **__: object) -> None:
-        raise Noticed
+        raise Noticed("differs")
+
+    def _report_way(self, way: Way, answer: Answer) -> None:
+        raise Noticed(f"{way.name} differs")
 
 
 def difference(chunk: Chunk) -> tuple[str | None, int]:
     """Return what is noticed on a chunk, and how many executions were not comparable."""
     try:
         report = ReplayingVerifier(chunk).run(len(chunk.inputs), stop_after=1)
-    except Noticed:
-        return "differs", 0
+    except Noticed as noticed:
+        return str(noticed), 0
     except Exception as error:  # noqa: BLE001  # the verifier reports whatever a node raises
         return f"raised {type(error).__name__}", 0
     if report.case_failures:
@@ -134,6 +139,7 @@ def measure_control(chunks: Sequence[Chunk]) -> list[str]:
     process.start()
     sender.close()
     measured = receiver.recv()
+    process.kill()  # routed calls leave threads behind
     process.join()
     wrong = []
     for chunk, (taken, reached, lost, found) in zip(chunks, measured, strict=True):
