@@ -52,7 +52,9 @@ class Chunk:
     is_node: bool
     inputs: list[Inputs]
     answers: Answers
-    reference_seconds: float
+    runs_cases: bool
+    """True for the first chunk of a node; the later ones only answer requests like its cases."""
+    reference_seconds: float = 0.0
     """Processor time of drawing, compiling and the reference."""
     engine_seconds: float = 0.0
     """Processor time of the other engines without a fault."""
@@ -196,6 +198,7 @@ class RecordingVerifier(Verifier):
 
     def __init__(self, compiled: Compiled, seed: int, is_node: bool) -> None:
         self.recorder = RecordingEngine(COMPARED[REFERENCE])
+        self._compiled, self._is_node = compiled, is_node
         self.drawn: list[Inputs] = []
         self._stream: Iterator[Inputs] | None = None
         engines: dict[str, Engine] = {REFERENCE: self.recorder}
@@ -208,13 +211,14 @@ class RecordingVerifier(Verifier):
             self.drawn.append(dict(inputs))
             yield inputs
 
-    def record(self, count: int, seed: int) -> tuple[list[Inputs], Answers]:
+    def record(self, label: str, count: int, seed: int) -> Chunk:
         """Draw and answer more inputs."""
         self.report.seed = seed
         self.drawn, self.recorder.answers = [], {}
+        runs_cases = bool(self._cases)
         self.run(count)
         self._cases = ()
-        return self.drawn, self.recorder.answers
+        return Chunk(label, self._compiled, seed, self._is_node, self.drawn, self.recorder.answers, runs_cases)
 
 
 def chunks(seed: int) -> Iterator[Chunk]:
@@ -231,12 +235,10 @@ def chunks(seed: int) -> Iterator[Chunk]:
             verifiers[unit.node] = RecordingVerifier(nodes[unit.node], seed, True)
         verifier = verifiers[unit.node]
         before = _growth(verifier)
-        own_seed = seed + unit.round
-        inputs, answers = verifier.record(INPUTS_PER_ROUND, own_seed)
+        label = f"node {nodes[unit.node].node.node_id}, round {unit.round}"
+        chunk = verifier.record(label, INPUTS_PER_ROUND, seed + unit.round)
         rounds.record(unit, _growth(verifier) != before)
-        taken = time.process_time() - begun
-        node = nodes[unit.node] if unit.round == 0 else replace(nodes[unit.node], cases=())
-        yield Chunk(f"node {node.node.node_id}, round {unit.round}", node, own_seed, True, inputs, answers, taken)
+        yield replace(chunk, reference_seconds=time.process_time() - begun)
 
 
 def _growth(verifier: RecordingVerifier) -> tuple[int, ...]:
@@ -254,9 +256,9 @@ def programs_of(unit: Unit, seed: int) -> Iterator[Chunk]:
             continue
         if own_seed % PROGRAMS_PER_GENERATION == 0:
             generate_module(compiled.node)
-        inputs, answers = RecordingVerifier(compiled, own_seed, False).record(INPUTS_PER_PROGRAM, own_seed)
-        taken = time.process_time() - begun
-        yield Chunk(f"program {own_seed}", compiled, own_seed, False, inputs, answers, taken)
+        verifier = RecordingVerifier(compiled, own_seed, False)
+        chunk = verifier.record(f"program {own_seed}", INPUTS_PER_PROGRAM, own_seed)
+        yield replace(chunk, reference_seconds=time.process_time() - begun)
 
 
 def write_chunks(folder: Path, seed: int, seconds: float) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from itertools import islice
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -14,8 +13,9 @@ import pytest
 
 from tests.proofs.mutants.drawn import report
 from tests.proofs.mutants.drawn.draw import Mutant
-from tests.proofs.mutants.drawn.recording import Answers, Chunk, chunks, programs_of
+from tests.proofs.mutants.drawn.recording import Answers, Chunk, RecordingVerifier, programs_of
 from tests.proofs.mutants.drawn.trials import difference, run_trials, start_trial
+from tests.support.nodes import compiled, worked_nodes
 from vesper.engines.engine import Done
 from vesper.engines.outcome import Failed
 from vesper.verify.rounds import Unit
@@ -32,16 +32,19 @@ def test_a_program_replays_without_a_difference(program: Chunk) -> None:
     assert difference(program) == (None, program.lost)
 
 
-def test_a_node_replays_without_a_difference() -> None:
-    chunk = next(islice(chunks(7), 1))
-    assert chunk.is_node
-    assert chunk.compiled.cases
-    assert difference(chunk) == (None, 0)
+def test_every_round_of_a_node_with_effects_replays() -> None:
+    path = next(path for path in worked_nodes() if path.stem.startswith("refund"))
+    verifier = RecordingVerifier(compiled(path), 7, True)
+    rounds = [verifier.record(f"round {number}", 8, 7 + number) for number in range(3)]
+    assert [each.runs_cases for each in rounds] == [True, False, False]
+    kept = [each for chunk in rounds for answers in chunk.answers.values() for each in answers]
+    assert any(isinstance(each, list) and len(each) > 1 for each in kept)
+    assert [difference(each) for each in rounds] == [(None, 0)] * 3
 
 
 def test_another_answer_is_noticed(program: Chunk) -> None:
     wrong: Answers = {key: [[Done(Failed("planted", 0), ())]] for key in program.answers}
-    chunk = Chunk("", program.compiled, program.seed, False, program.inputs, wrong, 0.0)
+    chunk = Chunk("", program.compiled, program.seed, False, program.inputs, wrong, False)
     assert difference(chunk)[0] == "differs"
 
 

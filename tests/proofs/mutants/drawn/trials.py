@@ -42,6 +42,8 @@ class ReplayingVerifier(Verifier):
         reference = ReplayingEngine(COMPARED[REFERENCE], chunk.answers)
         engines: dict[str, Engine] = {**COMPARED, REFERENCE: reference}
         super().__init__(chunk.compiled, engines, chunk.seed, False, holds_to_promises=chunk.is_node, ways=WAYS)
+        if not chunk.runs_cases:
+            self._cases = ()
 
     def _inputs(self) -> Iterator[Inputs]:
         return iter(self._kept)
