@@ -40,7 +40,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases corpus test-pythons check check-python check-types check-generated check-rust check-dependencies \
-        bench bench-quick bench-growth bench-instructions bench-hooks bench-effects bench-errors bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-mutants proof-breakpoints proof-dap proof-mutated-documents proof-fuzz proof-memory \
+        bench bench-quick bench-growth bench-instructions bench-hooks bench-effects bench-errors bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-faults proof-mutants proof-breakpoints proof-dap proof-mutated-documents proof-fuzz proof-memory \
         proof-threads proof-batch proof-aarch64 wheels generate update fmt lock clean
 
 help: ## list the targets
@@ -197,7 +197,7 @@ bench-routing: build ## measure what routing costs over the bare engines; minute
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
-SAMPLES := fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults kills migration-kills controller
+SAMPLES := fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills controller
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	@rm -f $(FAILED)
@@ -239,6 +239,10 @@ sample-faults:
 	$(BIN)/python -m tests.proofs.faults.weave
 	$(ALONE) $(CARGO) test --quiet --locked --manifest-path $(WOVEN) --package vesper-ir --lib fault \
 	  --target-dir direct_runtime/target
+# Every fresh seed must fit: small, and only as far as the compiler says which mutants are Rust.
+sample-mutants:
+	@$(call need_cargo)
+	$(ALONE) $(BIN)/python -m tests.proofs.mutants.drawn.sample
 sample-kills:
 	$(BIN)/python tests/proofs/kills/campaign.py --kills 8
 sample-migration-kills:
@@ -344,9 +348,13 @@ proof-dap: build ## Microsoft's test client of the Debug Adapter Protocol drives
 proof-breakpoints: build ## planted faults of the Rust engine: does `--break-on divergence` stop at the first differing step; minutes
 	$(BIN)/python -m tests.proofs.debugger.breakpoints
 
-proof-mutants: build ## planted faults of the Rust engine against the corpus and the verifier; resumable, minutes
+proof-faults: build ## planted faults of the Rust engine against the corpus and the verifier; resumable, minutes
 	@$(call need_cargo)
-	$(BIN)/python tests/proofs/mutants/run.py
+	$(BIN)/python tests/proofs/mutants/planted.py
+
+proof-mutants: build ## mutants of the Rust engine, drawn at random, against the verifier, the corpus and the tests; resumable, hours
+	@$(call need_cargo)
+	$(ALONE) $(BIN)/python tests/proofs/mutants/drawn/run.py
 
 generate: $(DEPS_STAMP) ## rewrite what derives from schemas/
 	$(BIN)/python schemas/generate.py

@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def _build_and_begin() -> int:
-    from tests.proofs.mutants.run import PACKAGE, build
+    from tests.proofs.mutants.planted import PACKAGE, build
 
     build()
     environment = {**os.environ, _INSIDE: "1", "PYTHONPATH": os.pathsep.join((str(PACKAGE), str(ROOT)))}

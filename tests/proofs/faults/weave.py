@@ -146,11 +146,13 @@ def _hooks(kinds: Mapping[str, str]) -> tuple[dict[str, str], list[Hook]]:
     rust = {path.name: path.read_text(encoding="utf-8") for path in (FOLDER / "rust").iterdir()}
     listed = "".join(f'    ("{name}", "{kind}"),\n' for name, kind in kinds.items())
     names = f"\n/// The name and the kind of every fault.\npub const FAULTS: &[(&str, &str)] = &[\n{listed}];\n"
+    # The tests of the selection name two of the planted faults.
+    tests = rust["fault_tests.rs"] if "integer.add_wraps" in kinds else ""
     files = {
-        "crates/vesper-ir/src/fault.rs": rust["fault.rs"] + names,
+        "crates/vesper-ir/src/fault.rs": rust["fault.rs"] + names + tests,
         "crates/vesper-py/src/selection.rs": rust["selection.rs"],
     }
-    exported = "    #[pymodule_export]\n    use super::selection::{faults, select_fault};\n"
+    exported = "    #[pymodule_export]\n    use super::selection::{faults, note_reached, reached, select_fault};\n"
     hooks = [
         Hook("Cargo.toml", rust["profile.toml"]),
         Hook("crates/vesper-ir/src/lib.rs", "pub mod fault;\n", after="pub mod effect;\n"),
@@ -163,8 +165,12 @@ def _hooks(kinds: Mapping[str, str]) -> tuple[dict[str, str], list[Hook]]:
 
 def check(places: list[Place], runtime: Path = RUNTIME) -> dict[str, str]:
     """Return the files of the copy that differ from the sources. Raises `WeavingError` where one does not fit."""
-    files = woven_files(places, runtime)
-    added, hooks = _hooks(kinds_of(places))
+    return with_selection(woven_files(places, runtime), kinds_of(places), runtime)
+
+
+def with_selection(files: dict[str, str], kinds: Mapping[str, str], runtime: Path = RUNTIME) -> dict[str, str]:
+    """Return changed sources together with what selects one of these faults at run time."""
+    added, hooks = _hooks(kinds)
     for hook in hooks:
         text = files.get(hook.file) or (runtime / hook.file).read_text(encoding="utf-8")
         files[hook.file] = hook.added_to(text)
@@ -172,11 +178,15 @@ def check(places: list[Place], runtime: Path = RUNTIME) -> dict[str, str]:
 
 
 def weave(to: Path = WOVEN, folder: Path = FOLDER) -> Path:
-    """Write the copy with the faults of a folder, and return its manifest.
+    """Write the copy with the faults of a folder, and return its manifest."""
+    return write_copy(check(read_places(folder)), to)
+
+
+def write_copy(changed: Mapping[str, str], to: Path) -> Path:
+    """Write a copy of the workspace with changed files, and return its manifest.
 
     An unchanged file keeps its modification time, so that cargo compiles only what depends on a change.
     """
-    changed = check(read_places(folder))
     contents = {path: text.encode() for path, text in changed.items()}
     for path in RUNTIME.rglob("*"):
         relative = path.relative_to(RUNTIME)

@@ -9,9 +9,9 @@ import grimp
 import pytest
 
 from tests.proofs.faults.weave import kinds_of, read_places
-from tests.proofs.mutants import run
+from tests.proofs.mutants import planted
 from tests.proofs.mutants.corpus import ASKED_HERE, Question, answer, is_same, own_questions, questions
-from tests.proofs.mutants.run import EXPLAINED, KILLED_SHARE, NAME, digest_of_names, source_hash
+from tests.proofs.mutants.planted import EXPLAINED, KILLED_SHARE, NAME, digest_of_names, source_hash
 from tests.proofs.robustness.proof import LANGUAGE, PROOFS, read_json
 from vesper import _direct
 from vesper.engines.direct_engine import DirectEngine
@@ -67,21 +67,21 @@ def test_what_is_explained_exists() -> None:
 
 def test_the_proof_is_held_to_all_that_a_run_imports() -> None:
     graph = grimp.build_graph("vesper", "tests", cache_dir=None)
-    waiting, found = [run.__name__], set[str]()
+    waiting, found = [planted.__name__], set[str]()
     while waiting:
         module = waiting.pop()
         if module not in found:
             found.add(module)
             waiting += graph.find_modules_directly_imported_by(module)
     packages = {name.split(".")[1] for name in found if name.startswith("vesper.")}
-    assert packages <= {*LANGUAGE, *run.AROUND}
+    assert packages <= {*LANGUAGE, *planted.AROUND}
 
 
 def test_the_proof_is_of_these_faults() -> None:
     proof = read_json(PROOFS / f"{NAME}.json")
     if proof is None:
-        pytest.skip("there is no proof yet; `make proof-mutants` writes it")
+        pytest.skip("there is no proof yet; `make proof-faults` writes it")
     assert proof["share"] >= KILLED_SHARE
     if proof["source_hash"] != source_hash():
-        pytest.skip("the proof is of other sources; `make proof-mutants` makes it anew")
-    assert proof["faults_digest"] == digest_of_names(listed()), "run `make proof-mutants` again"
+        pytest.skip("the proof is of other sources; `make proof-faults` makes it anew")
+    assert proof["faults_digest"] == digest_of_names(listed()), "run `make proof-faults` again"

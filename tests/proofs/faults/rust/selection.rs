@@ -18,3 +18,15 @@ pub(crate) fn select_fault(name: Option<&str>) -> PyResult<()> {
     }
     Err(PyValueError::new_err("there is no planted fault of this name"))
 }
+
+/// Selects no fault, and notes from now on which places are reached.
+#[pyfunction]
+pub(crate) fn note_reached() {
+    vesper_ir::fault::note_reached();
+}
+
+/// Returns the faults whose places were reached since the last call.
+#[pyfunction]
+pub(crate) fn reached() -> Vec<&'static str> {
+    vesper_ir::fault::take_reached()
+}

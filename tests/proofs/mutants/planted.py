@@ -1,4 +1,4 @@
-"""`make proof-mutants`: every planted fault of the Rust engine, one at a time, against the corpus and the verifier.
+"""`make proof-faults`: every planted fault of the Rust engine, one at a time, against the corpus and the verifier.
 
 The faults are woven into a copy of the Rust sources (`tests/proofs/faults`); the extension is built from that copy into
 a folder of its own, beside a copy of the package. The working tree stays as it is. What the python engine answers is
@@ -6,7 +6,7 @@ computed once; then each fault gets a process of its own, in which it alone is s
 question of the corpus that is answered otherwise; one that no question notices is left to the verifier, for a minute.
 Before them both stages run without a fault, and must notice nothing. What is done is kept under `.proofs/`; the same
 command goes on where it was stopped, unless the sources have changed since. A whole run writes
-`docs/proofs/mutants.json`.
+`docs/proofs/faults.json`.
 """
 
 from __future__ import annotations
@@ -52,10 +52,12 @@ from tests.proofs.robustness.proof import (  # noqa: E402  # after the path is s
 if TYPE_CHECKING:
     from tests.proofs.mutants.corpus import Answer, Question
 
-NAME = "mutants"
+NAME = "faults"
 WORK = STATE / NAME
 PACKAGE = WORK / "package"
-EXPLAINED = Path(__file__).parent / "survivors.toml"
+TARGET = WORK / "target"
+"""Shared with the campaign of drawn mutants, which has the same dependencies."""
+EXPLAINED = Path(__file__).parent / "planted.toml"
 SEED = 20_261_115
 VERIFY_SECONDS = 60
 CORPUS_SECONDS = 180
@@ -96,17 +98,28 @@ def main() -> None:
 
 
 def build() -> None:
-    """Build the extension with the faults in it, in a copy of the package."""
-    target = WORK / "target"
+    """Build the extension with the planted faults in it, in a copy of the package."""
+    subprocess.run(build_command(weave()), env=build_environment(), check=True)
+    copy_package(PACKAGE)
+
+
+def build_command(manifest: Path) -> list[str]:
+    """Return the command that builds the extension of a workspace."""
     command = ["cargo", "build", "--quiet", "--locked", "--profile", "faults", "--package", "vesper-py"]
-    command += ["--manifest-path", str(weave()), "--target-dir", str(target)]
-    # The extension is loaded by Python, not linked to it; PyO3 asks the interpreter that runs this.
-    environment = {**os.environ, "PYO3_BUILD_EXTENSION_MODULE": "1", "PYO3_PYTHON": sys.executable}
-    subprocess.run(command, env=environment, check=True)
-    shutil.rmtree(PACKAGE, ignore_errors=True)
-    shutil.copytree(ROOT / "vesper", PACKAGE / "vesper", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    return [*command, "--manifest-path", str(manifest), "--target-dir", str(TARGET)]
+
+
+def copy_package(package: Path) -> None:
+    """Copy the package, with the extension that was built last."""
+    shutil.rmtree(package, ignore_errors=True)
+    shutil.copytree(ROOT / "vesper", package / "vesper", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    shutil.copy(target / "faults" / "lib_direct.so", PACKAGE / "vesper" / f"_direct{suffix}")
+    shutil.copy(TARGET / "faults" / "lib_direct.so", package / "vesper" / f"_direct{suffix}")
+
+
+def build_environment() -> dict[str, str]:
+    """Return an environment for cargo. The extension is loaded by Python; PyO3 asks the one that runs this."""
+    return {**os.environ, "PYO3_BUILD_EXTENSION_MODULE": "1", "PYO3_PYTHON": sys.executable}
 
 
 def source_hash() -> str:
