@@ -81,6 +81,7 @@ def verify_kept(
     engines: Mapping[str, Engine],
     kept: Sequence[KeptProgram],
     inputs_each: int = INPUTS_PER_KEPT,
+    ways: Sequence[WayMaker] = (repeated_ways,),
     beat: Beat = ignore_beat,
 ) -> ProgramsReport:
     """Run every kept program on the inputs of its seed. One that the checker refuses is a failure too."""
@@ -88,7 +89,9 @@ def verify_kept(
     begun = time.monotonic()
     for each in kept:
         report.programs += 1
-        failure = examine_text(SourceFile(each.path.name, each.text), engines, each.seed, inputs_each, report, beat)
+        failure = examine_text(
+            SourceFile(each.path.name, each.text), engines, each.seed, inputs_each, report, ways, beat
+        )
         if failure is not None:
             report.failures.append(failure)
     report.elapsed_seconds = time.monotonic() - begun

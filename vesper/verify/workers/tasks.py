@@ -29,11 +29,11 @@ class Workload:
     kept: Sequence[KeptProgram] = ()
     """Kept programs, which run before random ones."""
     documents: Sequence[str] = ()
-    """Texts of nodes, of which every second program is a variant; without any, all programs are random."""
+    """Texts of nodes, of which every fourth program is a variant; without any, all programs are random."""
 
     def is_variant(self, number: int) -> bool:
         """Return whether the program of this number is a variant of a node."""
-        return bool(self.documents) and number % 2 == 1
+        return bool(self.documents) and number % 4 == 3
 
 
 @dataclass(frozen=True, slots=True)

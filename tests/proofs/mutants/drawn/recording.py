@@ -23,6 +23,7 @@ from vesper.engines.engine import Blocked, Completion, Done, Engine, Execution, 
 from vesper.engines.outcome import Outcome
 from vesper.engines.registry import REFERENCE
 from vesper.language.diagnostics.source import SourceFile
+from vesper.verify.corpus import kept_programs
 from vesper.verify.differential.forms import COMPARED
 from vesper.verify.differential.verifier import Verifier
 from vesper.verify.programs.campaign import (
@@ -33,7 +34,11 @@ from vesper.verify.programs.campaign import (
 )
 from vesper.verify.programs.nodes import draw_program
 from vesper.verify.rounds import INPUTS_PER_ROUND, Rounds, Unit
+from vesper.verify.variants.campaign import variant_source
+from vesper.verify.variants.draw import draw_variant
+from vesper.verify.workers.tasks import Workload
 
+KEPT_FOLDER = Path(__file__).parents[3] / "conformance" / "programs"
 MAX_INPUTS = 1_000_000
 """More than any budget of time draws."""
 
@@ -204,9 +209,9 @@ class RecordingVerifier(Verifier):
         engines: dict[str, Engine] = {REFERENCE: self.recorder}
         super().__init__(compiled, engines, seed, seeks_boundaries=is_node, holds_to_promises=False)
 
-    def _inputs(self) -> Iterator[Inputs]:
+    def _inputs(self, first: int) -> Iterator[Inputs]:
         if self._stream is None:
-            self._stream = super()._inputs()
+            self._stream = super()._inputs(first)
         for inputs in self._stream:
             self.drawn.append(dict(inputs))
             yield inputs
@@ -224,11 +229,13 @@ class RecordingVerifier(Verifier):
 def chunks(seed: int) -> Iterator[Chunk]:
     """Yield what a run of all nodes and random programs does, in its order, without an end."""
     nodes = [compiled_file(path) for path in worked_nodes()]
+    work = Workload(nodes, COMPARED, seed, documents=[each.source.text for each in nodes])
+    yield from kept_chunks()
     verifiers: dict[int, RecordingVerifier] = {}
     rounds = Rounds(len(nodes), MAX_INPUTS, MAX_INPUTS)
     while (unit := rounds.next()) is not None:
         if unit.node is None:
-            yield from programs_of(unit, seed)
+            yield from programs_of(unit, work)
             continue
         begun = time.process_time()
         if unit.node not in verifiers:
@@ -246,19 +253,37 @@ def _growth(verifier: RecordingVerifier) -> tuple[int, ...]:
     return len(coverage.guards), len(coverage.paths), len(coverage.operations), coverage.branches_covered
 
 
-def programs_of(unit: Unit, seed: int) -> Iterator[Chunk]:
+def kept_chunks() -> Iterator[Chunk]:
+    for each in kept_programs(KEPT_FOLDER):
+        chunk = program_chunk(SourceFile(each.path.name, each.text), each.seed, INPUTS_PER_PROGRAM)
+        if chunk is not None:
+            yield chunk
+
+
+def programs_of(unit: Unit, work: Workload) -> Iterator[Chunk]:
     for number in unit.numbers:
+        own_seed = program_seeds(work.seed, number + 1)[number]
         begun = time.process_time()
-        own_seed = program_seeds(seed, number + 1)[number]
-        draft = draw_program(own_seed)
-        compiled, _ = compile_source(SourceFile(program_path(draft), draft.text()), judge_contracts=False)
-        if compiled is None:
-            continue
-        if own_seed % PROGRAMS_PER_GENERATION == 0:
-            generate_module(compiled.node)
-        verifier = RecordingVerifier(compiled, own_seed, False)
-        chunk = verifier.record(f"program {own_seed}", INPUTS_PER_PROGRAM, own_seed)
-        yield replace(chunk, reference_seconds=time.process_time() - begun)
+        if work.is_variant(number):
+            source = variant_source(draw_variant(work.documents, own_seed), own_seed)
+        else:
+            draft = draw_program(own_seed)
+            source = SourceFile(program_path(draft), draft.text())
+        chunk = program_chunk(source, own_seed, INPUTS_PER_PROGRAM, begun)
+        if chunk is not None:
+            yield chunk
+
+
+def program_chunk(source: SourceFile, seed: int, inputs: int, begun: float | None = None) -> Chunk | None:
+    """Compile and record one program, drawn since `begun`; None for a variant that the checker refuses."""
+    begun = time.process_time() if begun is None else begun
+    compiled, _ = compile_source(source, judge_contracts=False)
+    if compiled is None:
+        return None
+    if seed % PROGRAMS_PER_GENERATION == 0:
+        generate_module(compiled.node)
+    chunk = RecordingVerifier(compiled, seed, False).record(f"program {source.path}", inputs, seed)
+    return replace(chunk, reference_seconds=time.process_time() - begun)
 
 
 def write_chunks(folder: Path, seed: int, seconds: float) -> None:

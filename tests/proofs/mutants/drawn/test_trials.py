@@ -18,12 +18,14 @@ from tests.proofs.mutants.drawn.trials import difference, run_trials, start_tria
 from tests.support.nodes import compiled, worked_nodes
 from vesper.engines.engine import Done
 from vesper.engines.outcome import Failed
+from vesper.verify.differential.forms import COMPARED
 from vesper.verify.rounds import Unit
+from vesper.verify.workers.tasks import Workload
 
 
 @pytest.fixture(scope="module")
 def program() -> Chunk:
-    (chunk,) = programs_of(Unit(None, 0, (3,)), 7)
+    (chunk,) = programs_of(Unit(None, 0, (3,)), Workload((), COMPARED, 7))
     return chunk
 
 

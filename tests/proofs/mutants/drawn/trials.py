@@ -45,7 +45,7 @@ class ReplayingVerifier(Verifier):
         if not chunk.runs_cases:
             self._cases = ()
 
-    def _inputs(self) -> Iterator[Inputs]:
+    def _inputs(self, first: int) -> Iterator[Inputs]:
         return iter(self._kept)
 
     def _cover(self, done: Done) -> None:
