@@ -71,8 +71,7 @@ class Campaign:
     def opened(cls, processes: int) -> Self:
         """Go on with the state of these mutants and sources, or begin one."""
         mutants, made = read_mutants()
-        verified = {**planted.python_packages(), "vesper/cli/verify": "*.py", "nodes": "*.vsp"}
-        identity = {**made, "verified_hash": planted.hashed(verified)}
+        identity = {**made, "verified_hash": planted.hashed({**planted.python_packages(), "nodes": "*.vsp"})}
         file = WORK / "state.json"
         state = read_json(file) or {}
         if state.get("identity") != identity:
