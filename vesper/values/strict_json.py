@@ -73,8 +73,9 @@ def _sorted(entries: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number_form(text: str) -> int | Decimal:
-    if text.lstrip("-").isdigit():
-        if len(text) <= MAX_DIGITS:
+    digits = text.lstrip("-")
+    if digits.isdigit():
+        if len(digits) <= MAX_DIGITS:
             return MinusZero() if text == "-0" else int(text)
         # SAFETY: Python reads long integers in quadratic time. Any integer of this length is out of range.
         beyond = int.from_bytes(text.encode())

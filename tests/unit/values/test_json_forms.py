@@ -12,6 +12,7 @@ import pytest
 from vesper.values.json_forms import input_of_json, json_form, value_of_form
 from vesper.values.json_value import Json, exact_text, parse_json
 from vesper.values.model import ValueProblem, same
+from vesper.values.strict_json import forms_of_json
 from vesper.values.types import FLOAT, declared_type, type_text
 
 ROUND: list[tuple[str, Any, str]] = [
@@ -106,3 +107,8 @@ def test_json_inputs_become_python_objects() -> None:
     assert type(found["f"]) is float
     with pytest.raises(ValueError, match="twice"):
         input_of_json(declared_type("map<integer, float>"), [[1, 1], [1, 2]])
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_a_sign_is_no_digit_of_the_limit(sign: str) -> None:
+    assert forms_of_json(sign + "1" + "0" * 999) == int(sign + "1") * 10**999
