@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -12,7 +13,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner, Result
 
+from vesper.cli.verify import relations
 from vesper.cli.verify.command import command
+from vesper.verify.relations import checking
+from vesper.verify.relations.rewritings import Relation, Rewriting
 
 NODE = """node_id: rest_v1
 type: function
@@ -231,3 +235,16 @@ def test_sarif(folder: Path) -> None:
 def test_sarif_and_junit_of_nothing_wrong(folder: Path) -> None:
     assert json.loads(run("rest", "--max-examples", "5", "--format", "sarif").stdout)["runs"][0]["results"] == []
     assert ET.fromstring(run("rest", "--max-examples", "5", "--format", "junit").stdout).get("failures") == "0"
+
+
+@pytest.mark.parametrize("style", ["text", "json", "junit", "sarif"])
+def test_a_broken_relation_is_a_bug_of_vesper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, style: str) -> None:
+    path = tmp_path / "rest_v1.vsp"
+    path.write_text(NODE % "3.00", encoding="utf-8")
+    asked = [str(path), "--relations", "--max-examples", "5", "--format", style, "--save-to", str(tmp_path)]
+    assert CliRunner().invoke(command, asked).exit_code == 0
+    broken = Relation("halved", "half of a node is a node", lambda *_: Rewriting("node_id: rest_v1"), True)
+    monkeypatch.setattr(relations, "verify_relations", partial(checking.verify_relations, relations=[broken]))
+    result = CliRunner().invoke(command, asked)
+    assert result.exit_code == 3
+    assert "halved" in result.output

@@ -17,6 +17,7 @@ from vesper.cli.number_ranges import FiniteRange
 from vesper.cli.options import format_option, min_coverage_option, nodes_option
 from vesper.cli.output.outcomes import json_text
 from vesper.cli.verify.display import Display
+from vesper.cli.verify.relations import check_relations, relations_line
 from vesper.cli.verify.reports import VerifyResults, verify_json, verify_junit, verify_sarif
 from vesper.cli.verify.text import programs_line, total_line
 from vesper.cli.verify.ways.public import WAYS
@@ -29,6 +30,7 @@ from vesper.verify.differential.against import CannotImport, Function, import_fu
 from vesper.verify.differential.forms import COMPARED
 from vesper.verify.differential.regressions import FOLDER
 from vesper.verify.programs.campaign import INPUTS_PER_PROGRAM
+from vesper.verify.relations.campaign import PROGRAMS_PER_CHECK
 from vesper.verify.variants.draw import NoVariants, draw_variant
 from vesper.verify.workers.orders import Plan
 from vesper.verify.workers.process import WorkerLimits
@@ -80,6 +82,13 @@ class ProgramCount(click.IntRange):
     "--corpus",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Folder of kept programs, which run before random ones. Without PATHS, verify nothing else.",
+)
+@click.option(
+    "--relations",
+    "checks_relations",
+    is_flag=True,
+    help=f"Check also that rewritings of each node, and of one in {PROGRAMS_PER_CHECK} random programs, have the same "
+    "outcomes; --seconds does not limit them.",
 )
 @click.option(
     "--jobs",
@@ -144,6 +153,7 @@ def command(
     seed: int,
     programs: int,
     corpus: Path | None,
+    checks_relations: bool,
     jobs: int | None,
     state_folder: Path | None,
     input_seconds: float,
@@ -184,6 +194,8 @@ def command(
     found = VerifyResults([*engines], seed, against, [], refused, None, 0.0, min_coverage)
     state = None if state_folder is None else _read_state(state_folder, work)
     _verify(found, work, plan, state, Display(found, save_to, style == "text"))
+    if checks_relations and not found.is_interrupted:
+        found.relations = check_relations(work, 0 if found.drawn is None else found.drawn.programs, style == "text")
     found.elapsed_seconds = time.monotonic() - begun
     _print_end(found, style, files)
     sys.exit(FINE if found.passed else OUR_BUG if found.engines_disagree else WRONG_INPUT)
@@ -291,6 +303,8 @@ def _print_end(found: VerifyResults, style: str, files: list[Path]) -> None:
             click.echo(total_line([each.report for each in found.nodes], wrong))
         if found.drawn is not None:
             click.echo(programs_line(found.drawn))
+        if found.relations is not None:
+            click.echo(relations_line(found.relations))
         if found.refused:
             listed = ", ".join(found.refused)
             click.echo(f"{len(found.refused)} of {len(files)} nodes have errors and were not verified: {listed}")

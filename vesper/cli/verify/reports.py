@@ -12,10 +12,12 @@ from xml.etree import ElementTree as ET
 from vesper import __version__
 from vesper.cli.output.branches import below_text, refused_json, uncovered_json, uncovered_lines
 from vesper.cli.output.outcomes import json_value, outcome_json
+from vesper.cli.verify.relations import relation_failure_text, relations_json
 from vesper.cli.verify.text import broken_text, case_text, crash_text, difference_text, failure_text
 from vesper.compiler import Compiled
 from vesper.verify.differential.verifier import Difference, Report
 from vesper.verify.programs.campaign import ProgramFailure, ProgramsReport
+from vesper.verify.relations.report import RelationsReport
 from vesper.verify.workers.crashes import Crash
 
 
@@ -51,6 +53,7 @@ class VerifyResults:
     min_coverage: float | None = None
     """Percentage of branches that every node must cover."""
     is_interrupted: bool = False
+    relations: RelationsReport | None = None
 
     def below(self, each: VerifiedNode) -> str | None:
         """Return the message about a node that misses the minimum."""
@@ -62,7 +65,7 @@ class VerifyResults:
     @property
     def engines_disagree(self) -> bool:
         differences = (difference for each in self.nodes for difference in each.report.differences)
-        if any(not each.with_function for each in differences) or not (self.drawn is None or self.drawn.passed):
+        if any(not each.with_function for each in differences) or not all(each.passed for each in self._campaigns):
             return True
         # A crash of the user's function is none of ours.
         return any(crash.engine != each.report.against for each in self.nodes for crash, _ in each.crashes)
@@ -70,7 +73,11 @@ class VerifyResults:
     @property
     def passed(self) -> bool:
         of_nodes = not self.refused and all(each.passed and self.below(each) is None for each in self.nodes)
-        return of_nodes and (self.drawn is None or self.drawn.passed) and not self.is_interrupted
+        return of_nodes and all(each.passed for each in self._campaigns) and not self.is_interrupted
+
+    @property
+    def _campaigns(self) -> list[ProgramsReport | RelationsReport]:
+        return [each for each in (self.drawn, self.relations) if each is not None]
 
 
 # -- JSON -----------------------------------------------------------------------------------------
@@ -100,6 +107,7 @@ def verify_json(found: VerifyResults) -> dict[str, Any]:
         "ways": _ways(reports, drawn),
         "nodes": [_node_json(each) for each in found.nodes],
         "random_programs": None if drawn is None else _programs_json(drawn),
+        "relations": None if found.relations is None else relations_json(found.relations),
     }
 
 
@@ -221,6 +229,7 @@ _RULES = {
     "coverage-missed": "The node covers fewer of its branches than --min-coverage.",
     "node-refused": "The node has errors and was not verified.",
     "program-fails": "A random program is refused, ends Vesper or is answered differently by the engines.",
+    "relation-fails": "A rewriting of a node is refused, ends Vesper or has other outcomes than the node.",
 }
 
 
@@ -250,6 +259,15 @@ def _problems(each: VerifiedNode, results: VerifyResults) -> list[_Problem]:
     return found
 
 
+def _failure_texts(found: VerifyResults) -> dict[str, list[str]]:
+    """Return the failures that belong to no line of a node, by rule."""
+    drawn, relations = found.drawn, found.relations
+    return {
+        "program-fails": [] if drawn is None else [failure_text(each, None, None) for each in drawn.failures],
+        "relation-fails": [] if relations is None else [relation_failure_text(each) for each in relations.failures],
+    }
+
+
 # -- JUnit ----------------------------------------------------------------------------------------
 
 
@@ -262,8 +280,12 @@ def verify_junit(found: VerifyResults) -> str:
         suite = ET.SubElement(root, "testsuite", name=path, tests="1", failures="0", errors="1", time="0.000")
         test = ET.SubElement(suite, "testcase", classname=path, name="can be checked", time="0.000")
         ET.SubElement(test, "error", message=_RULES["node-refused"], type="node-refused")
-    if found.drawn is not None:
-        _junit_programs(root, found.drawn)
+    if (drawn := found.drawn) is not None:
+        name = f"{drawn.programs} programs, {drawn.executions} inputs, seed {drawn.seed}"
+        _junit_campaign(root, "random programs", "program-fails", drawn, name, _failure_texts(found)["program-fails"])
+    if (relations := found.relations) is not None:
+        name = f"{sum(relations.checked.values())} rewritings, {relations.executions} inputs, seed {relations.seed}"
+        _junit_campaign(root, "relations", "relation-fails", relations, name, _failure_texts(found)["relation-fails"])
     for count in ("tests", "failures", "errors"):
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
     ET.indent(root)
@@ -300,17 +322,16 @@ def _junit_node(root: ET.Element, each: VerifiedNode, found: VerifyResults) -> N
         ET.SubElement(suite, "system-out").text = _xml_text("\n".join(lines))
 
 
-def _junit_programs(root: ET.Element, drawn: ProgramsReport) -> None:
-    seconds = f"{drawn.elapsed_seconds:.3f}"
-    count = "0" if drawn.passed else "1"
-    suite = ET.SubElement(
-        root, "testsuite", name="random programs", tests="1", failures=count, errors="0", time=seconds
-    )
-    name = f"{drawn.programs} programs, {drawn.executions} inputs, seed {drawn.seed}"
-    test = ET.SubElement(suite, "testcase", classname="random programs", name=name, time=seconds)
-    if not drawn.passed:
-        failure = ET.SubElement(test, "failure", message=_RULES["program-fails"], type="program-fails")
-        failure.text = _xml_text("\n\n".join(failure_text(each, None, None) for each in drawn.failures))
+def _junit_campaign(
+    root: ET.Element, label: str, rule: str, report: ProgramsReport | RelationsReport, name: str, texts: list[str]
+) -> None:
+    seconds = f"{report.elapsed_seconds:.3f}"
+    count = "0" if report.passed else "1"
+    suite = ET.SubElement(root, "testsuite", name=label, tests="1", failures=count, errors="0", time=seconds)
+    test = ET.SubElement(suite, "testcase", classname=label, name=name, time=seconds)
+    if not report.passed:
+        failure = ET.SubElement(test, "failure", message=_RULES[rule], type=rule)
+        failure.text = _xml_text("\n\n".join(texts))
 
 
 def _xml_text(text: str) -> str:
@@ -329,12 +350,11 @@ def verify_sarif(found: VerifyResults) -> dict[str, Any]:
     results = [_sarif_result(problem) for each in found.nodes for problem in _problems(each, found)]
     for path in found.refused:
         results.append(_sarif_result(_Problem("node-refused", f"`vesper check {path}` says what is wrong", path, 1)))
-    for failure in [] if found.drawn is None else found.drawn.failures:
-        text = failure_text(failure, None, None)
-        results.append(
-            {"ruleId": "program-fails", "ruleIndex": _rule_index("program-fails"), "level": "error",
-             "message": {"text": text}}
-        )  # fmt: skip
+    for rule, texts in _failure_texts(found).items():
+        results += [
+            {"ruleId": rule, "ruleIndex": _rule_index(rule), "level": "error", "message": {"text": text}}
+            for text in texts
+        ]
     rules = [{"id": rule, "shortDescription": {"text": text}} for rule, text in _RULES.items()]
     driver = {"name": "vesper verify", "version": __version__, "rules": rules}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}

@@ -36,6 +36,8 @@ from vesper.verify.relations.subject import Subject
 from vesper.verify.shrink.inputs import shrink
 
 INPUTS_PER_NODE = 8
+RELATED = (REFERENCE, "interp")
+"""Engines that run rewritings by default."""
 _ATTEMPTS = (1000, 2, 1)
 """Numbers of rewritten expressions, tried until the checker accepts a rewriting."""
 NODE_SHARE = 0.3
@@ -56,7 +58,7 @@ def verify_relations(
     The reference runs `reference_share` of the rewritings, the other engines all of them.
     """
     begun = time.monotonic()
-    engines = {name: COMPARED[name] for name in (REFERENCE, "interp")} if engines is None else engines
+    engines = {name: COMPARED[name] for name in RELATED} if engines is None else engines
     report = RelationsReport(seed, tuple(engines), nodes=1)
     if isinstance(subject, SourceFile):
         compiled, bag = compile_source(subject, judge_contracts=False)
