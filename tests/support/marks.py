@@ -9,8 +9,8 @@ _OWN = ("mark", "meter")
 """Parameters that the traced and metered forms add."""
 
 _MEMORY_FORMS = (
-    "all_of", "before_each", "charge_groups", "counted_fold", "each_entry", "each_value", "kept_items", "kept_values",
-    "key_of_each", "LoopMemory",
+    "all_of", "before_each", "charge_groups", "counted_fold", "each_entry", "each_value", "kept_values",
+    "key_of_each", "dropped_rounds", "keyed_rounds", "taken_rounds", "LoopMemory",
 )  # fmt: skip
 
 _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {

@@ -56,6 +56,8 @@ _HELPERS = {
     "group_by": "grouped_by", "count_by": "counted_by", "take_while": "taken_while", "drop_while": "dropped_while",
     "fold": "fold",
 }  # fmt: skip
+_ROUNDS = {"take_while": "taken_rounds", "drop_while": "dropped_rounds"}
+"""Forms that charge for their items in the rounds."""
 
 
 class LoopWriter:
@@ -325,16 +327,19 @@ class LoopWriter:
         helper = _HELPERS[expression.kind]
         if expression.kind == "fold" and len(names) > 2:
             helper = "fold_entries"
-        is_while = expression.kind in ("take_while", "drop_while")
-        if self.metering.is_metered and (takes_memory(expression.value) or price_item(expression) is not None):
-            price = write_price(0 if is_while else price_item(expression) or 0)
+        if self.metering.is_metered and expression.kind in _ROUNDS:
+            return PythonExpression(self.metering.charge(_ROUNDS[expression.kind], function, items), ATOM)
+        price = write_price(price_item(expression) or 0)
+        excludes = self._excludes_rounds(expression)
+        is_priced = takes_memory(expression.value) or price_item(expression) is not None
+        if self.metering.is_metered and is_priced and not excludes:
             function = self.metering.charge("key_of_each", price, function)
         arguments = [function, items, *([] if with_ is None else [with_])]
         if isinstance(expression.value.type, Enum) and expression.kind not in ("distinct_by", "fold"):
             arguments.append(write_members(expression.value.type))
         call = cst.Call(cst.Name(helper), [cst.Arg(argument) for argument in arguments])
-        if self.metering.is_metered and is_while:
-            call = self.metering.charge("kept_items", call)
+        if excludes:
+            call = self.metering.charge("keyed_rounds", price, cst.Name(helper), *arguments)
         if self.metering.is_metered and expression.kind in ("group_by", "count_by"):
             call = self.metering.charge("charge_groups", call)
         return PythonExpression(call, ATOM)
@@ -377,12 +382,15 @@ class LoopWriter:
         if expression.where is None:
             return self.write_items(expression.over, len(names))
         target = write_target(names, parentheses=True)
-        if self.metering.is_metered and expression.kind == "fold" and takes_memory(expression.where):
-            # An excluded item is a round too, which gives back its memory.
+        if self._excludes_rounds(expression):
             loop = self.write_comprehension(replace(expression, where=None))
             condition = add_parentheses(self.write_condition(expression.where), OR)
             return cst.GeneratorExp(cst.IfExp(test=condition, body=target, orelse=cst.Name("SKIPPED")), loop)
         return cst.GeneratorExp(target, self.write_comprehension(expression))
+
+    def _excludes_rounds(self, expression: ir.For) -> bool:
+        """Return whether an excluded item is counted as a round, which gives back its memory."""
+        return self.metering.is_metered and expression.where is not None and takes_memory(expression.where)
 
     @contextmanager
     def enter_iterable(self) -> Iterator[None]:

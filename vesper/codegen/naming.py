@@ -21,7 +21,7 @@ RESERVED = frozenset({
     "taken_while", "dropped_while", "fold", "fold_entries", "mark",
     "Meter", "meter", "all_of", "before_each", "spend", "spending", "loop_numbers",
     "SKIPPED", "LoopMemory", "charge_groups", "counted_fold", "each_entry", "each_value", "fitting_items", "keep_item",
-    "kept_items", "kept_values", "key_of_each", "recount_memory", "restore_memory",
+    "kept_values", "key_of_each", "dropped_rounds", "keyed_rounds", "taken_rounds", "recount_memory", "restore_memory",
     "len", "max", "min", "next", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
     "list", "dict", "float", "bytes", "date", "datetime", "timedelta", "UTC", "Json", "json_literal",
     "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",

@@ -61,8 +61,9 @@ from vesper.kernels.integer import checked, checked_sum
 from vesper.kernels.json import Json, json_literal
 from vesper.kernels.map import entries_of, map_of, map_of_members
 from vesper.kernels.runtime.meter import (
-    SKIPPED, LoopMemory, Meter, all_of, before_each, charge_groups, counted_fold, each_entry, each_value, fitting_items,
-    keep_item, kept_items, kept_values, key_of_each, recount_memory, restore_memory, spend, spending,
+    SKIPPED, LoopMemory, Meter, all_of, before_each, charge_groups, counted_fold, dropped_rounds, each_entry,
+    each_value, fitting_items, keep_item, kept_values, key_of_each, keyed_rounds, recount_memory, restore_memory,
+    spend, spending, taken_rounds,
 )
 from vesper.kernels.raised import ContractBroken, DeclaredError, Raised
 from vesper.kernels.set import members_in_order

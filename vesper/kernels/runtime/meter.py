@@ -192,11 +192,6 @@ def key_of_each(meter: Meter, price: ItemPrice, function: Callable[[_Item], _Res
     return paid
 
 
-def kept_items(meter: Meter, items: Iterable[_Item]) -> list[_Item]:
-    """Return the items that a form keeps."""
-    return list(each_value(meter, SLOT_BYTES, items))
-
-
 def charge_groups(meter: Meter, groups: _Items) -> _Items:
     """Charge the groups of a form."""
     meter.add_memory(_MAP_BYTES + _GROUP_BYTES * len(groups))
@@ -268,6 +263,61 @@ def counted_fold(
     if price is None:
         memory.restore()
     return state
+
+
+def keyed_rounds(
+    meter: Meter,
+    price: ItemPrice,
+    form: Callable[..., _Result],
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    *rest: object,
+) -> _Result:
+    """Run a form like `key_of_each`, over items of which `SKIPPED` ones give back their memory too."""
+    memory = LoopMemory(meter)
+    of = _price(price)
+
+    def included() -> Iterator[Any]:
+        for item in items:
+            if item is not SKIPPED:
+                yield item
+            memory.restore()
+
+    def paid(item: Any) -> Any:
+        result = function(item)
+        memory.keep(of(result))
+        memory.restore()
+        return result
+
+    return form(paid, included(), *rest)
+
+
+def taken_rounds(meter: Meter, condition: Callable[[_Item], bool], items: Iterable[_Item]) -> list[_Item]:
+    """Return the first items that satisfy a condition; a round is charged for its item before it gives memory back."""
+    memory, kept = LoopMemory(meter), list[_Item]()
+    for item in items:
+        if item is not SKIPPED:
+            if not condition(item):
+                break
+            memory.keep(SLOT_BYTES)
+            kept.append(item)
+        memory.restore()
+    memory.restore()
+    return kept
+
+
+def dropped_rounds(meter: Meter, condition: Callable[[_Item], bool], items: Iterable[_Item]) -> list[_Item]:
+    """Return the items from the first on that does not satisfy a condition, charged like those of `taken_rounds`."""
+    memory, kept = LoopMemory(meter), list[_Item]()
+    is_dropping = True
+    for item in items:
+        if item is not SKIPPED:
+            is_dropping = is_dropping and condition(item)
+            if not is_dropping:
+                memory.keep(SLOT_BYTES)
+                kept.append(item)
+        memory.restore()
+    return kept
 
 
 def spend(meter: Meter) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from decimal import Decimal, Inexact, Overflow
+from decimal import Decimal, Inexact, Rounded
 
 from vesper.kernels.decimal import EXACT
 from vesper.language.ir.nodes import Literal, Node
@@ -93,7 +93,7 @@ def move_decimal(edge: Decimal, step: Decimal) -> Decimal:
     """Return the exact sum; the edge itself if the sum has too many digits."""
     try:
         return EXACT.add(edge, step)
-    except (Inexact, Overflow):
+    except (Inexact, Rounded):
         return edge
 
 
