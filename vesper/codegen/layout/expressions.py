@@ -140,7 +140,7 @@ class ExpressionLayout:
             case cst.ConcatenatedString():
                 return self._lay_out_text(node)
             case cst.NamedExpr():
-                return [f"{render_code(node.target)} := ", *self.lay_out(node.value, level)]
+                return [Group([render_code(node.target), SPACE]), ":= ", *self.lay_out(node.value, level)]
             case cst.Yield(value=cst.From(item=item)):
                 return ["yield from ", *self.lay_out(item, level)]
             case cst.Yield(value=cst.BaseExpression() as value):
