@@ -220,7 +220,7 @@ class RecordingVerifier(Verifier):
         """Draw and answer more inputs."""
         self.report.seed = seed
         self.drawn, self.recorder.answers = [], {}
-        runs_cases = bool(self._cases)
+        runs_cases = self._is_node and bool(self._cases)
         self.run(count)
         self._cases = ()
         return Chunk(label, self._compiled, seed, self._is_node, self.drawn, self.recorder.answers, runs_cases)
