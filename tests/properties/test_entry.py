@@ -96,7 +96,7 @@ def end_of(run: Callable[[], Any]) -> tuple[object, ...]:
         return "broken", broken.phase, broken.index, plain(broken.values)  # type: ignore[arg-type]
     except raised.DeclaredError as error:
         return "error", plain(error.values)  # type: ignore[arg-type]
-    except raised.Raised as failure:
+    except (raised.Raised, raised.ClauseFailed) as failure:
         return "failed", failure.code
     except (TypeError, DecimalException) as error:
         return "type error", str(error)

@@ -26,7 +26,7 @@ def test_engines_agree_on_random_programs() -> None:
 
 def test_what_preconditions_say_about_null_is_known_to_the_generator() -> None:
     """Regression: `k3 ?? k0` was drawn under the precondition `k3 IS NOT NULL`, which is refused."""
-    drafts = [draw_program(20261115000000 + number) for number in range(60)]
+    drafts = [draw_program(20261115000000 + number) for number in range(120)]
     telling = [draft for draft in drafts if any(clause.when_true for clause in draft.preconditions)]
     assert len(telling) >= 3
     assert [examine(draft, COMPARED, 1, inputs_each=2) for draft in telling] == [None] * len(telling)

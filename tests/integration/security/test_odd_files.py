@@ -33,7 +33,19 @@ testing:
   test_cases:
     - {name: one, inputs: {amount: 1}, expect: {fee: 1}}
 """
-WRITTEN = {"output", "folder", "path", "record", "save", "save_to", "root", "picture", "paths"}
+WRITTEN = {
+    "output",
+    "folder",
+    "path",
+    "record",
+    "save",
+    "save_to",
+    "root",
+    "picture",
+    "paths",
+    "corpus",
+    "state_folder",
+}
 """Parameters that name a file to write or a folder."""
 
 

@@ -28,7 +28,6 @@ from vesper.engines.python_engine import PythonEngine
 from vesper.language.diagnostics.source import SourceFile
 from vesper.verify.inputs.generator import InputGenerator
 from vesper.verify.inputs.responses import GeneratedResponses, run_case, run_with
-from vesper.verify.programs.campaign import program_path
 from vesper.verify.programs.nodes import draw_program
 
 ROOT = Path(__file__).parents[3]
@@ -104,7 +103,7 @@ def _compiled(every: int, programs: int) -> Iterator[Compiled]:
         yield node
     for seed in range(programs):
         draft = draw_program(_SEED + seed)
-        node, bag = compile_source(SourceFile(program_path(draft), draft.text()), judge_contracts=False)
+        node, bag = compile_source(SourceFile(f"{draft.node_id}.vsp", draft.text()), judge_contracts=False)
         assert node is not None, f"program {seed}: {[each.headline for each in bag.sorted()]}"
         yield node
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from vesper.language.syntax.tokens import WORDS
 from vesper.values.generated.operations import IMPLEMENTED
-from vesper.values.model import MAX_DIGITS, MAX_INTEGER, MAX_SCALE, MIN_INTEGER
+from vesper.values.model import MAX_INTEGER, MAX_SCALE, MIN_INTEGER
 from vesper.values.types import (
     BOOLEAN,
     BYTES,
@@ -61,9 +61,10 @@ _COEFFICIENTS = (
 )  # fmt: skip
 """Coefficients of decimals around the widths that engines may treat differently."""
 _SCALES = (0, 1, 1, 2, 6, 9, 17, 18, 19, 20, 27, 28, 29, 34, 38, 39)
-_LONGEST_SHARE = 0.05
-_LONGEST_DECIMALS = ("9" * (MAX_DIGITS - 1) + ".9", "1" + "0" * (MAX_DIGITS - 2) + ".0")
-"""Decimals with the largest number of digits."""
+_LONG_SHARE = 0.05
+_LONG_DIGITS = 300
+_LONG_DECIMALS = ("9" * (_LONG_DIGITS - 1) + ".9", "1" + "0" * (_LONG_DIGITS - 2) + ".0")
+"""Decimals of many digits, within the largest float: where a float is expected, a number is one."""
 _MAX_PLACES = (MAX_SCALE - 1, MAX_SCALE)
 _STRINGS = (
     "", "", "a", "b", "ab", "A", "USD", "é", "e\u0301", "😀", "it's", 'say "x"', "a: b", " #", "{", "- ", " a ", "\\n",
@@ -237,8 +238,8 @@ class TypeSource:
         """Draw the digits of a decimal without a sign."""
         if not self._is_extreme():
             return self.random.choice(_DECIMALS)
-        if self.random.random() < _LONGEST_SHARE:
-            return self.random.choice(_LONGEST_DECIMALS)
+        if self.random.random() < _LONG_SHARE:
+            return self.random.choice(_LONG_DECIMALS)
         coefficient = max(0, self.random.choice(_COEFFICIENTS) + self.random.choice((-1, 0, 0, 1)))
         scale = self.random.choice(_SCALES) if self.random.random() < 0.95 else self.random.choice(_MAX_PLACES)
         digits = str(coefficient).zfill(scale + 1)

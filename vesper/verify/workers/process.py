@@ -56,6 +56,8 @@ class WorkerProcess:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # `_close` closes it
         self.link, theirs = Pipe()
         self._position = (-1, 0.0, 0.0)
+        self._first_bytes = _resident_bytes(os.getpid())
+        """Resident size of this process, whose pages the worker inherits."""
         with warnings.catch_warnings():
             # Threads of the parent hold no lock that a worker needs.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -92,7 +94,7 @@ class WorkerProcess:
 
     def is_grown(self) -> bool:
         """Return whether the process holds so much that a later task might hit its limit."""
-        return _resident_bytes(self._pid) > self._limits.mebibytes * _MIB // 2
+        return self._added_bytes() > self._limits.mebibytes * _MIB // 2
 
     def crash(self, ending: Ending | None = None, errors: str = "") -> Crash:
         """End the worker and return what it was doing; without an ending, its exit status is the cause."""
@@ -128,7 +130,10 @@ class WorkerProcess:
 
     def _is_too_large(self) -> bool:
         # The limit of the process itself is hit first, but for memory that it does not count.
-        return _resident_bytes(self._pid) > 3 * self._limits.mebibytes * _MIB // 2
+        return self._added_bytes() > 3 * self._limits.mebibytes * _MIB // 2
+
+    def _added_bytes(self) -> int:
+        return _resident_bytes(self._pid) - self._first_bytes
 
 
 def _set_up(errors: int, limits: WorkerLimits) -> None:
