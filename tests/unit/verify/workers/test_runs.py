@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from tests.support.nodes import compiled_text
-from vesper.cli.verify.command import command
 from vesper.cli.verify.text import summary_line
 from vesper.engines.registry import ENGINES
 from vesper.verify.differential.coverage import CoverageState
@@ -48,8 +46,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(command, ["--engine", "interp", *arguments])
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as users do: a process with the threads of other tests is not to be forked."""
+    asked = [sys.executable, "-m", "vesper", "verify", "--engine", "interp", *arguments]
+    return subprocess.run(asked, capture_output=True, text=True, check=False)
 
 
 def run_json(*arguments: str) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def test_rounds_reach_the_maximum(folder: Path) -> None:
 
 
 def test_unlimited_programs_need_a_time_limit(folder: Path) -> None:
-    assert run("--programs", "unlimited").exit_code == 2
+    assert run("--programs", "unlimited").returncode == 2
     found = run_json("--programs", "unlimited", "--seconds", "1")
     assert found["programs"] > 0
 
