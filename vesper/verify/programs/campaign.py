@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from vesper.codegen.module import generate_module
 from vesper.compiler import Compiled, compile_source
@@ -32,6 +33,8 @@ PROGRAMS_PER_GENERATION = 5
 Generation takes as long as all executions of a program. The plain form is not run here; other tests show that it is the
 traced form without marks.
 """
+
+_Candidate = TypeVar("_Candidate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,18 +182,31 @@ def reduce_failure(
     beat: Beat = ignore_beat,
 ) -> ProgramFailure:
     """Return the same failure of a smaller program."""
+
+    def examine_candidate(candidate: Draft) -> ProgramFailure | None:
+        return examine(candidate, engines, failure.seed, inputs_each, ways=ways, beat=beat)
+
+    return find_smallest(failure, examine_candidate, lambda fails: reduce_program(draft, fails, max_tries))
+
+
+def find_smallest(
+    failure: ProgramFailure,
+    examine_candidate: Callable[[_Candidate], ProgramFailure | None],
+    reduce: Callable[[Callable[[_Candidate], bool]], object],
+) -> ProgramFailure:
+    """Return the last failure of the same kind while `reduce` tries smaller candidates, for some seconds."""
     smallest = failure
     end = time.monotonic() + REDUCTION_SECONDS
 
-    def still_fails(candidate: Draft) -> bool:
+    def still_fails(candidate: _Candidate) -> bool:
         nonlocal smallest
         if time.monotonic() >= end:
             return False
-        found = examine(candidate, engines, failure.seed, inputs_each, ways=ways, beat=beat)
+        found = examine_candidate(candidate)
         if found is None or (found.kind, found.fingerprint) != (failure.kind, failure.fingerprint):
             return False
         smallest = found
         return True
 
-    reduce_program(draft, still_fails, max_tries)
+    reduce(still_fails)
     return smallest

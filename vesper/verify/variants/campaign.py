@@ -18,10 +18,10 @@ from vesper.verify.differential.ways.repeated import repeated_ways
 from vesper.verify.differential.ways.way import WayMaker
 from vesper.verify.programs.campaign import (
     INPUTS_PER_PROGRAM,
-    REDUCTION_SECONDS,
     ProgramFailure,
     ProgramsReport,
     examine_text,
+    find_smallest,
     program_seeds,
 )
 from vesper.verify.variants.draw import draw_variant, variant_id
@@ -111,19 +111,12 @@ def reduce_failure(
     beat: Beat = ignore_beat,
 ) -> ProgramFailure:
     """Return the same failure of a smaller text."""
-    smallest = failure
-    end = time.monotonic() + REDUCTION_SECONDS
 
-    def still_fails(text: str) -> bool:
-        nonlocal smallest
-        if time.monotonic() >= end:
-            return False
+    def examine_candidate(text: str) -> ProgramFailure | None:
         source = variant_source(text, failure.seed)
-        found = examine_text(source, engines, failure.seed, inputs_each, None, ways, beat)
-        if found is None or (found.kind, found.fingerprint) != (failure.kind, failure.fingerprint):
-            return False
-        smallest = found
-        return True
+        return examine_text(source, engines, failure.seed, inputs_each, None, ways, beat)
 
-    reduce_document(failure.text, variant_id(failure.seed), still_fails, max_tries)
-    return smallest
+    name = variant_id(failure.seed)
+    return find_smallest(
+        failure, examine_candidate, lambda fails: reduce_document(failure.text, name, fails, max_tries)
+    )
