@@ -39,8 +39,8 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build run test test-rust test-python test-nodes decimal-cases corpus test-pythons check check-python check-types check-generated check-rust check-dependencies \
-        bench bench-quick bench-growth bench-instructions bench-hooks bench-effects bench-errors bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-faults proof-mutants proof-breakpoints proof-dap proof-mutated-documents proof-fuzz proof-memory \
+.PHONY: help setup build run test test-rust test-python test-nodes decimal-cases corpus test-pythons check bench-lookups check-python check-types check-generated check-rust check-dependencies \
+        bench bench-quick bench-growth bench-instructions bench-hooks bench-effects bench-host bench-errors bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-faults proof-mutants proof-breakpoints proof-dap proof-mutated-documents proof-fuzz proof-memory \
         proof-threads proof-batch proof-aarch64 wheels generate update fmt lock clean
 
 help: ## list the targets
@@ -187,6 +187,10 @@ bench-hooks: build ## what tracing costs when it is off and on, in instructions 
 bench-effects: build ## measure journalled steps beside the least that they could cost; FOLDER=/path is on the disk to measure
 	$(BIN)/python tests/bench/effects.py $(FOLDER)
 
+bench-host: build ## measure a payment order beside a plain service and DBOS, its syncs and waiting runs; UPDATE=1 writes today's ratios
+	@$(BIN)/python tests/bench/environment.py --host $(BENCH_PYTHON)
+	$(BENCH)/bin/python tests/bench/host.py $(if $(UPDATE),--update)
+
 bench-errors: build ## measure calls and rows that end without outputs beside those that return, against their bars; UPDATE=1 writes them
 	$(BIN)/python -m tests.bench.errors $(if $(UPDATE),--json docs/benchmarks/errors.json)
 
@@ -194,10 +198,13 @@ bench-routing: build ## measure what routing costs over the bare engines; minute
 	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
 	$(BENCH)/bin/python tests/bench/routing.py
 
+bench-lookups: build ## measure the check of a table of 100,000 rows and calls beside 10 rows
+	$(BIN)/python tests/bench/tables/lookups.py
+
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
-SAMPLES := fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills controller
+SAMPLES := dmn numbers zones fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills controller
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	@rm -f $(FAILED)
@@ -208,6 +215,12 @@ proof-sample: build ## a sample of every proof, as CI takes it
 	echo "make proof-sample: passed"
 
 .PHONY: $(addprefix sample-,$(SAMPLES) service)
+sample-dmn:
+	$(BIN)/python -m tests.proofs.importers.dmn.run --sample 6
+sample-numbers:
+	$(BIN)/python -m tests.proofs.numbers.campaign --count 1000 --seed 2
+sample-zones:
+	$(BIN)/python -m tests.proofs.zones.campaign --zones 40 --moments 5000 --seed 2
 sample-documents:
 	$(BIN)/python tests/proofs/robustness/mutate.py --documents 2000 --seed 2
 sample-programs:
@@ -275,8 +288,17 @@ proof-service: build ## payments under load through all five modes, with a direc
 proof-code-points: build ## every code point through every operation of one string, on both engines; minutes
 	$(BIN)/python -m tests.conformance.test_every_code_point
 
-proof-policies: build ## limits, breakers and retries under load, in process and over Redis; half a minute
+proof-policies: build ## limits, breakers and retries under load; a million stories on the machines and their reference; resumable, minutes
 	$(BIN)/python -m tests.proofs.policies.load
+	$(BIN)/python tests/proofs/policies/machines.py
+
+.PHONY: proof-numbers
+proof-numbers: build ## roots, exponentials, logarithms and powers of 100,000 random decimals each, on both engines, against an oracle of more digits; minutes
+	$(BIN)/python -m tests.proofs.numbers.campaign
+
+.PHONY: proof-zones
+proof-zones: build ## every change of every time zone from 1970 to 2037 and 100,000 random moments on both engines, against zoneinfo on the same data; minutes
+	$(BIN)/python -m tests.proofs.zones.campaign
 
 .PHONY: proof-grants
 proof-grants: build ## every function of PostgreSQL and SQLite in SQL under a grant of one table: nothing outside it is touched; minutes
@@ -285,6 +307,10 @@ proof-grants: build ## every function of PostgreSQL and SQLite in SQL under a gr
 proof-differential: build ## a million inputs of nodes, 20,000 random programs, on both engines; resumable, half an hour
 	$(BIN)/python tests/proofs/differential/campaign.py
 
+.PHONY: proof-dmn
+proof-dmn: build ## the models of the DMN TCK, imported and run on both engines
+	$(BIN)/python -m tests.proofs.importers.dmn.run --write
+
 .PHONY: proof-preconditions
 proof-preconditions: build ## 5,000 preconditions of random shape around planted solutions: drawn inputs meet them; resumable, minutes
 	$(BIN)/python tests/proofs/preconditions/campaign.py
@@ -292,7 +318,7 @@ proof-preconditions: build ## 5,000 preconditions of random shape around planted
 proof-mutated-documents: build ## 100,000 damaged documents through the front end; resumable, minutes
 	$(BIN)/python tests/proofs/robustness/mutate.py
 
-proof-fuzz: build ## ten minutes of libFuzzer on IR bytes and on values
+proof-fuzz: build ## ten minutes of libFuzzer on IR bytes, values and HTTP answers
 	@$(call need_cargo)
 	$(BIN)/python tests/proofs/robustness/fuzz.py
 
@@ -306,13 +332,26 @@ proof-coverage: build ## edges of the Rust engine that nodes, programs and varia
 proof-taint: build ## 200 random nodes, two runs each that differ only in sensitive data: all that is shown is equal; minutes
 	$(BIN)/python -m tests.proofs.taint.taint
 
+.PHONY: proof-explain
+proof-explain: build ## 10,000 random executions: explanations are those of the marks on every engine; 1,000 nearest inputs; minutes
+	$(BIN)/python tests/proofs/explanation/campaign.py
+
 .PHONY: proof-replay
 proof-replay: build ## ten thousand recorded executions of all nodes with effects replay just as they were; minutes
 	$(BIN)/python -m tests.proofs.replay.replay
 
+.PHONY: proof-zen
+proof-zen: build ## the models of zen, imported: their tests on both engines, and a table of what is not translated; a thousand random models against a reference; minutes
+	$(BIN)/python -m tests.proofs.importers.zen.compare
+	$(BIN)/python tests/proofs/importers/zen/random_models.py
+
 .PHONY: proof-growth
 proof-growth: build ## nodes that grow in 47 ways end at the same limit on every engine, in bounded memory; minutes
 	$(BIN)/python -m tests.proofs.growth.run
+
+.PHONY: proof-tables
+proof-tables: build ## gaps, overlaps and values of random decision tables against a brute-force oracle; a minute
+	$(BIN)/python -m tests.proofs.tables.run
 
 proof-memory: build ## ten million calls of the Rust engine in memory that does not grow; minutes
 	$(BIN)/python tests/proofs/robustness/memory.py

@@ -38,6 +38,10 @@ class NodeMapping:
     step: str | None
     """Operation of a step."""
     fields: tuple[Field, ...]
+    implied_by: tuple[str, ...] = ()
+    """Keys that make a step without `operation` this one."""
+    short: str | None = None
+    """Field that the value of a key with the name of the operation stands for."""
 
     def names(self, *, required: bool | None = None, later: bool = False) -> tuple[str, ...]:
         chosen = (each for each in self.fields if each.later == later)
@@ -64,13 +68,15 @@ def load_node_fields() -> NodeFields:
 
 
 def _mapping(name: str, entry: dict[str, Any], names: set[str], common: dict[str, tuple[Field, ...]]) -> NodeMapping:
-    if unknown := set(entry) - {"where", "step", "effect", "fields"}:
+    if unknown := set(entry) - {"where", "step", "effect", "fields", "implied_by", "short"}:
         raise FieldError(f"{PATH.name}: {name} has unknown entries {sorted(unknown)}")
     fields = _fields(name, entry["fields"], names)
     shared = (*(common["effect"] if entry.get("effect") else ()), *(common["step"] if "step" in entry else ()))
     own = {field.name for field in fields}
     fields += tuple(field for field in shared if field.name not in own)
-    return NodeMapping(name, entry["where"], entry.get("step"), fields)
+    return NodeMapping(
+        name, entry["where"], entry.get("step"), fields, tuple(entry.get("implied_by", ())), entry.get("short")
+    )
 
 
 def _fields(mapping: str, entries: dict[str, Any], names: set[str]) -> tuple[Field, ...]:

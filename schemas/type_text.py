@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 PRIMITIVES = (
-    "boolean", "integer", "decimal", "float", "string", "bytes", "timestamp", "date", "duration", "json",
+    "boolean", "integer", "decimal", "float", "string", "bytes", "timestamp", "date", "duration", "time_of_day",
+    "period", "json",
 )  # fmt: skip
 APPLIED = {"array": 1, "set": 1, "optional": 1, "map": 2}
 KEYS = frozenset({"string", "integer", "boolean", "date", "timestamp", "bytes", "enum"})
-ORDERED = KEYS | {"decimal", "float", "duration"}
+ORDERED = KEYS | {"decimal", "float", "duration", "time_of_day", "period"}
 NUMBERS = frozenset({"integer", "decimal", "float"})
 EVERY = frozenset({*PRIMITIVES, *APPLIED, "enum", "record"})
 BOUNDS = {
@@ -145,6 +146,8 @@ _FORMS = {
     "timestamp": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?Z"),
     "date": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"),
     "duration": re.compile(r"-?P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]{1,6})?S)?)?"),
+    "time_of_day": re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?"),
+    "period": re.compile(r"-?P(?=.)([0-9]+Y)?([0-9]+M)?"),
     "decimal": DECIMAL_TEXT,
 }
 NULL = {"null": True}
@@ -162,7 +165,7 @@ def fits(type_: Type, value: Any) -> bool:
             return isinstance(value, float)
         case "string" | "fn":
             return isinstance(value, str)
-        case "decimal" | "bytes" | "timestamp" | "date" | "duration":
+        case "decimal" | "bytes" | "timestamp" | "date" | "duration" | "time_of_day" | "period":
             return isinstance(value, str) and _FORMS[type_.head].fullmatch(value) is not None
         case "enum":
             return value in type_.names

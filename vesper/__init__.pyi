@@ -9,6 +9,8 @@ from vesper.api.errors import NodeError as NodeError
 from vesper.api.errors import Stopped as Stopped
 from vesper.api.errors import UnknownNode as UnknownNode
 from vesper.api.execution import Execution as Execution
+from vesper.api.explanation.entry import NotExplained as NotExplained
+from vesper.api.explanation.model import Explanation as Explanation
 from vesper.api.load import load as load
 from vesper.api.node import Field as Field
 from vesper.api.node import Node as Node
@@ -20,13 +22,14 @@ from vesper.effects.performer import EffectFailed as EffectFailed
 from vesper.effects.settings import ConfigError as ConfigError
 from vesper.engines.engine import Limits as Limits
 from vesper.host.host import Host as Host
-from vesper.host.running import InDoubt as InDoubt
+from vesper.host.in_doubt import InDoubt as InDoubt
 from vesper.journal.journal import JournalError as JournalError
 from vesper.kernels.raised import BadInput as BadInput
 from vesper.kernels.raised import ContractBroken as ContractBroken
 from vesper.kernels.raised import DeclaredError as DeclaredError
 from vesper.kernels.raised import Raised as Raised
 from vesper.migration.router.routes import Routes as Routes
+from vesper.values.period import Period as Period
 from vesper.values.vesper_error import VesperError as VesperError
 
 __version__: str
@@ -40,6 +43,7 @@ __all__ = [
     "EffectFailed",
     "ErrorInfo",
     "Execution",
+    "Explanation",
     "Field",
     "Host",
     "InDoubt",
@@ -48,7 +52,9 @@ __all__ = [
     "Limits",
     "Node",
     "NodeError",
+    "NotExplained",
     "Outcome",
+    "Period",
     "Raised",
     "Routes",
     "Stopped",

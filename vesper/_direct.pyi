@@ -1,11 +1,28 @@
-"""The Python interface of the direct engine. Only `vesper.engines.direct_engine` and the journal import this module."""
+"""The Python interface of the direct engine. The engine, the Host, its effects and the journal import it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, Protocol, Self, TypeAlias, TypedDict, final
 
+from typing_extensions import disjoint_base
+
+from vesper.effects.database.settings import DatabaseSettings as _DatabaseSettings
+from vesper.effects.files.settings import FileSettings as _FileSettings
+from vesper.effects.http.settings import HttpSettings as _HttpSettings
+from vesper.effects.performer import Ask as _Ask
+from vesper.effects.secrets.settings import SecretSettings as _SecretSettings
 from vesper.engines.outcome import Outcome as _Outcome
 from vesper.engines.outcome import Returned as _Returned
+from vesper.journal.entry import AuditEvent as _AuditEvent
+from vesper.journal.entry import Definition as _Definition
+from vesper.journal.entry import Entry as _Entry
+from vesper.journal.journal import Beginning as _Beginning
+from vesper.journal.journal import Recorded as _Recorded
+from vesper.journal.journal import Status as _Status
+from vesper.journal.journal import Summary as _Summary
+from vesper.storage.sources import Sources as _Sources
+from vesper.values.types import Type as _Type
 
 _Problem: TypeAlias = tuple[str, str]
 """A path and a kind of docs/spec/values.md, such as `("amount", "wrong_type")`."""
@@ -91,23 +108,56 @@ __all__ = [
     "DEFAULT_FUEL",
     "IR_VERSION",
     "Batches",
+    "Databases",
     "Ending",
     "Entry",
     "Execution",
     "Flight",
+    "HttpPerformer",
     "IrRejected",
+    "Journal",
+    "KeyRing",
+    "LimitToken",
+    "NativePerformer",
     "NotCompiled",
+    "PolicyGate",
+    "PreparedNode",
     "Program",
+    "RetryMachine",
     "Route",
+    "Run",
+    "RunKey",
+    "RunWorkers",
+    "Running",
+    "SecretStore",
+    "SharedLimits",
+    "StateMachines",
     "Way",
+    "ambient_performer",
+    "check_http_endpoint",
+    "check_http_header",
+    "check_http_value",
     "confine",
     "decimal_access",
     "dict_access",
-    "journal_intent",
-    "journal_line",
+    "file_performer",
+    "forget_journals",
+    "forget_runtime",
+    "hold_journals",
+    "hold_runtime",
+    "is_dead",
     "journal_text",
     "operation_names",
+    "read_http_origin",
+    "read_http_url",
+    "release_journals",
+    "release_runtime",
+    "secret_forms",
+    "size_of",
+    "this_owner",
     "tier_counters",
+    "typed_json_of",
+    "value_of_typed_json",
 ]
 
 IR_VERSION: Final[int]
@@ -477,52 +527,453 @@ def operation_names() -> list[str]:
 def tier_counters() -> _RawCounters:
     """Return the compilation counters of this process. Dropped programs count, except in `bytes`."""
 
-def journal_line(
-    start: str,
-    before: bytes,
-    seq: int,
-    kind: str,
-    path: str,
-    effect: str,
-    effect_class: str,
-    key: str | None,
-    digest: str,
-    at_us: int,
-    body: object,
-    other: Callable[[Any], str],
-    most: int,
-    /,
-) -> tuple[bytes, bytes] | None:
-    """Return the line of an entry and its hash after the hash `before`.
-
-    Returns None if `vesper.journal.lines` has to write it, for instance because the body has more than `most` bytes.
-    """
-
-def journal_intent(
-    start: str,
-    before: bytes,
-    seq: int,
-    path: str,
-    effect: str,
-    effect_class: str,
-    key: str | None,
-    at_us: int,
-    fixed: object,
-    arguments: object,
-    other: Callable[[Any], str],
-    most: int,
-    /,
-) -> tuple[bytes, bytes, str] | None:
-    """Return the line of an INTENT, its hash, and the digest of its request; None like `journal_line`."""
-
 def journal_text(value: object, other: Callable[[Any], str], /) -> str | None:
     """Return the text of a journal value, or None if `vesper.journal.typed_json` has to write it.
 
     `other` writes parts of uncommon kinds.
     """
 
+@final
+class RunKey:
+    """The key of one run or trace: AES-256-GCM, each use bound to its place."""
+
+    @staticmethod
+    def new(execution: str, /) -> RunKey:
+        """Return a random key, bound to an execution."""
+
+    def seal(self, data: bytes, seq: int, /) -> bytes:
+        """Return data encrypted for the entry `seq`."""
+
+    def open(self, data: bytes, seq: int, /) -> bytes:
+        """Return data of the entry `seq`. Raises `JournalError` where it was changed or moved."""
+
+@final
+class KeyRing:
+    """The keys of a journal. `master` wraps the keys of runs; those that an `earlier` one wrapped stay readable.
+
+    With `audit`, hashes of the audit log can only be computed by its owner. Raises `JournalError` for keys of another
+    length.
+    """
+
+    def __new__(
+        cls, master: bytes | None = None, *, earlier: Sequence[bytes] = ..., audit: bytes | None = None
+    ) -> KeyRing: ...
+    @property
+    def has_master(self) -> bool: ...
+    @property
+    def audit(self) -> bytes | None:
+        """The key of the audit log, where one is configured."""
+
+    def wrap(self, key: RunKey, execution: str, /) -> tuple[str, bytes]:
+        """Return the stored form of a key: the name of its master key, or `""`, and its bytes."""
+
+    def unwrap(self, master: str, data: bytes, execution: str, /) -> RunKey:
+        """Return a key from its stored form. Raises `JournalError` where its master key is not configured."""
+
+@final
+class Run:
+    """A run of the journal; see `vesper.journal.journal.Run`."""
+
+    @property
+    def execution(self) -> str: ...
+    @property
+    def fence(self) -> int: ...
+    @property
+    def recorded(self) -> tuple[_Entry, ...]: ...
+    def digest(
+        self, effect: str, effect_class: str, fixed: Mapping[str, str], arguments: Mapping[str, object], key: str | None
+    ) -> str: ...
+    def append(self, entry: _Entry) -> None: ...
+    def intend(self, entry: _Entry) -> str: ...
+    def audit(self, event: _AuditEvent) -> None: ...
+    def commit(self, status: _Status | None = None, outcome: str | None = None) -> None: ...
+    def renew(self) -> None: ...
+
+@disjoint_base
+class Journal:
+    """A journal; see `vesper.journal.journal.Journal` and its subclass `StoreJournal`.
+
+    `path` is that of a file; where it is None, `dsn` names a database. `prepare` makes the file, and raises where it is
+    not to be used. `sources` replaces time and randomness. Nothing is opened before it is used.
+    """
+
+    def __new__(
+        cls,
+        path: Path | None,
+        dsn: str,
+        owner: str | None,
+        keys: KeyRing,
+        lease_seconds: float,
+        max_inline: int,
+        max_body: int,
+        busy_seconds: float,
+        prepare: Callable[[Path], None],
+        sources: _Sources | None,
+        /,
+    ) -> Self: ...
+    @property
+    def path(self) -> Path | None: ...
+    @property
+    def name(self) -> str:
+        """The store, for messages; it holds no password."""
+
+    @property
+    def owner(self) -> str: ...
+    @property
+    def keys_lie_beside_data(self) -> bool: ...
+    @property
+    def audit_key(self) -> bytes | None: ...
+    def begin(self, beginning: _Beginning) -> Run: ...
+    def take_over(self, execution: str, engine: str) -> Run: ...
+    def unfinished(self, limit: int = 100) -> list[_Summary]: ...
+    def find(
+        self,
+        *,
+        status: _Status | None = None,
+        node: str | None = None,
+        since_us: int | None = None,
+        limit: int = 100,
+    ) -> list[_Summary]: ...
+    def read(self, execution: str) -> _Recorded: ...
+    def verify(self, execution: str) -> list[str]: ...
+    def verify_shared(self) -> list[str]: ...
+    def definition(self, semantic_hash: str) -> _Definition: ...
+    def executions_page(self, prefix: str, after: str | None, /) -> list[str]:
+        """Return ids that start with a prefix and come after another: some of them, none at the end."""
+
+    def node_ids(self) -> list[str]: ...
+    def resolve(
+        self, execution: str, path: str, result: object, failure: str | None, by: str, why: str, not_done: bool = False
+    ) -> None: ...
+    def erase(self, execution: str) -> bool: ...
+    def prune(self, before_us: int, node: str | None = None) -> int: ...
+    def prunable(self, before_us: int, node: str | None = None) -> int: ...
+    def audit_head(self) -> tuple[int, str]: ...
+    def audit_page(self, after: int | None, /) -> list[tuple[int, bytes, bytes]]:
+        """Return lines of the audit log after a number: some of them, none at the end."""
+
+    def audit(self, events: Sequence[_AuditEvent]) -> None: ...
+    def close(self) -> None: ...
+
+def hold_journals() -> None:
+    """Close the files of all journals before a fork, and keep other threads out."""
+
+def release_journals() -> None:
+    """Let the parent use its journals again."""
+
+def forget_journals() -> None:
+    """Forget in a child what its parent held."""
+
+def this_owner() -> str:
+    """Return the name of this process as an owner of runs; another one after a fork."""
+
+def is_dead(owner: str, /) -> bool:
+    """Return whether the owner is known to be gone; False where it lives or that cannot be known."""
+
+@final
+class LimitToken:
+    """The claim of an attempt on limits that it shares with others."""
+
+    @property
+    def admitted_us(self) -> int:
+        """Return the moment at which the store let the attempt out, by its own clock."""
+
+@final
+class SharedLimits:
+    """Breakers, rate limits and limits of concurrency, by name."""
+
+    def __new__(
+        cls,
+        url: str,
+        prefix: str,
+        is_local: bool,
+        /,
+        *,
+        max_names: int = ...,
+        timeout: timedelta = ...,
+        pause: timedelta = ...,
+        clock: Callable[[], int] | None = None,
+    ) -> Self:
+        """Open the limits of `memory:` or of an address of Redis.
+
+        `is_local` keeps them in each process in an outage. Tests replace the rest: the number of names in memory, the
+        times of Redis, and its clock.
+        """
+    def acquire(
+        self,
+        name: str,
+        policy: Mapping[str, int | str | tuple[str, ...]],
+        now_us: int,
+        deadline_us: int | None = None,
+        waiting: LimitToken | None = None,
+        /,
+    ) -> tuple[tuple[str, str, int, int], LimitToken | None]:
+        """Decide whether an attempt may go out: kind, policy, moment and wait, and the token unless rejected."""
+    def release(self, token: LimitToken, failure_code: str | None, now_us: int, /) -> str:
+        """Report the end of an attempt; return the change of the breaker."""
+    def abandon(self, token: LimitToken, now_us: int, /) -> None:
+        """Give back the token of an attempt that was not made."""
+    def close(self) -> None:
+        """Close connections. The limits stay usable."""
+
+@final
+class PolicyGate:
+    """One gate, stepped by a caller: for tests and proofs. Decisions are records in typed JSON."""
+
+    def __new__(cls) -> Self: ...
+    def ask(
+        self,
+        policy: Mapping[str, int | str | tuple[str, ...]],
+        asker: str,
+        lease_us: int,
+        before_us: int,
+        now_us: int,
+        /,
+    ) -> str: ...
+    def leave(
+        self,
+        policy: Mapping[str, int | str | tuple[str, ...]],
+        asker: str,
+        admitted_us: int,
+        is_failure: bool | None,
+        now_us: int,
+        /,
+    ) -> str:
+        """End an attempt, or abandon it where `is_failure` is None."""
+    def is_idle(self, now_us: int, /) -> bool: ...
+
+@final
+class RetryMachine:
+    """The attempts at one effect, stepped by a caller: for tests and proofs."""
+
+    def __new__(
+        cls,
+        policy: Mapping[str, int | str | tuple[str, ...]],
+        effect_class: str,
+        deadline_us: int | None = None,
+        /,
+    ) -> Self: ...
+    def failed(self, code: str, draw: int, retry_after_us: int | None, now_us: int, /) -> str:
+        """Decide after a failed attempt; return the record of the decision."""
+
+def typed_json_of(program: Program, name: str, value: object, /) -> str:
+    """Return the typed JSON of an object that an input accepts; raise `ValueError` for others."""
+
+def value_of_typed_json(program: Program, name: str, text: str, /) -> object:
+    """Return the value of an input from its typed JSON; raise `ValueError` for texts that it does not have."""
+
+class NativePerformer:
+    """A performer of the native Host. Python calls its methods where no run does."""
+
+    def perform(self, ask: _Ask, /) -> object:
+        """Perform the effect and return its value. Raises `EffectFailed`."""
+
+    def probe(self, ask: _Ask, /) -> object:
+        """Return the value of an effect that happened before, or `NOT_DONE`. Raises `EffectFailed`."""
+
+    def close(self) -> None:
+        """Close connections. The performer stays usable."""
+
+def ambient_performer(sources: _Sources | None, /) -> NativePerformer:
+    """Return the performer of clock, random numbers and unique names."""
+
+def file_performer(settings: list[_FileSettings], sources: _Sources | None, /) -> NativePerformer:
+    """Return the performer of files below these roots."""
+
+@final
+class SecretStore:
+    """The secrets of a Host."""
+
+    def __new__(
+        cls, settings: _SecretSettings, function: Callable[[str], str] | None, sources: _Sources | None, /
+    ) -> SecretStore: ...
+    def text(self, name: str, /) -> str:
+        """Return the text of a secret. Raises `EffectFailed`."""
+
+    def redact(self, text: str, /) -> str:
+        """Return the text with `secret:NAME` in place of each secret that was given out."""
+
+    def performer(self, sources: _Sources | None, /) -> NativePerformer:
+        """Return the performer of `secret_read`."""
+
+def secret_forms(secret: str, /) -> list[str]:
+    """Return the forms in which a secret may occur in a text after a program encoded it."""
+
+@final
+class Databases:
+    """The configured databases."""
+
+    def __new__(
+        cls,
+        settings: list[_DatabaseSettings],
+        read_sql: Callable[..., object],
+        pure_names: tuple[Sequence[str], Sequence[str]],
+        did_you_mean: Callable[..., str | None],
+        join: Callable[..., object],
+        secret: Callable[[str], str],
+        sqlite: tuple[str | None, str],
+        /,
+    ) -> Databases: ...
+    def perform(self, ask: _Ask, types: Mapping[str, _Type] | None, /) -> object:
+        """Perform one request; `types` has the types of its parameters. Raises `EffectFailed`."""
+
+    def probe(self, ask: _Ask, types: Mapping[str, _Type] | None, /) -> object:
+        """Return the result of an earlier request, or `NOT_DONE`. Raises `EffectFailed`."""
+
+    def try_out(self, name: str, sql: str, then: str | None, timeout: float, /) -> list[list[str]]: ...
+    def role_risks(self, name: str) -> list[str]:
+        """Return the rights of a database's role that no node needs."""
+
+    def performer(self, is_joined: bool) -> NativePerformer:
+        """Return the performer of queries and writes."""
+
+    def states(self, database: str) -> StateMachines:
+        """Return the state machines that a database holds."""
+
+    def close(self) -> None: ...
+    def before_fork(self) -> None: ...
+    def after_fork_in_parent(self) -> None: ...
+    def after_fork_in_child(self) -> None: ...
+
+@final
+class StateMachines:
+    """The state machines of one database."""
+
+    def know(self, machine: str, initial: str) -> None:
+        """Set the initial state of a machine."""
+
+    def perform(self, ask: _Ask, /) -> object:
+        """Perform one request. Raises `EffectFailed`."""
+
+    def probe(self, ask: _Ask, /) -> object:
+        """Return the result of an earlier request, or `NOT_DONE`. Raises `EffectFailed`."""
+
+    def performer(self, is_joined: bool) -> NativePerformer:
+        """Return the performer of moves and reads."""
+
+@final
+class HttpPerformer(NativePerformer):
+    """The performer of `http_request`."""
+
+    on_answer: Callable[[str, int], object] | None
+    """Called with the path and the status of each answer to a request."""
+
+    def __new__(
+        cls,
+        providers: dict[str, _HttpSettings],
+        secret: SecretStore | Callable[[str], str],
+        authorities: str,
+        resolve: Callable[[str, int], list[str]] | None = None,
+        /,
+    ) -> Self:
+        """Create a performer; `authorities` is a file of certificates, `resolve` stands in for the system's resolver.
+
+        Raises `ValueError` with a setting and its problem.
+        """
+
+def read_http_url(text: str, /) -> tuple[tuple[bool, str, int], str, str]:
+    """Return origin, path and query of an absolute URL; raise `ValueError` for other texts."""
+
+def read_http_origin(is_secure: bool, text: str, /) -> tuple[bool, str, int]:
+    """Return the origin of `host` or `host:port`; raise `ValueError` for other texts."""
+
+def check_http_endpoint(base: tuple[bool, str, int], path: str, endpoint: str, /) -> None:
+    """Raise `ValueError` for an endpoint that leaves its base or is no part of a URL."""
+
+def check_http_header(name: str, /) -> None:
+    """Raise `ValueError` for a name that a configuration cannot set."""
+
+def check_http_value(name: str, value: str, /) -> None:
+    """Raise `ValueError` for a value that is not one line of visible ASCII."""
+
 def confine(readable: Sequence[str], /) -> list[str]:
     """Confine this process for good: read below these folders, no network, few system calls.
 
     Returns what the kernel lacks. Raises `OSError` where there is no seccomp.
     """
+
+@final
+class PreparedNode:
+    """A node with everything that its runs need."""
+
+    def __new__(
+        cls,
+        ir: bytes,
+        callees: Sequence[bytes],
+        requests: Mapping[str, Any],
+        policy: Mapping[str, Any],
+        granted: Sequence[str],
+        refused: Sequence[tuple[str, str]],
+        performers: object,
+        secret: Callable[[str], str],
+        limits: SharedLimits,
+        pace: str,
+        sources: object | None,
+        is_joined: bool,
+        /,
+    ) -> Self:
+        """Prepare a node from its documents, its plans, its policy, and the capabilities that it has and has not."""
+
+    def begin(
+        self,
+        run: object,
+        inputs: Mapping[str, object],
+        auditing: object | None,
+        is_detailed: bool,
+        replay: object | None,
+        thread: int,
+        /,
+    ) -> Running:
+        """Begin a run. `auditing` writes its audit, `replay` has known answers; each may be None."""
+
+@final
+class Running:
+    """One run of a node."""
+
+    @property
+    def execution(self) -> str:
+        """The id under which the journal has it."""
+
+    @property
+    def thread(self) -> int:
+        """The thread that drives it."""
+
+    @property
+    def has_committed(self) -> bool:
+        """True where the journal has the run."""
+
+    def cancel(self) -> None:
+        """End the run at its next request, unless it has changed something."""
+
+    def renew(self) -> None:
+        """Prolong the lease of a run that the journal has."""
+
+    def go(self, execution: object, input_size: int, /) -> _Outcome:
+        """Run to the end, write the outcome and return it. An exception of an engine is raised, and `end` is due."""
+
+    def end(self, outcome: _Outcome, /) -> _Outcome:
+        """Write an outcome that the Host gives the run."""
+
+@final
+class RunWorkers:
+    """The limit of runs that are advanced at the same time."""
+
+    def __new__(cls, workers: int, /) -> Self: ...
+    def spawn(self, context: object, begin: Callable[[], object], finish: Callable[[Any, Any], None], /) -> None:
+        """Advance a run in a copied context, without a thread of its own.
+
+        `begin` returns the run, its execution and the size of its inputs, or None where there is nothing to run;
+        `finish` receives the outcome or the exception.
+        """
+
+def size_of(value: object, /) -> int:
+    """Return about how many bytes a value takes: 32 for each value, and one for each byte or character in it."""
+
+def hold_runtime() -> None:
+    """Wait until no other thread advances a run, and let none begin until the fork is over."""
+
+def release_runtime() -> None:
+    """Let runs of the parent advance again."""
+
+def forget_runtime() -> None:
+    """Let a child make its own runtime."""

@@ -99,6 +99,10 @@ class NodeFile(pytest.File):
     """A file with a node: its cases, then its properties. A node with errors is one failing test."""
 
     def collect(self) -> Iterator[pytest.Item]:
+        from vesper.repository.locate import is_library_file
+
+        if is_library_file(self.path):  # `vesper check` checks it; it has no cases
+            return
         compiled, diagnostics = _compile(self.path)
         if compiled is None:
             yield CheckItem.from_parent(self, name="check", diagnostics=diagnostics)
@@ -179,16 +183,19 @@ class PropertiesItem(NodeItem):
         self._compiled, self._tester = compiled, tester
 
     def runtest(self) -> None:
-        from vesper.cli.test.failure_text import notes, property_failure_text
+        from vesper.cli.test.failure_text import claim_failure_text, notes, property_failure_text
 
         seed = _number(self.config, "seed")
         with _report_unavailable_engine():
-            report = self._tester.run_properties(_number(self.config, "max_examples"), seed)
+            max_examples = _number(self.config, "max_examples")
+            report = self._tester.run_properties(max_examples, seed)
+            claims = self._tester.run_claims(max_examples, seed)
         lines = "\n".join(f"note: {note}" for note in notes(self._compiled, report))
         if lines:
             self.add_report_section("call", "vesper", lines)
-        if not report.passed:
-            texts = [property_failure_text(self._compiled, each, seed) for each in report.failures]
+        texts = [property_failure_text(self._compiled, each, seed) for each in report.failures]
+        texts += [claim_failure_text(self._compiled, each, seed) for each in claims if not each.passed]
+        if texts:
             raise NodeTestFailed("\n\n".join(texts))
 
 

@@ -151,7 +151,7 @@ def _form(case_id: str, type_: Type, value: Any) -> str:
             return _quote(float_text(value))
         case "string" if isinstance(value, str):
             return _quote(value)
-        case "bytes" | "timestamp" | "date" | "duration" | "json" if fits(type_, value):
+        case "bytes" | "timestamp" | "date" | "duration" | "time_of_day" | "period" | "json" if fits(type_, value):
             return _quote(value)
         case "enum" if value in type_.names:
             return _quote(value)

@@ -152,7 +152,7 @@ def _bound(bound: str) -> str:
     return {
         "any": "any type",
         "key": "a key type: string, integer, boolean, date, timestamp, bytes or an enum",
-        "ordered": "an ordered type: a key type, decimal, float or duration",
+        "ordered": "an ordered type: a key type, decimal, float, duration, time_of_day or period",
         "number": "integer, decimal or float",
         "enum": "any enum",
         "record": "any record",

@@ -51,6 +51,19 @@ def _shapes(fields: NodeFields) -> str:
         lines.append(")")
     steps = {mapping.step: mapping for mapping in fields.mappings if mapping.step and mapping.name == mapping.step}
     lines += ["STEPS: Final = {", *(f"    {_quote(step)}: {m.name.upper()}," for step, m in steps.items()), "}"]
+    # Later operations first: a data transform has `over`, as a loop has, and a table may have `value`s.
+    steps_by_key = {key: mapping.step for mapping in reversed(fields.mappings) for key in mapping.implied_by}
+    lines += [
+        "IMPLIED: Final = {",
+        *(f"    {_quote(key)}: {_quote(str(step))}," for key, step in steps_by_key.items()),
+        "}",
+    ]
+    short = {mapping.step: mapping.short for mapping in fields.mappings if mapping.short}
+    lines += [
+        "SHORT: Final = {",
+        *(f"    {_quote(str(key))}: {_quote(str(name))}," for key, name in short.items()),
+        "}",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -83,8 +96,10 @@ def _schema(fields: NodeFields, types: list[str]) -> str:
     document = {
         "$comment": MARK,
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A Vesper node",
-        **_object(fields.mapping("node")),
+        "title": "A Vesper node or library",
+        "if": {"required": ["library_id"]},
+        "then": _ref("library"),
+        "else": _ref("node"),
         "$defs": dict(sorted(definitions.items())),
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -99,13 +114,20 @@ def _ref(name: str) -> dict[str, str]:
 
 def _object(mapping: NodeMapping) -> dict[str, Any]:
     properties = {field.name: _property(field) for field in mapping.fields if not field.later}
-    return {
+    required = list(mapping.names(required=True))
+    instead = list(mapping.implied_by)
+    if mapping.short is not None:
+        assert mapping.step is not None
+        properties[mapping.step] = properties[mapping.short]
+        instead.append(mapping.step)
+    found = {
         "type": "object",
         "description": mapping.where,
         "additionalProperties": False,
-        "required": list(mapping.names(required=True)),
+        "required": [name for name in required if not instead or name not in ("operation", mapping.short)],
         "properties": properties,
     }
+    return found | ({"anyOf": [{"required": [key]} for key in ("operation", *instead)]} if instead else {})
 
 
 def _property(field: Field) -> dict[str, Any]:

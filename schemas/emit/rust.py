@@ -37,6 +37,8 @@ PATTERNS = {
     "timestamp": "Timestamp",
     "date": "Date",
     "duration": "Duration",
+    "time_of_day": "TimeOfDay",
+    "period": "Period",
     "json": "Json",
 }
 COPIED = {
@@ -46,6 +48,8 @@ COPIED = {
     "timestamp": "i64",
     "date": "i32",
     "duration": "i64",
+    "time_of_day": "i64",
+    "period": "i32",
 }
 """Types whose values kernels take and return by copy."""
 
@@ -72,7 +76,13 @@ COMPOSED_WRAPPED = {
     "optional": "Value::from_optional(result)",
 }
 
-ENUM_NAMES = {"mode": "RoundingMode", "order": "SortOrder", "kind": "JsonKind", "weekend": "Weekday"}
+ENUM_NAMES = {
+    "form": "NormalForm",
+    "mode": "RoundingMode",
+    "order": "SortOrder",
+    "kind": "JsonKind",
+    "weekend": "Weekday",
+}
 """Rust name of the enum of a parameter or result. The default is the parameter's or operation's name."""
 
 
@@ -143,7 +153,7 @@ def _errors(declarations: Declarations) -> str:
 
 
 def _effects(effects: tuple[Effect, ...]) -> str:
-    """Return the table of effects with the parts of each request. Capabilities and failures concern the Host only."""
+    """Return the table of effects with the parts of each request. Capabilities are for the checker only."""
     lines = [
         EFFECTS_MARK,
         "use crate::effect::{EffectArgument, EffectClass, EffectDeclaration, Gives};",
@@ -194,6 +204,7 @@ def _effect_declaration(effect: Effect) -> list[str]:
     return [
         *lines,
         f"{indent}gives: {gives.get(effect.gives, f'Gives::Type({_string(effect.gives)})')},",
+        *_array_field("fails", [_string(code) for code in effect.fails]),
         "            },",
     ]
 
@@ -269,10 +280,14 @@ def _typed_params(operation: Operation) -> list[str]:
     return [name for name, _ in operation.type_params] if operation.family == "json" else []
 
 
-def _pattern_params(operation: Operation) -> tuple[str, ...]:
-    """Return the parameters that a kernel takes as parsed patterns: all literals."""
-    if any(text != "string" for name, text in operation.params if name in operation.literals):
-        raise DeclarationError(f"{operation.full_name}: the Rust emitter knows no literals but patterns")
+LITERALS = {"pattern": "Pattern", "table": "Table"}
+"""Rust type of a literal parameter, by its name."""
+
+
+def _literal_params(operation: Operation) -> tuple[str, ...]:
+    """Return the parameters that a kernel takes as parsed literals: patterns and tables."""
+    if any(text != "string" or name not in LITERALS for name, text in operation.params if name in operation.literals):
+        raise DeclarationError(f"{operation.full_name}: the Rust emitter knows no literals but patterns and tables")
     return operation.literals
 
 
@@ -321,7 +336,7 @@ def _signature(operation: Operation) -> list[str]:
     places = [name for name, _ in operation.type_params]
     named = [str(places.index(each)) for each in _named_params(operation)]
     typed = [str(places.index(each)) for each in _typed_params(operation)]
-    patterns = _pattern_params(operation)
+    literals = _literal_params(operation)
     raises = [f"ErrorCode::{_camel(code)}" for code in operation.raises]
     return [
         f"            Op::{_variant(operation)} => &Signature {{",
@@ -331,7 +346,7 @@ def _signature(operation: Operation) -> list[str]:
         *_array_field("raises", raises),
         *_array_field("named", named),
         *_array_field("typed", typed),
-        *_array_field("patterns", [str(place) for place, (name, _) in enumerate(operation.params) if name in patterns]),
+        *_array_field("literals", [str(place) for place, (name, _) in enumerate(operation.params) if name in literals]),
         *_array_field("work", [str(at) for at, (name, _) in enumerate(operation.params) if name in operation.work]),
         f"                builds: {str('result' in operation.work).lower()},",
         "            },",
@@ -395,6 +410,7 @@ def _kernels(declarations: Declarations) -> str:
         *(["use crate::decimal::Decimal;"] if "&Decimal" in text else []),
         *(["use crate::json::Json;"] if "&Json" in text else []),
         *(["use crate::pattern::Pattern;"] if "&Pattern" in text else []),
+        *(["use crate::table::Table;"] if "&Table" in text else []),
         *(["use crate::types::Type;"] if "&Type" in text else []),
         f"use crate::value::{_brace([*values, 'Value'])};",
         "",
@@ -473,8 +489,8 @@ def _method(operation: Operation) -> list[str]:
 
 
 def _param_type(operation: Operation, name: str, text: str) -> str:
-    if name in _pattern_params(operation):
-        return "&Pattern"
+    if name in _literal_params(operation):
+        return f"&{LITERALS[name]}"
     return _choice_name(name) if _members(text) else _rust_type(operation, text, BORROWED)
 
 
@@ -528,8 +544,8 @@ def _arm(operation: Operation, declarations: Declarations) -> list[str]:
     patterns, arguments, reads = [], [], []
     for name, text in operation.params:
         bound, composed = bounds.get(text), _split_composed(text)
-        if name in _pattern_params(operation):
-            patterns.append(f"Value::Pattern({name})")
+        if name in _literal_params(operation):
+            patterns.append(f"Value::{LITERALS[name]}({name})")
             arguments.append(name)
         elif _members(text):
             patterns.append(f"Value::Member({name})")

@@ -55,10 +55,11 @@ def test_the_direct_engine_knows_every_operation() -> None:
 def test_every_example_of_an_implemented_operation_is_a_conformance_case() -> None:
     cases: dict[str, int] = {}
     for path in (ROOT / "tests" / "conformance" / "generated").glob("*.yaml"):
-        for case in yaml.safe_load(path.read_text(encoding="utf-8")):
+        for case in yaml.safe_load(path.read_text(encoding="utf-8")) or ():
             op = case["id"].rpartition(".")[0]
             cases[op] = cases.get(op, 0) + 1
-    wanted = declared("implemented")
+    # No example could have a table; tests/unit/kernels/test_lookup_kernels.py compares the engines.
+    wanted = {op: count for op, count in declared("implemented").items() if not op.startswith("lookup.")}
     assert set(cases) == set(wanted)
     # An example of a generic operation waits if no engine has its type yet.
     assert all(1 <= cases[op] <= wanted[op] for op in wanted)

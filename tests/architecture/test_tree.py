@@ -44,7 +44,7 @@ def test_folder_has_no_family_of_prefixed_files(folder: Path) -> None:
 
 
 def test_every_command_has_a_folder_of_its_own() -> None:
-    found = {path.parent.name for path in (ROOT / "vesper" / "cli").glob("*/command.py")}
+    found = {path.parent.name.rstrip("_") for path in (ROOT / "vesper" / "cli").glob("*/command.py")}
     assert found == set(COMMANDS)
 
 

@@ -2,7 +2,7 @@
 
 A CPython without it runs plain Python a third slower, and flatters everybody else; so nobody is measured on one. The
 Python of `.venv` runs this file, which does nothing twice. `--rivals` installs the rivals too, `--service` what a
-service of `make proof-service` needs.
+service of `make proof-service` needs, `--host` that and the rivals of `make bench-host`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ FOLDER = ROOT / ".venv-bench"
 STAMP = FOLDER / "made.json"
 BENCH = ROOT / "tests" / "bench"
 RIVALS, SERVICE = BENCH / "requirements.txt", BENCH / "requirements-service.txt"
+HOST = BENCH / "requirements-host.txt"
 OLDEST = (3, 11)
 
 
@@ -168,8 +169,9 @@ def main() -> int:
     parser.add_argument("--python", metavar="PATH", help="measure on this one; one is looked for, unless said")
     parser.add_argument("--rivals", action="store_true", help="install the rivals as well")
     parser.add_argument("--service", action="store_true", help="install what a service needs as well")
+    parser.add_argument("--host", action="store_true", help="install a service and the rivals of the Host as well")
     asked = parser.parse_args()
-    more = [RIVALS] * asked.rivals + [SERVICE] * asked.service
+    more = [RIVALS] * asked.rivals + [SERVICE] * (asked.service or asked.host) + [HOST] * asked.host
     abi = str(sysconfig.get_config_var("EXT_SUFFIX"))
     try:
         again = made().get("python")  # what was chosen once is not looked for again

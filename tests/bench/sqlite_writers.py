@@ -23,7 +23,7 @@ _ADD = "INSERT INTO t (id) VALUES (:id)"
 
 
 def _write(database: Database, number: int) -> None:
-    database.performer.perform(write(_ADD, execution=f"run-{number}", path="add", id=number))
+    database.ask(write(_ADD, execution=f"run-{number}", path="add", id=number))
 
 
 def _run_thread(started: threading.Barrier, database: Database, first: int, is_paced: bool, took: list[float]) -> None:

@@ -21,6 +21,7 @@ from tests.support.nodes import compiled_text, expression_node
 from vesper.api.input_conversion import inputs_of_json
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
 from vesper.engines.registry import ENGINES
+from vesper.language.ir.nodes import Input
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import same
 from vesper.values.types import declared_type
@@ -40,9 +41,9 @@ def outcome_of(case: dict[str, Any], engine: str) -> Outcome:
         return ENGINES[engine].load(compiled_text(case["node"])).call(case.get("inputs", {}))
     if "json" in case:
         types = {name: declared_type(type_) for name, type_ in case["types"].items()}
-        plain = inputs_of_json(types, case["json"])
-        if plain.refused is not None:
-            return Failed(ErrorCode.BAD_INPUT, None, (plain.refused,))
+        plain = inputs_of_json(tuple(Input(name, type_, None) for name, type_ in types.items()), case["json"])
+        if plain.refused:
+            return Failed(ErrorCode.BAD_INPUT, None, plain.refused)
         return ENGINES[engine].load(expression_node(case["expression"], types)).call(plain.inputs)
     typed = {name: typed_form(form) for name, form in case.get("inputs", {}).items()}
     compiled = expression_node(case["expression"], {name: type_ for name, (type_, _) in typed.items()})

@@ -22,7 +22,7 @@ GENERATED = Path(__file__).parent / "generated"
 CASES: list[dict[str, Any]] = [
     case
     for path in sorted(GENERATED.glob("*.yaml"))
-    for case in yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # one second faster than safe_load
+    for case in yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader) or ()  # faster than safe_load
 ]
 
 

@@ -67,10 +67,12 @@ def test_every_code_has_a_file() -> None:
     # A file that cannot be read cannot be a text file of the repository, and one that is too large should not be; see
     # the tests below and those of the limits. One that is no node is not shown: tests/integration/security. Two are
     # about names of files: tests/unit/repository has them. Those about called nodes need several files:
-    # tests/unit/compiler/test_callees.py has them.
+    # tests/unit/compiler/test_callees.py has them, and test_libraries.py and test_node_calls.py beside it those about
+    # libraries and nodes called within expressions.
     names = (Code.UNREADABLE_FILE, Code.NOT_A_NODE, Code.TOO_LARGE, Code.FILE_NAME, Code.DUPLICATE_NODE)
     calls = (Code.UNKNOWN_NODE, Code.DEPENDENCY_CYCLE, Code.VERSION_CONFLICT, Code.BAD_LOCK, Code.WRONG_CALLEE)
-    without_file = {code.number for code in (*names, *calls)}
+    libraries = (Code.UNKNOWN_LIBRARY, Code.WRONG_LIBRARY, Code.IS_A_LIBRARY, Code.NOT_INLINED)
+    without_file = {code.number for code in (*names, *calls, *libraries)}
     assert {code.number for code in Code} == with_file | without_file
 
 

@@ -103,8 +103,7 @@ def end_of(run: Callable[[], Any]) -> tuple[object, ...]:
 
 
 def by_meaning(program: PythonProgram, inputs: dict[Any, Any]) -> Any:
-    declared = [(each.name, each.type, each.default) for each in program.node.inputs]
-    values, problems = accept_inputs(declared, inputs)
+    values, problems = accept_inputs(program.node.declared_inputs, inputs)
     if problems:
         return "bad input", problems
     try:

@@ -20,7 +20,7 @@ from vesper.language.check import constraints
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.ir import nodes as ir
 from vesper.language.ir import statements
-from vesper.language.syntax import ast, shapes
+from vesper.language.syntax import ast, case_ast, shapes
 from vesper.language.syntax.expression_parser import AGGREGATES
 from vesper.language.syntax.fields import Fields
 from vesper.language.syntax.shape import Shape
@@ -156,7 +156,7 @@ def _uses_of_syntax(part: object) -> Iterator[tuple[str, str]]:
             yield "clause", "of a named type"
         case ast.Requirement(error=error):
             yield "clause", "of a validation" if error is None else "of a validation with an error"
-        case ast.TestCase(breaks=breaks, error=error, fails=fails):
+        case case_ast.TestCase(breaks=breaks, error=error, fails=fails):
             named_ends = {"breaks": breaks, "error": error, "fails": fails}
             yield "expectation", next((name for name, end in named_ends.items() if end is not None), "outputs")
         case _:

@@ -42,6 +42,9 @@ class _Plain(ast.NodeTransformer):
                 return node.args[0]
             case ast.Name("mark") | ast.Name("all_of" | "before_each" | "spending"):
                 return node.args[1]
+            case ast.Name("deeper"):
+                node.args = node.args[:2]
+                return node
             case _:
                 return node
 

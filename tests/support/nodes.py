@@ -19,6 +19,7 @@ from vesper.language.syntax.expression_parser import parse_expression
 from vesper.language.syntax.yaml.reader import read_yaml
 from vesper.language.syntax.yaml_tree import Mapping as Mapping_
 from vesper.language.syntax.yaml_tree import Scalar
+from vesper.repository.locate import is_library_file
 from vesper.values.generated.operations import OPERATIONS
 from vesper.values.model import Value
 from vesper.values.types import Type, declared_type, match_declared, substitute
@@ -29,7 +30,8 @@ _HERE = ir.Place(1, 1, 1, 1)
 
 
 def worked_nodes() -> list[Path]:
-    return sorted((ROOT / "nodes").rglob("*.vsp"))
+    """Return the nodes under `nodes/`, without the libraries there."""
+    return [path for path in sorted((ROOT / "nodes").rglob("*.vsp")) if not is_library_file(path)]
 
 
 def written_for_tests() -> list[Path]:

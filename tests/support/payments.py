@@ -7,25 +7,22 @@ after 45 seconds takes less than half a second.
 from __future__ import annotations
 
 import sqlite3
-import time
 from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Self, TypeVar
+from typing import Self
 
 import pytest
 
 from tests.support.web import FakeStripe
 from vesper.compiler import Compiled, compile_file
 from vesper.config.settings import Config, read_config
-from vesper.effects.performer import EffectFailed
 from vesper.engines.registry import ENGINES
-from vesper.host.attempts import Attempts, Note, Once
-from vesper.host.host import Host, Ran
-from vesper.host.plans import Plan
+from vesper.host.host import Host
+from vesper.host.prepared import Ran
 from vesper.replay.live import LiveHost
+from vesper.testing import Sources
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime(2025, 1, 8, 14, 23, 15, tzinfo=UTC)
@@ -33,7 +30,6 @@ ORDER = "ord_0123456789abcdef"
 KEY = "sk_test_0123456789abcdef"
 _TABLE = """CREATE TABLE transactions (transaction_id text PRIMARY KEY, order_id text, user_id text, amount text,
     status text, idempotency_key text UNIQUE, created_at text)"""
-_Host = TypeVar("_Host", bound=Host)
 
 
 def founding_text(is_sensitive: bool = False) -> str:
@@ -47,22 +43,6 @@ def founding_text(is_sensitive: bool = False) -> str:
     return text if is_sensitive else text.replace("  sensitive_data: [user_id]\n", "")
 
 
-class _ScaledAttempts(Attempts):
-    """Policies on a faster clock: each attempt has proportionally less time."""
-
-    def __init__(self, host: Host, scale: float) -> None:
-        super().__init__(host.config.policies)
-        self._scale = scale
-
-    def perform(
-        self, plan: Plan, effect_class: str, once: Once, note: Note, deadline: float | None
-    ) -> tuple[object, EffectFailed | None]:
-        def sooner(timeout: float | None, is_again: bool) -> object:
-            return once(None if timeout is None else timeout / self._scale, is_again)
-
-        return super().perform(plan, effect_class, sooner, note, deadline)
-
-
 class Shop:
     def __init__(
         self,
@@ -74,11 +54,10 @@ class Shop:
     ) -> None:
         self.folder = folder
         self.scale = scale
+        self._sources = Sources(wait_scale=0, timeout_scale=1 / scale)
         self.stripe = FakeStripe(api_key=KEY)
         monkeypatch.chdir(folder)
         monkeypatch.setenv("VESPER_SECRET_STRIPE_API_KEY", KEY)
-        clock = SimpleNamespace(sleep=lambda _: None, monotonic=time.monotonic, monotonic_ns=time.monotonic_ns)
-        monkeypatch.setattr("vesper.host.attempts.time", clock)  # no test waits for a retry
         self.node = folder / "nodes" / "payment_handler_v1.vsp"
         self.node.parent.mkdir()
         self.node.write_text(founding_text() if text is None else text, encoding="utf-8")
@@ -120,14 +99,10 @@ dsn = "sqlite:journal.db"
         return found
 
     def host(self) -> Host:
-        return self._scaled(Host(self.config))
+        return Host(self.config, sources=self._sources)
 
     def live_host(self) -> LiveHost:
-        return self._scaled(LiveHost(self.config))
-
-    def _scaled(self, host: _Host) -> _Host:
-        host._attempts = _ScaledAttempts(host, self.scale)
-        return host
+        return LiveHost(self.config, self._sources)
 
     def answers_after(self, seconds: float) -> None:
         """Set the provider's latency in seconds of the scaled clock."""

@@ -24,7 +24,6 @@ ROOT = Path(__file__).parents[2]
 _SECONDS = 120
 _IMPORTED = (
     "concurrent.futures.thread",
-    "cryptography.hazmat.primitives.ciphers.aead",
     "libcst.matchers",
     "sqlite3",
     "vesper.cli.main",
@@ -32,7 +31,7 @@ _IMPORTED = (
     "vesper.config.settings",
     "vesper.engines.direct_engine",
     "vesper.host.performers",
-    "vesper.journal.sqlite_store",
+    "vesper.journal.store_journal",
     "vesper.replay.rerun",
     "yaml",
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 from vesper.api.explain import error_info, outcome_of
 from vesper.api.input_conversion import inputs_of_json
+from vesper.api.json_source import TableRow
 from vesper.batch.errors import BatchError
 from vesper.batch.table import Declared, Wanted, run_table
 from vesper.compiler import Compiled
@@ -40,13 +41,12 @@ class Batch:
     def explained(self, outcome: Outcome, given: Any) -> tuple[str, str, str | None, str]:
         """Return the same for an outcome; `given` is the row, or its JSON text."""
         if isinstance(given, str):
-            types = {each.name: each.type for each in self.compiled.node.inputs}
-            plain = inputs_of_json(types, given)
+            plain = inputs_of_json(self.compiled.node.inputs, given)
             error = outcome_of(self.compiled, outcome, plain.inputs, plain).error
             assert error is not None
         else:
             inputs: Mapping[str, Any] = {} if given is None else given
-            error = error_info(self.compiled, outcome, inputs)
+            error = error_info(self.compiled, outcome, inputs, TableRow())
         return error.kind, error.code, error.where, error.message
 
 
@@ -64,8 +64,9 @@ def batch_of(compiled: Compiled, program: Program, limits: Limits | None) -> Bat
             f"batches run on the direct engine, and {node.node_id} is loaded on another one: "
             f'vesper.load("{node.node_id}", engine="interp")'
         )
-    outputs = tuple(each.name for each in node.outputs if has_decimals(each.type))
-    return Batch(compiled, program, limits, Declared(node.node_id, tuple(each.name for each in node.inputs), outputs))
+    outputs = tuple(each.outside or each.name for each in node.outputs if has_decimals(each.type))
+    inputs = tuple(each.outside or each.name for each in node.inputs)
+    return Batch(compiled, program, limits, Declared(node.node_id, inputs, outputs))
 
 
 def has_decimals(type_: Type) -> bool:

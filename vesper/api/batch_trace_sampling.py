@@ -46,7 +46,7 @@ def sample_json(run: Callable[..., bytes], sampling: CallSampling) -> Callable[.
 def _parse(sampling: CallSampling, text: bytes) -> Mapping[str, Any]:
     from vesper.api.input_conversion import inputs_of_json
 
-    return inputs_of_json(sampling.types, text).inputs
+    return inputs_of_json(sampling.inputs, text).inputs
 
 
 def sample_many(run: Callable[[list[Any]], list[Any]], sampling: CallSampling) -> Callable[[list[Any]], list[Any]]:

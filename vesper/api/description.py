@@ -60,16 +60,16 @@ def _describe(compiled: Compiled) -> Description:
         node.source.intent,
         not node.is_pure() or node.grants.audit != "none",
         _is_short(compiled),
-        tuple(map(_input, node.inputs)),
+        tuple(_input(each, each.name in node.flagged) for each in node.inputs),
         tuple((each.name, str(each.type)) for each in node.outputs),
         tuple((each.name, str(each.type)) for each in node.errors),
     )
 
 
-def _input(declared: ir.Input) -> tuple[str, str, bool, Any]:
+def _input(declared: ir.Input, is_flag: bool) -> tuple[str, str, bool, Any]:
     from vesper.values.types import OptionalOf
 
-    is_required = declared.default is None and not isinstance(declared.type, OptionalOf)
+    is_required = declared.default is None and not isinstance(declared.type, OptionalOf) and not is_flag
     default = declared.default if type(declared.default) in _MARSHALLED else ...
     return declared.name, str(declared.type), is_required, default
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, final
 
 from vesper.api.error_info import ErrorInfo, Explained, InputProblem
 from vesper.api.input_conversion import Plain
-from vesper.api.json_source import JsonSource
+from vesper.api.json_source import InputSource
 from vesper.api.outcome import AnyOutcome
 from vesper.api.problems import describe_problems
 from vesper.compiler import Compiled
 from vesper.engines import outcome as ended
 from vesper.host.masking import SENSITIVE, shown_outcome
-from vesper.language.ir.nodes import Clause, Node, Place
+from vesper.language.ir.nodes import Clause, Input, Node, Place
 from vesper.values.model import printable, show
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
 _LIMITS = {
     "timeout_seconds": "the node says it under `performance`; what had been done by then stands in the journal",
     "memory_limit_mb": "the node says it under `performance`: inputs and answers were larger",
@@ -41,7 +39,7 @@ def outcome_of(
 
 
 def error_info(
-    compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, object], source: JsonSource | None = None
+    compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, object], source: InputSource = None
 ) -> ErrorInfo:
     """Return the reason for missing outputs. `inputs` are those that the engine received, `source` their JSON text."""
     if isinstance(outcome, ended.Failed) and outcome.at is None:
@@ -56,7 +54,7 @@ class KnownEnding:
     __slots__ = ("_compiled", "_inputs", "_outcome", "_source")
 
     def __init__(
-        self, compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, object], source: JsonSource | None = None
+        self, compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, object], source: InputSource = None
     ) -> None:
         self._compiled = compiled
         self._outcome = outcome
@@ -116,7 +114,7 @@ def _copied(given: Any, levels: int = 64) -> Any:
 
 
 def explain(
-    compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, object], source: JsonSource | None = None
+    compiled: Compiled, outcome: ended.Outcome, inputs: Mapping[str, object], source: InputSource = None
 ) -> Explained:
     """Return the explanation of an outcome without outputs; arguments as for `error_info`."""
     node = compiled.node
@@ -141,7 +139,9 @@ def explain(
             message = f"{where}: {phase} `{clause.text}` does not hold{because}"
             return Explained(outcome.kind, phase, message, dict(values), where, (), outcome)
         case ended.Failed(code, None, found):
-            problems = tuple(_hidden(each, node) for each in describe_problems(node, found, inputs, source))
+            described = describe_problems(node, found, inputs, source)
+            sensitive = [_named(each, source) for each in node.inputs if each.name in node.grants.sensitive]
+            problems = tuple(_hidden(each, sensitive) for each in described)
             lines = [f"the inputs do not fit {node.node_id}:", *(f"  {each}" for each in problems)]
             return Explained(outcome.kind, str(code), "\n".join(lines), {}, None, problems, outcome)
         case ended.Failed(code, int(at), _):
@@ -185,10 +185,16 @@ def with_element(node: Node, clause: Clause, values: Mapping[str, Any], shown: M
     return {found.path: show(found.value), **{name: text for name, text in shown.items() if name != found.root}}
 
 
-def _hidden(problem: InputProblem, node: Node) -> InputProblem:
+def _named(declared: Input, source: InputSource) -> str:
+    """Return the name of an input in problems: JSON text and rows have the outside name."""
+    return declared.name if source is None or declared.outside is None else printable(declared.outside)
+
+
+def _hidden(problem: InputProblem, sensitive: Sequence[str]) -> InputProblem:
     """Return the problem without given values, where the input is sensitive. Keys and unknown fields are given too."""
-    name = _NAME.match(problem.path)
-    if name is None or name[0] not in node.grants.sensitive or (problem.path == name[0] and problem.got is None):
+    path = problem.path
+    is_sensitive = any(path == name or path.startswith((f"{name}.", f"{name}[")) for name in sensitive)
+    if not is_sensitive or (path in sensitive and problem.got is None):
         return problem
     path = problem.path.partition("[")[0]
     said = f"expected {problem.expected}, got something else ({problem.kind.replace('_', ' ')})"

@@ -15,13 +15,18 @@ from types import MemberDescriptorType
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 from vesper.api.json_source import JsonSource, Mistake
+from vesper.api.spelled_declarations import spelled_declarations
+from vesper.language.ir import nodes as ir
 from vesper.values.base_types import is_a
+from vesper.values.inputs import accept_inputs
 from vesper.values.json_forms import has_names, input_of_json
 from vesper.values.json_mistake import JsonMistake
 from vesper.values.model import MAX_ENTRIES
+from vesper.values.model import plain as plain_value
+from vesper.values.outside_names import to_inside, to_outside
 from vesper.values.problem import Problem, ProblemKind
 from vesper.values.strict_json import forms_of_json
-from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
+from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Outside, Record, SetOf, Type
 
 Declared: TypeAlias = Mapping[str, Type]
 
@@ -49,8 +54,8 @@ class Plain:
     """Whether any object differs from the caller's."""
     source: JsonSource | None = None
     """The JSON text that the inputs came as."""
-    refused: Problem | None = None
-    """The problem of a text that has no inputs at all."""
+    refused: tuple[Problem, ...] = ()
+    """The problems of a text that no engine reads: one that is no object, or one with outside names."""
 
     def told(self, problem: Problem) -> Problem:
         """Return the problem of the caller's object behind one that the engine reports."""
@@ -216,8 +221,9 @@ def _record(type_: Record, given: object, path: str, plain: Plain) -> object:
 # -- JSON -----------------------------------------------------------------------------------------
 
 
-def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain:
-    """Return the inputs of a JSON text, or its problem. Numbers are read from their text."""
+def inputs_of_json(inputs: tuple[ir.Input, ...], text: str | bytes | bytearray) -> Plain:
+    """Return the inputs of a JSON text by their inside names, or its problems. Numbers are read from their text."""
+    whole, spelled = spelled_declarations(inputs)
     decoded, mistake = _decode(text)
     source = JsonSource(decoded, mistake)
     forms: object = None
@@ -227,15 +233,35 @@ def inputs_of_json(declared: Declared, text: str | bytes | bytearray) -> Plain:
         except JsonMistake as found:
             source.mistake = Mistake(found.offset, found.what, found.kind)
     if source.mistake is not None:
-        return Plain({}, source=source, refused=Problem("", source.mistake.kind))
+        return Plain({}, source=source, refused=(Problem("", source.mistake.kind),))
     if not isinstance(forms, dict):
-        return Plain({}, source=source, refused=Problem("", ProblemKind.WRONG_TYPE))
+        return Plain({}, source=source, refused=(Problem("", ProblemKind.WRONG_TYPE),))
     plain = Plain({}, changed=True, source=source)
+    declared = dict(spelled.fields)
     for name, form in forms.items():
         if name in declared:
             form = input_of_json(declared[name], _without_repeats(declared[name], form, name, plain))
         plain.inputs[name] = form
+    if spelled is not whole:
+        _read_outside(inputs, whole, spelled, plain)
     return plain
+
+
+def _read_outside(inputs: Sequence[ir.Input], whole: Record, spelled: Record, plain: Plain) -> None:
+    """Read inputs with outside names, which no engine takes as objects: replace them by inside ones, or refuse them."""
+    outside = whole.outside or Outside()
+    defaults = {
+        outside.name_of(each.name): None if each.default is None else to_outside(each.type, each.default)
+        for each in inputs
+    }
+    values, problems = accept_inputs([(name, type_, defaults[name]) for name, type_ in spelled.fields], plain.inputs)
+    if problems:
+        plain.refused = tuple(map(plain.told, problems))
+        return
+    given = {name: plain_value(value) for name, value in values.items()}
+    plain.inputs = to_inside(whole, given) | {
+        flag: outside.name_of(name) not in plain.inputs for name, flag in outside.flags
+    }
 
 
 def _decode(text: str | bytes | bytearray) -> tuple[str, Mistake | None]:
@@ -274,7 +300,7 @@ def _without_repeats(type_: Type, form: Any, path: str, plain: Plain) -> Any:
                 for name, item in form.items()
             }
         case Record() as record, dict():
-            types = dict(record.fields)
+            types = dict(record.fields)  # outside names, by `spelled_type`
             return {
                 name: _without_repeats(types[name], item, f"{path}.{name}", plain) if name in types else item
                 for name, item in form.items()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from vesper.api.error_info import InputProblem
 from vesper.api.explain import explain
 from vesper.api.input_conversion import Plain, inputs_of_json
+from vesper.api.spelled_declarations import spelled_declarations
 from vesper.compiler import Compiled
 from vesper.engines.outcome import (
     ContractBroken,
@@ -33,9 +34,10 @@ from vesper.values.json_forms import has_names, input_of_json
 from vesper.values.json_value import canonical_text, json_of, json_string
 from vesper.values.model import in_order, scalar_text
 from vesper.values.model import plain as plain_value
+from vesper.values.outside_names import to_inside, to_outside
 from vesper.values.problem import Problem, ProblemKind
 from vesper.values.strict_json import forms_of_json
-from vesper.values.types import FLOAT, JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type, mentions
+from vesper.values.types import FLOAT, JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, SpelledRecord, Type, mentions
 
 if TYPE_CHECKING:
     from vesper.api.node import Node
@@ -73,9 +75,9 @@ def _object_entry(node: Node) -> Callable[..., bytes]:
         if not isinstance(text, bytes):
             raise TypeError(f"{node.id}.run_json takes JSON text as bytes, not {type(text).__name__}")
         start = node._shared_start(now)
-        plain = inputs_of_json(node._types, text)
-        if plain.refused is not None:
-            refusal = Failed(ErrorCode.BAD_INPUT, None, (plain.refused,))
+        plain = inputs_of_json(node._compiled.node.inputs, text)
+        if plain.refused:
+            refusal = Failed(ErrorCode.BAD_INPUT, None, plain.refused)
             return outcome_json(node._compiled, refusal, plain).encode()
         if node._entries is None:
             host = node.host
@@ -95,7 +97,7 @@ def explain_json(compiled: Compiled, answer: bytes, text: bytes) -> bytes:
     outcome = outcome_of_json(node, answer)
     plain = Plain({})
     if isinstance(outcome, Failed) and outcome.at is None:
-        plain = inputs_of_json({each.name: each.type for each in node.inputs}, text)
+        plain = inputs_of_json(node.inputs, text)
     return outcome_json(compiled, outcome, plain).encode()
 
 
@@ -106,8 +108,7 @@ def outcome_json(compiled: Compiled, outcome: Outcome, plain: Plain) -> str:
     """Return the outcome of a node as canonical JSON. `plain` are the inputs, which messages about them show."""
     node = compiled.node
     if isinstance(outcome, Returned):
-        types = {each.name: each.type for each in node.outputs}
-        return object_text([("kind", json_string(outcome.kind)), ("value", fields_text(types, outcome.value))])
+        return object_text([("kind", json_string(outcome.kind)), ("value", declared_text(node.outputs, outcome.value))])
     undescribed: tuple[Problem, ...] = ()
     described: Outcome = _as_written(node, outcome)
     if isinstance(outcome, Failed):
@@ -121,8 +122,7 @@ def outcome_json(compiled: Compiled, outcome: Outcome, plain: Plain) -> str:
         entries.append(("where", _text_or_null(explained.where)))
     match outcome:
         case DeclaredError(value):
-            types = {each.name: each.type for each in node.errors}
-            entries.append(("value", fields_text(types, value)))
+            entries.append(("value", declared_text(node.errors, value)))
         case Failed(_, at):
             problems = ",".join([*map(_problem, explained.problems), *map(_bare_problem, undescribed)])
             entries += [("at", "null" if at is None else str(at)), ("problems", f"[{problems}]")]
@@ -181,7 +181,7 @@ def outcome_of_json(node: ir.Node, answer: bytes) -> Outcome:
     found: dict[str, Any] = forms_of_json(answer.decode())
     match found["kind"]:
         case "declared_error":
-            return DeclaredError(_values({each.name: each.type for each in node.errors}, found["value"]))
+            return DeclaredError(declared_values(node.errors, found["value"]))
         case "contract_broken":
             phase, index = found["phase"], found["index"]
             return ContractBroken(phase, index, _values(mentioned_types(node, phase, index), found["values"]))
@@ -205,6 +205,22 @@ def _values(types: Mapping[str, Type], forms: Mapping[str, Any]) -> dict[str, An
     given = {name: input_of_json(type_, forms[name]) for name, type_ in types.items() if forms[name] is not None}
     values, _ = accept_inputs([(name, types[name], None) for name in given], given)
     return {name: plain_value(values[name]) if name in values else None for name in types}
+
+
+def declared_values(declared: tuple[ir.Output, ...], forms: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of outputs or error fields of their JSON forms, by their inside names."""
+    whole, spelled = spelled_declarations(declared)
+    if spelled is whole:
+        return _values(dict(whole.fields), forms)
+    values = _values({name: type_ for name, type_ in spelled.fields if name in forms}, forms)
+    found: dict[str, Any] = to_inside(whole, values)
+    return found
+
+
+def declared_text(declared: tuple[ir.Output, ...], values: Mapping[str, Any]) -> str:
+    """Return outputs or error fields as a JSON object, by their outside names."""
+    whole, spelled = spelled_declarations(declared)
+    return fields_text(dict(spelled.fields), values if spelled is whole else to_outside(whole, values))
 
 
 def fields_text(types: Mapping[str, Type], values: Mapping[str, Any]) -> str:
@@ -231,6 +247,9 @@ def _text(type_: Type, value: Any) -> str:
         case MapOf(key, of):
             pairs = [f"[{_text(key, name)},{_text(of, value[name])}]" for name in in_order(key, value)]
             return f"[{','.join(pairs)}]"
+        case SpelledRecord(fields):
+            types = dict(fields)
+            return object_text((name, _text(types.get(name, JSON), each)) for name, each in value.items())
         case Record(fields):
             return object_text((name, _text(of, value[name])) for name, of in fields)
     if type_ == JSON:

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from vesper.values.json_mistake import TextPlace
 from vesper.values.model import printable
@@ -101,6 +101,14 @@ class JsonSource:
                 return spot, False
             spot = inner
         return spot, True
+
+
+class TableRow:
+    """Marks inputs that are a row of a table, by the names of its columns."""
+
+
+InputSource: TypeAlias = JsonSource | TableRow | None
+"""Where inputs came from: JSON text, a row, or objects."""
 
 
 def _bare(token: str) -> str:

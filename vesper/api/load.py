@@ -35,6 +35,7 @@ def load(
     routes: Routes | None = None,
     results: bool | None = None,
     isolation: str = "none",
+    overlay: str | os.PathLike[str] | None = None,
 ) -> Node:
     """Load a node: by its id, by its name without a version (then the newest), or by the path of its file.
 
@@ -53,6 +54,9 @@ def load(
 
     `isolation="sandbox"` is for an untrusted node: the direct engine's interpreter runs it in a confined worker
     process (docs/how-to/run-untrusted-nodes.md), and an execution has ten seconds by default.
+
+    `overlay` is a file with other values of parameters (docs/how-to/use-values-that-change-with-time.md). The node has
+    another semantic hash then, and the engine `auto` refuses it: evidence is about the node as written.
     """
     if engine not in NAMES and engine != AUTO:
         raise ValueError(f"no engine `{engine}`; the engines are {', '.join(NAMES)}, and `{AUTO}` for both")
@@ -68,7 +72,9 @@ def load(
         raise ValueError(
             'isolation="sandbox" runs on the direct engine\'s interpreter and caches nothing: omit engine and results'
         )
-    compiled, path, messages = compiled_node(node, nodes)
+    if overlay is not None and engine == AUTO:
+        raise ValueError("an overlay needs one engine: evidence of `auto` is about the node as written")
+    compiled, path, messages = compiled_node(node, nodes, overlay)
     limits = limits_of_node(limits, compiled.kept.fact("limits", lambda: _declared_limits(compiled)))
     try:
         program: Program
@@ -136,11 +142,21 @@ def _engine(name: str, path: str, host: Host | None) -> Engine:
 
 
 def compiled_node(
-    node: str | os.PathLike[str], nodes: str | os.PathLike[str] | None
+    node: str | os.PathLike[str],
+    nodes: str | os.PathLike[str] | None,
+    overlay: str | os.PathLike[str] | None = None,
 ) -> tuple[Compiled, str, tuple[str, ...]]:
     """Return the node, its file, and the messages of the checker."""
     path = _path(node, nodes)
-    compiled, messages = compile_cached(path, _render)
+    if overlay is None:
+        compiled, messages = compile_cached(path, _render)
+    else:
+        from pathlib import Path
+
+        from vesper.compiler.overlay import compile_with_overlay
+
+        compiled, bag = compile_with_overlay(Path(path), Path(overlay))
+        messages = _render(bag)
     if compiled is None:
         raise NodeError("\n\n".join(messages))
     if (reason := distrust_node(compiled)) is not None:

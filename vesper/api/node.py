@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from vesper.api.input_conversion import Plain
     from vesper.batch.table import Decimals
     from vesper.compiler import Compiled
-    from vesper.host.host import Host, Prepared, Ran
+    from vesper.host.host import Host
+    from vesper.host.prepared import Prepared, Ran
 
 _NOTHING: Any = object()
 
@@ -190,13 +191,13 @@ class Node:
         """Run the node. Inputs are keywords, or one dict, dataclass instance, pydantic model or JSON text."""
         if given is _NOTHING and self._is_simple:
             try:
-                return AnyOutcome(self.call(inputs))
+                return AnyOutcome(self.call(inputs), None, self, inputs)
             except Told as error:
                 if type(error) is BadInput and self._may_convert(inputs):
-                    return self._outcome_of_exception(inputs, None, error)
-                return AnyOutcome(None, error.info)
+                    return self._with_call(self._outcome_of_exception(inputs, None, error), inputs, None)
+                return AnyOutcome(None, error.info, self, inputs)
             except Exception as error:  # noqa: BLE001  # every exception becomes an outcome
-                return self._outcome_of_exception(inputs, None, error)
+                return self._with_call(self._outcome_of_exception(inputs, None, error), inputs, None)
         return self._run(given, inputs)
 
     async def arun(self, given: Any = _NOTHING, /, **inputs: Any) -> AnyOutcome:
@@ -241,7 +242,7 @@ class Node:
         from vesper.api.execution import Execution
 
         plain = self._to_plain(given)
-        if plain.refused is not None:
+        if plain.refused:
             return Execution(self._compiled, plain, PureExecution(partial(Done, _refusal(plain.refused), ())))
         return Execution(self._compiled, plain, self._program.start(plain.inputs, _start_time(now), self._limits))
 
@@ -308,16 +309,23 @@ class Node:
         if self._entries is not None:
             return self._run_pure(self._entries, given, now)
         plain = self._to_plain(given)
-        if plain.refused is not None:
+        if plain.refused:
             return outcome_of(self._compiled, _refusal(plain.refused), {}, plain)
         host = self.host
         ran = host.run(self._prepare(host), plain.inputs, now or self._start(None), self._limits)
         return self._named_outcome(plain, ran)
 
+    def _with_call(self, outcome: AnyOutcome, inputs: Any, now: datetime | None) -> AnyOutcome:
+        outcome.is_call(self, inputs, now)
+        return outcome
+
     def _run_pure(self, entries: Entries, given: Any, now: datetime | None) -> AnyOutcome:
+        return self._with_call(self._pure_outcome(entries, given, now), given, now)
+
+    def _pure_outcome(self, entries: Entries, given: Any, now: datetime | None) -> AnyOutcome:
         if not is_a(given, dict):
             plain = self._to_plain(given)
-            if plain.refused is not None:
+            if plain.refused:
                 return outcome_of(self._compiled, _refusal(plain.refused), {}, plain)
             outcome = entries.engine_call(plain.inputs, now, self._limits)
             return outcome_of(self._compiled, outcome, plain.inputs, plain)
@@ -366,14 +374,14 @@ class Node:
         """Return the arguments of a run, or an outcome where the inputs are refused."""
         given, now = self._resolve_inputs(given, inputs)
         plain = self._to_plain(given)
-        if plain.refused is not None:
+        if plain.refused:
             return outcome_of(self._compiled, _refusal(plain.refused), {}, plain)
         return plain, (plain.inputs, now or self._start(None), self._limits)
 
     def _named_outcome(self, plain: Plain, ran: Ran) -> AnyOutcome:
         outcome = outcome_of(self._compiled, ran.outcome, plain.inputs, plain)
         outcome.is_execution(ran.execution)
-        return outcome
+        return self._with_call(outcome, plain.inputs, None)
 
     async def _hosted_arun(self, given: Any, inputs: dict[str, Any]) -> AnyOutcome:
         asked = self._run_arguments(given, inputs)
@@ -442,7 +450,7 @@ class Node:
         if is_a(given, dict):
             return plain_inputs(self._types, dict(dict.items(given)))
         if is_a(given, str) or is_a(given, bytes) or is_a(given, bytearray):
-            return inputs_of_json(self._types, given)
+            return inputs_of_json(self._compiled.node.inputs, given)
         found = fields_of(given)
         if found is None:
             raise TypeError(
@@ -499,8 +507,8 @@ def _to_caller(values: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: plain(value) for name, value in values.items()}
 
 
-def _refusal(problem: Problem) -> ended.Failed:
-    return ended.Failed(ErrorCode.BAD_INPUT, None, (problem,))
+def _refusal(problems: tuple[Problem, ...]) -> ended.Failed:
+    return ended.Failed(ErrorCode.BAD_INPUT, None, problems)
 
 
 def _start_time(now: object) -> datetime:

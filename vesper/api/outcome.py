@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from vesper.journal.execution_id import trace_id
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from vesper.api.error_info import ErrorInfo
+    from vesper.api.explanation.model import Explanation
+    from vesper.api.node import Node
 
 OutputsT = TypeVar("OutputsT", bound=Mapping[str, Any])
 
@@ -29,11 +33,22 @@ class Outcome(Generic[OutputsT]):
     An output is `outcome["fee"]`, and `outcome.fee` where no attribute of an outcome has its name.
     """
 
-    __slots__ = ("_ended_at", "_error", "_trace_id", "_value")
+    __slots__ = ("_ended_at", "_error", "_inputs", "_node", "_now", "_trace_id", "_value")
 
-    def __init__(self, value: OutputsT | None, error: ErrorInfo | None = None) -> None:
+    def __init__(
+        self,
+        value: OutputsT | None,
+        error: ErrorInfo | None = None,
+        node: Node | None = None,
+        inputs: Any = None,
+        now: datetime | None = None,
+    ) -> None:
+        """Make an outcome. `node`, `inputs` and `now` are those of the call, which `explain` repeats."""
         self._value = value
         self._error = error
+        self._node = node
+        self._inputs = inputs
+        self._now = now
         self._trace_id: str | None = None
         self._ended_at = time_ns()
 
@@ -63,6 +78,27 @@ class Outcome(Generic[OutputsT]):
     def is_execution(self, execution: str) -> None:
         """Set the name under which the journal has the execution."""
         self._trace_id = execution
+
+    def is_call(self, node: Node, inputs: Any, now: datetime | None) -> None:
+        """Set the call that the outcome comes from."""
+        self._node, self._inputs, self._now = node, inputs, now
+
+    def explain(self, *, nearest: bool = True, tries: int | None = None) -> Explanation:
+        """Return why the node came to this outcome: conditions, matched rows, parameters, reasons.
+
+        The call runs again, traced; effects are not performed. `nearest` adds the nearest input with another outcome
+        that is found within `tries` executions. Raises `NotExplained` where the call cannot be repeated.
+        """
+        from vesper.api.explanation.entry import NotExplained, explain_call
+
+        if self._node is None:
+            raise NotExplained("this outcome does not come from a call of a node in this process")
+        return explain_call(self._node, self._inputs, self._now, self, nearest, tries)
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        """Leave out the node: an outcome goes to other processes without it."""
+        state = {name: getattr(self, name) for name in ("_ended_at", "_error", "_trace_id", "_value")}
+        return None, {**state, "_node": None, "_inputs": None, "_now": None}
 
     def unwrap(self) -> OutputsT:
         """Return the outputs, or raise the exception of `node.call`."""

@@ -8,16 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date, time, timedelta
 from decimal import Decimal
 from math import isfinite
 
 from vesper.api.error_info import InputProblem
-from vesper.api.json_source import JsonSource, Step
+from vesper.api.json_source import InputSource, JsonSource, Step, TableRow
 from vesper.language.diagnostics.suggest import did_you_mean
-from vesper.language.ir.nodes import Node
+from vesper.language.ir.nodes import Node, record_of
 from vesper.values.json_value import json_string
 from vesper.values.model import Problem, ProblemKind, printable, scalar_text, show
+from vesper.values.outside_names import spelled_record
+from vesper.values.period import Period
 from vesper.values.types import DATE, DECIMAL, TIMESTAMP, ArrayOf, Enum, MapOf, Record, SetOf, Type, without_null
 
 _MAX_LENGTH = 60
@@ -33,13 +35,19 @@ _REASONS = {
 
 
 def describe_problems(
-    node: Node, problems: Iterable[Problem], inputs: Mapping[str, object], source: JsonSource | None = None
+    node: Node, problems: Iterable[Problem], inputs: Mapping[str, object], source: InputSource = None
 ) -> tuple[InputProblem, ...]:
-    """Return every problem with the expected type and the given value; for JSON text with the place in it."""
-    whole = Record(tuple((each.name, each.type) for each in node.inputs))
+    """Return every problem with the expected type and the given value; for JSON text with the place in it.
+
+    JSON text and the row of a table have outside names.
+    """
+    whole = record_of(node.inputs)
     if source is None:
         return tuple(_describe(whole, problem, inputs) for problem in problems)
-    return tuple(_in_text(whole, problem, inputs, source) for problem in problems)
+    if isinstance(source, TableRow):
+        columns = spelled_record(whole, columns=True)
+        return tuple(_describe(columns, problem, inputs) for problem in problems)
+    return tuple(_in_text(spelled_record(whole), problem, inputs, source) for problem in problems)
 
 
 def _in_text(whole: Record, problem: Problem, inputs: Mapping[str, object], source: JsonSource) -> InputProblem:
@@ -116,7 +124,7 @@ def _given_text(given: object) -> str:
     return f"{type(given).__name__} {text}".rstrip()
 
 
-_SHOWN = (bool, int, float, Decimal, str, bytes, timedelta)
+_SHOWN = (bool, int, float, Decimal, str, bytes, timedelta, time, Period)
 _DATES = tuple({date, *date.__subclasses__()})
 
 

@@ -19,7 +19,7 @@ from vesper.trace.armed_breakpoints import ArmedWatch
 
 if TYPE_CHECKING:
     from vesper.debug.captures import BreakpointEvaluator
-    from vesper.host.host import Prepared
+    from vesper.host.prepared import Prepared
     from vesper.trace.model import Trace
 
 _log = logging.getLogger("vesper.debug")

@@ -25,7 +25,9 @@ from vesper.values.types import (
     FLOAT,
     INTEGER,
     JSON,
+    PERIOD,
     STRING,
+    TIME_OF_DAY,
     TIMESTAMP,
     ArrayOf,
     Enum,
@@ -52,14 +54,17 @@ _GIVEN: dict[Type, tuple[str, ...]] = {
     TIMESTAMP: ("datetime", "str"),
     DATE: ("date", "str"),
     DURATION: ("timedelta", "str"),
+    TIME_OF_DAY: ("time", "str"),
+    PERIOD: ("Period", "str"),
     JSON: ("Any",),
 }
 """The types that a caller may give; docs/spec/values.md has the table."""
-_NAMES = ("bool", "int", "float", "str", "bytes", "bytearray", "memoryview", "datetime", "date", "timedelta", "dict",
-          "list", "frozenset")  # fmt: skip
+_NAMES = ("bool", "int", "float", "str", "bytes", "bytearray", "memoryview", "datetime", "date", "time", "timedelta",
+          "dict", "list", "frozenset")  # fmt: skip
 """Names of types that a field may have too: the class of such a field imports them under another name."""
 _TAKEN = ("Any", "Callable", "Decimal", "Inputs", "Literal", "Mapping", "Model", "Node", "NotRequired", "Outcome",
-          "Outputs", "Sequence", "AbstractSet", "TypeAlias", "TypedDict", "Unpack", "Call", "Protocol")  # fmt: skip
+          "Outputs", "Period",
+          "Sequence", "AbstractSet", "TypeAlias", "TypedDict", "Unpack", "Call", "Protocol")  # fmt: skip
 _OWN = ("ok", "value", "error", "trace_id", "unwrap", "overload")
 """Attributes of an outcome: an output of this name is read with `[]`."""
 
@@ -108,7 +113,8 @@ class NodeStub:
 
     def text(self) -> str:
         node = self._node
-        inputs = [(each.name, each.type, each.default is None) for each in node.inputs]
+        flags = node.flagged
+        inputs = [(each.name, each.type, each.default is None and each.name not in flags) for each in node.inputs]
         outputs = [(each.name, each.type) for each in node.outputs]
         self._typed_dict("Inputs", inputs, is_given=True)
         self._typed_dict("Outputs", [(name, type_, True) for name, type_ in outputs], is_given=False)
@@ -237,7 +243,8 @@ class NodeStub:
             while name in _TAKEN or name in self._records.values():
                 name += "_"
             self._records[type_, is_given] = name
-            self._typed_dict(name, [(field, each, True) for field, each in type_.fields], is_given)
+            hidden = set() if type_.outside is None else type_.outside.hidden()
+            self._typed_dict(name, [(field, each, field not in hidden) for field, each in type_.fields], is_given)
         return self._records[type_, is_given]
 
 
@@ -263,13 +270,14 @@ def _literal(type_: Enum) -> str:
 
 _IMPORTS = (
     ("collections.abc", ("Mapping", "Sequence", "Set as AbstractSet")),
-    ("datetime", ("date", "datetime", "timedelta")),
+    ("datetime", ("date", "datetime", "time", "timedelta")),
     ("decimal", ("Decimal",)),
     ("typing", ("Any", "Literal", "NotRequired", "Protocol", "TypeAlias", "TypedDict", "Unpack", "overload")),
     ("vesper.api.execution", ("Execution",)),
     ("vesper.api.node", ("Node as _Node",)),
     ("vesper.api.outcome", ("Outcome as _Outcome",)),
     ("vesper.api.input_conversion", ("Model",)),
+    ("vesper.values.period", ("Period",)),
 )
 
 

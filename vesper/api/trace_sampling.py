@@ -30,9 +30,9 @@ from vesper.values.inputs import NotInputs
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
     from vesper.config.settings import Config
+    from vesper.language.ir.nodes import Input
     from vesper.trace.sampling import Given, Sampled, Sampler
     from vesper.trace.snapshot import Snapshot
-    from vesper.values.types import Type
 
 NEVER_BEGAN = (BadInput, NotInputs)
 """The exceptions of executions that never began."""
@@ -61,8 +61,7 @@ def with_sampling(
 
     node = compiled.node
     engines = (engine,) if engine in NAMES else tuple(PAIR)
-    types = {each.name: each.type for each in node.inputs}
-    sampling = CallSampling(*_sampler(config), Sampled(compiled, engines, limits), snapshot_of(node), types)
+    sampling = CallSampling(*_sampler(config), Sampled(compiled, engines, limits), snapshot_of(node), node.inputs)
     takes_now = node.type != "function"
     return Entries(
         call=_entry(entries.call, sampling, takes_now),
@@ -109,16 +108,16 @@ def wait_for_traces() -> None:
 class CallSampling:
     """Decides which calls of a node have a trace, and makes those calls."""
 
-    __slots__ = ("node", "sampler", "snapshot", "types", "watch")
+    __slots__ = ("inputs", "node", "sampler", "snapshot", "watch")
 
     def __init__(
-        self, sampler: Sampler, watch: ArmedWatch | None, node: Sampled, snapshot: Snapshot, types: Mapping[str, Type]
+        self, sampler: Sampler, watch: ArmedWatch | None, node: Sampled, snapshot: Snapshot, inputs: tuple[Input, ...]
     ) -> None:
         self.sampler = sampler
         self.watch = watch
         self.node = node
         self.snapshot = snapshot
-        self.types = types
+        self.inputs = inputs
 
     def is_sampled(self) -> bool:
         share = self.sampler.settings.sample

@@ -15,7 +15,7 @@ from vesper.language.diagnostics.diagnostic import Diagnostic, Severity
 from vesper.language.diagnostics.render.concise import render_concise
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile
-from vesper.repository.locate import NodeNotFound, locate, node_files
+from vesper.repository.locate import NodeNotFound, is_library_file, locate, node_files
 from vesper.storage.trust import distrust
 
 if TYPE_CHECKING:
@@ -33,25 +33,33 @@ def find_node(wanted: str, root: Path) -> Path:
         raise click.UsageError(str(problem)) from None
 
 
-def find_nodes(paths: tuple[str, ...], root: Path) -> list[Path]:
-    """Return the files that the arguments name: files, folders or node names; without any, all nodes of the root."""
+def find_nodes(paths: tuple[str, ...], root: Path, with_libraries: bool = False) -> list[Path]:
+    """Return the files that the arguments name: files, folders or node names; without any, all nodes of the root.
+
+    Folders also hold libraries, which do not run.
+    """
+    found: list[Path] = []
     try:
-        if not paths:
-            return node_files([root])
-        found = []
-        for path in paths:
-            found += node_files([Path(path)]) if Path(path).exists() else [locate(path, root)]
+        for path in map(Path, paths) if paths else (root,):
+            listed = node_files([path]) if path.exists() or not paths else [locate(str(path), root)]
+            is_folder = not with_libraries and path.is_dir()
+            found += [each for each in listed if not (is_folder and is_library_file(each))]
     except NodeNotFound as problem:
         raise click.UsageError(str(problem)) from None
     return list(dict.fromkeys(found))
 
 
-def compile_or_exit(path: Path, is_run: bool = True) -> Compiled:
+def compile_or_exit(path: Path, is_run: bool = True, overlay: Path | None = None) -> Compiled:
     """Compile a node. Diagnostics end the command, and so does a file of another user where `is_run`."""
     from vesper.compiler import compile_file
     from vesper.compiler.load_cache import distrust_node
 
-    compiled, bag = compile_file(path)
+    if overlay is None:
+        compiled, bag = compile_file(path)
+    else:
+        from vesper.compiler.overlay import compile_with_overlay
+
+        compiled, bag = compile_with_overlay(path, overlay)
     print_diagnostics(bag.source, bag.sorted(), "full")
     if compiled is None:
         sys.exit(WRONG_INPUT)

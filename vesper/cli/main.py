@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import keyword
 import os
 import sys
 import traceback
@@ -25,7 +26,9 @@ COMMANDS = {
     "divergences": "Show, shrink and close differences of the engines on traffic.",
     "doctor": "Check a configuration against its nodes and databases.",
     "explain": "Explain a diagnostic, with an example.",
+    "export": "Write the decision tables of a node as a workbook or as Markdown.",
     "fmt": "Format the text of nodes.",
+    "import": "Write nodes from the rules of other tools.",
     "journal": "Show runs with effects; resolve runs with an unknown outcome.",
     "migrate": "Roll nodes out to the direct engine; simulate a rollout.",
     "new": "Create a node from a template, or the next version of a node.",
@@ -61,7 +64,8 @@ class LazyCommands(click.Group):
             raise click.UsageError(f"`vesper {cmd_name}` was renamed; use `vesper {RENAMED[cmd_name]}`", ctx)
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"vesper.cli.{cmd_name}.command"), "command", None)
+        package = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        command = getattr(importlib.import_module(f"vesper.cli.{package}.command"), "command", None)
         assert isinstance(command, click.Command)
         return command
 

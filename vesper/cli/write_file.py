@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def create_text(path: Path, text: str, is_private: bool = False) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, new or not, in an existing folder; refuses a symbolic link."""
+    """Write a file, new or not, in an existing folder; refuses a symbolic link and a device."""
     if path.exists() or path.is_symlink():
         _replace(path, content)
     else:
@@ -45,6 +46,10 @@ def _replace(path: Path, content: bytes) -> None:
     if path.is_symlink():
         raise OSError(errno.ELOOP, "it is a symbolic link, and links are not written through; name its target")
     mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise OSError(
+            errno.EINVAL, "it is a device, a FIFO, a socket or a folder, and a regular file is needed", str(path)
+        )
     if not os.access(path, os.W_OK):
         raise PermissionError(13, "it is read-only")
     temporary = _write_beside(path, content, mode & 0o7777)

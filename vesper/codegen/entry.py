@@ -37,6 +37,7 @@ from vesper.values.types import (
     is_changeable,
     mentions,
     type_text,
+    without_null,
 )
 
 _INDENT = "    "
@@ -106,9 +107,14 @@ class EntryWriter:
             for each in self._node.inputs
             if each.default is not None
         ]
-        rows = [_write_dict(_INDENT, types), _write_dict(_INDENT, defaults)]
-        line = f"INPUTS: Final = Inputs({rows[0][0].strip()}, {rows[1][0].strip()})"
-        if len(rows[0]) == len(rows[1]) == 1 and len(line) <= WIDTH:
+        flags = [
+            f"{write_string(each.flag)}: {write_string(each.name)}"
+            for each in self._node.inputs
+            if each.flag is not None
+        ]
+        rows = [_write_dict(_INDENT, each) for each in ([types, defaults, flags] if flags else [types, defaults])]
+        line = f"INPUTS: Final = Inputs({', '.join(row[0].strip() for row in rows)})"
+        if all(len(row) == 1 for row in rows) and len(line) <= WIDTH:
             return [line]
         return ["INPUTS: Final = Inputs(", *(line for row in rows for line in (*row[:-1], f"{row[-1]},")), ")"]
 
@@ -180,9 +186,8 @@ class EntryWriter:
                 default = "" if each.default is None else f", {self._write_default(each)}"
                 found = f"get_entry({inputs}, {write_string(each.name)}{default})"
             value, lines = self._write_value(target, each.type, _TARGETS)
-            is_member_default = (
-                isinstance(each.type, Enum) and each.default is not None
-            )  # else it is any string to a type checker
+            # A member that may be left out would be any string to a type checker.
+            is_member_default = isinstance(without_null(each.type), Enum) and _is_optional(each)
             yield from _write_assignment(f"{target}: Any" if is_member_default else target, found, _TARGETS)
             yield from lines
             if value != target:

@@ -3,7 +3,8 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 
 import libcst as cst
@@ -26,7 +27,7 @@ from vesper.codegen.layout.python_expression import (
     negate,
     write_string,
 )
-from vesper.codegen.loops import LoopWriter, write_members
+from vesper.codegen.loops import LoopWriter, write_order
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming, kernel_name
 from vesper.codegen.negative_zero import may_be_negative_zero
@@ -51,12 +52,12 @@ from vesper.codegen.spelling import (
 )
 from vesper.codegen.types import TypeWriter, has_plain_fields
 from vesper.language.ir import nodes as ir
+from vesper.language.ir.recursion import groups_of
 from vesper.values.generated.operations import OPERATIONS
 from vesper.values.model import Value, in_order
 from vesper.values.types import (
     DECIMAL,
     ArrayOf,
-    Enum,
     MapOf,
     Record,
     SetOf,
@@ -86,7 +87,13 @@ _MAX_SHORT = 64
 class ExpressionWriter(LoopWriter):
     """Write the expressions of one function and record the decimals, kernels and places they use."""
 
-    def __init__(self, naming: Naming, types: TypeWriter, traced: bool, metering: Metering) -> None:
+    def __init__(
+        self, naming: Naming, types: TypeWriter, traced: bool, metering: Metering, functions: Sequence[ir.Function] = ()
+    ) -> None:
+        self._max_depths = {each.name: each.max_depth for each in functions}
+        self._groups = groups_of(functions)
+        self._around: tuple[str, str] | None = None
+        """The recursive function that is being written, and the name of its depth."""
         self.naming = naming
         self._types = types
         self.is_traced = traced
@@ -140,6 +147,8 @@ class ExpressionWriter(LoopWriter):
             case ir.Field():
                 base = self.write_operand(expression.of, ATOM)
                 return PythonExpression(_write_item(base, cst.SimpleString(write_string(expression.name))), ATOM)
+            case ir.Apply():
+                return self._write_apply(expression)
             case ir.Now():
                 return PythonExpression(cst.Name("now"), ATOM)
             case ir.Result():
@@ -321,6 +330,33 @@ class ExpressionWriter(LoopWriter):
             self.sites[written.node] = call.index
         return written
 
+    @contextmanager
+    def enter_function(self, name: str, depth: str) -> Iterator[None]:
+        """Write the value of a recursive function, whose depth has this name."""
+        self._around = (name, depth)
+        try:
+            yield
+        finally:
+            self._around = None
+
+    def _write_apply(self, apply: ir.Apply) -> PythonExpression:
+        """Write a call of a recursive function: `recurse(f, x)`, and inside it `f(x, depth=deeper(depth, 50))`."""
+        function: cst.BaseExpression = cst.Name(self.naming.name("function", apply.function))
+        form = [
+            cst.Arg(cst.Name(each), keyword=cst.Name(each), equal=EQUAL)
+            for each, is_used in (("mark", self.is_traced), ("meter", self.metering.is_metered))
+            if is_used
+        ]
+        args = [cst.Arg(self.write_stored(argument).node) for argument in apply.args]
+        if self._around is None or self._groups[self._around[0]] != self._groups[apply.function]:
+            return PythonExpression(cst.Call(cst.Name("recurse"), [cst.Arg(function), *args, *form]), ATOM)
+        limits = [cst.Name(self._around[1]), cst.Integer(str(self._max_depths[apply.function]))]
+        limits += [cst.Name("meter")] if self.metering.is_metered else []
+        deeper = cst.Call(cst.Name("deeper"), [cst.Arg(each) for each in limits])
+        self.sites[deeper] = apply.index
+        depth = cst.Arg(deeper, keyword=cst.Name("depth"), equal=EQUAL)
+        return PythonExpression(cst.Call(function, [*args, depth, *form]), ATOM)
+
     # -- names bound on the way, and loops ---------------------------------------------------------
 
     def is_atom(self, let: ir.Let) -> bool:
@@ -377,7 +413,7 @@ class ExpressionWriter(LoopWriter):
 
     def _write_assignment(self, let: ir.Let) -> cst.NamedExpr:
         value = self.write_stored(let.value).node
-        target = cst.Name(self.naming.assign_local(let.local, let.name, type_text(let.value.type)))
+        target = cst.Name(self.naming.assign_local(let.local, let.name, type_text(let.value.type, has_outside=False)))
         return cst.NamedExpr(target, value, lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
     def _write_function(self, name: str, call: ir.Call, *more: cst.BaseExpression) -> PythonExpression:
@@ -505,11 +541,8 @@ def _write_type_arguments(call: ir.Call) -> list[cst.BaseExpression]:
     """Write the type arguments of a kernel: the ordered members of an enum, or a type as text."""
     if call.op in BY_TYPE:
         return [cst.SimpleString(write_string(type_text(call.of[0])))]
-    match call.of:
-        case (Enum() as enum, *_) if call.op in BY_ORDER:
-            return [write_members(enum)]
-        case _:
-            return []
+    order = write_order(call.of[0]) if call.op in BY_ORDER and call.of else None
+    return [] if order is None else [order]
 
 
 def _write_item(base: cst.BaseExpression, index: cst.BaseExpression) -> cst.Subscript:

@@ -42,6 +42,8 @@ class _Search:
                 return all(self._search(each, position) for each in expression.args) and not (
                     OPERATIONS[expression.op].raises
                 )
+            case ir.Apply(args=args):
+                return all(self._search(each, position) for each in args) and False
             case ir.Array(items=items):
                 return all(self._search(each, position) for each in items)
             case ir.RecordValue(fields=fields):

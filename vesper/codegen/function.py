@@ -15,6 +15,7 @@ from vesper.codegen.expressions import ExpressionWriter
 from vesper.codegen.layout.python_expression import ATOM, PythonExpression, write_string
 from vesper.codegen.metering import Metering
 from vesper.codegen.naming import Naming
+from vesper.codegen.recursive_functions import RecursiveFunctions
 from vesper.codegen.statements import BlockWriter, write_comment
 from vesper.codegen.types import TypeWriter
 from vesper.language.ir import nodes as ir
@@ -39,7 +40,8 @@ class FunctionWriter:
         """Parameters that this form of the module has besides its inputs, with their types."""
         self._types = types
         types.name_records(node)
-        self.expressions = ExpressionWriter(naming, types, traced, metering)
+        self.expressions = ExpressionWriter(naming, types, traced, metering, node.functions)
+        self.functions = RecursiveFunctions(node, naming, types, self.expressions, self.form_parameters)
         self._blocks = BlockWriter(node, naming, self.expressions, types, self._write_end)
         for callee in node.calls:
             naming.reserve(callee.node)

@@ -40,7 +40,7 @@ def _is_fallible(holds: ir.Expression) -> bool:
     return any(
         bool(OPERATIONS[each.op].raises) and not isinstance(SPELLINGS.get(each.op), Itself)
         if isinstance(each, ir.Call)
-        else isinstance(each, ir.For) and each.kind not in ("forall", "exists", "count")
+        else isinstance(each, ir.Apply) or (isinstance(each, ir.For) and each.kind not in ("forall", "exists", "count"))
         for each in ir.walk(holds)
     )
 

@@ -38,18 +38,23 @@ from vesper.values.types import (
     DECIMAL,
     DURATION,
     INTEGER,
+    PERIOD,
     STRING,
+    TIME_OF_DAY,
     TIMESTAMP,
     ArrayOf,
     Enum,
     MapOf,
+    OptionalOf,
+    Record,
     SetOf,
     Type,
+    type_text,
 )
 
 _OF_ALL = ("sum", "min", "max", "avg")
 _OF_VALUES = ("array", "count", "set", "forall", "exists", "sum", "min", "max", "avg")
-_BY_PYTHON = (BOOLEAN, INTEGER, DECIMAL, STRING, BYTES, DATE, TIMESTAMP, DURATION)
+_BY_PYTHON = (BOOLEAN, INTEGER, DECIMAL, STRING, BYTES, DATE, TIMESTAMP, DURATION, TIME_OF_DAY, PERIOD)
 """Types that Python's own comparison puts in the order of the language."""
 _HELPERS = {
     "sort_by": "sorted_by", "distinct_by": "distinct_by", "min_by": "least_by", "max_by": "greatest_by",
@@ -263,8 +268,8 @@ class LoopWriter:
             zero = cst.Arg(self.write_literal(DECIMAL, Decimal(0)).node)
             return cst.Call(cst.Name("sum"), [cst.Arg(items), zero])
         name = {"sum": "checked_sum", "min": "smallest", "max": "largest"}[expression.kind]
-        if isinstance(expression.type, Enum):
-            return cst.Call(cst.Name(name), [cst.Arg(items), cst.Arg(write_members(expression.type))])
+        if (order := write_order(expression.type)) is not None:
+            return cst.Call(cst.Name(name), [cst.Arg(items), cst.Arg(order)])
         return cst.Call(cst.Name(name), [cst.Arg(_strip_parentheses(items))])
 
     def _write_map(self, expression: ir.For, value: cst.BaseExpression, loop: cst.CompFor) -> cst.Call:
@@ -335,8 +340,9 @@ class LoopWriter:
         if self.metering.is_metered and is_priced and not excludes:
             function = self.metering.charge("key_of_each", price, function)
         arguments = [function, items, *([] if with_ is None else [with_])]
-        if isinstance(expression.value.type, Enum) and expression.kind not in ("distinct_by", "fold"):
-            arguments.append(write_members(expression.value.type))
+        order = write_order(expression.value.type)
+        if order is not None and expression.kind not in ("distinct_by", "fold", "take_while", "drop_while"):
+            arguments.append(order)
         call = cst.Call(cst.Name(helper), [cst.Arg(argument) for argument in arguments])
         if excludes:
             call = self.metering.charge("keyed_rounds", price, cst.Name(helper), *arguments)
@@ -445,6 +451,17 @@ class LoopWriter:
 
 def write_members(enum: Enum) -> cst.Tuple:
     return cst.Tuple([cst.Element(cst.SimpleString(write_string(member))) for member in enum.members])
+
+
+def write_order(type_: Type) -> cst.BaseExpression | None:
+    """Write what a kernel needs to compare values of a type; None where Python or the value shows it."""
+    match type_:
+        case Enum():
+            return write_members(type_)
+        case ArrayOf() | Record() | OptionalOf():
+            return cst.SimpleString(write_string(type_text(type_)))
+        case _:
+            return None
 
 
 def is_every_item(expression: ir.For) -> bool:

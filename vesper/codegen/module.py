@@ -68,6 +68,7 @@ def _generate(node: ir.Node, traced: bool, metered: bool) -> GeneratedModule:
     writer = FunctionWriter(node, naming, types, traced, Metering(metered))
     success = write_typed_dict("Success", [(each.name, types.write_annotation(each.type)) for each in node.outputs])
     function = writer.write_function()
+    functions = writer.functions.write_definitions()
     checks = writer.write_contract_functions()
     entry = EntryWriter(node, naming, types, writer.expressions, writer.form_parameters)
     entry_text, _ = write_source(cst.parse_module(entry.write(takes_now(node))))
@@ -97,7 +98,7 @@ def _generate(node: ir.Node, traced: bool, metered: bool) -> GeneratedModule:
         *_separate(decimals, 1),
         *(statement for each in (*types.classes, success) for statement in _separate([each], 2)),
         *_separate(constants, 2),
-        *(statement for each in checks for statement in _separate([each], 2)),
+        *(statement for each in (*functions, *checks) for statement in _separate([each], 2)),
         *_separate([function], 2),
     ]
     used = {each.id for each in ast.walk(parse(entry_text)) if isinstance(each, ast.Name)}
@@ -111,7 +112,9 @@ def _generate(node: ir.Node, traced: bool, metered: bool) -> GeneratedModule:
         lines.setdefault(positions[expression][0], places[index].line)
     lines |= {positions[end][0]: line for end, line in writer.expressions.ends.items() if end in positions}
     text = "\n\n".join([code, entry_text, write_source_table(node, lines)])
-    check_vocabulary(text, kernel_names() | entry.functions, {each.node for each in node.calls})
+    check_vocabulary(
+        text, kernel_names() | entry.functions | writer.functions.names, {each.node for each in node.calls}
+    )
     parameters = tuple(naming.name("input", each.name) for each in node.inputs)
     return GeneratedModule(text, node.node_id, parameters, sites)
 

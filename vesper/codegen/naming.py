@@ -12,7 +12,7 @@ from vesper.values.generated.operations import IMPLEMENTED
 from vesper.values.model import decimal_text
 
 _MAX_DECIMAL_NAME = 24
-_OF_THE_MODULE = ("decimal", "constant", "default", "type")
+_OF_THE_MODULE = ("decimal", "constant", "default", "type", "function")
 # Names that generated code uses besides those of the node; a step named `len` becomes `len_`.
 RESERVED = frozenset({
     "Decimal", "Final", "Literal", "TypedDict", "Success", "ContractBroken", "Mark",
@@ -23,10 +23,10 @@ RESERVED = frozenset({
     "SKIPPED", "LoopMemory", "charge_groups", "counted_fold", "each_entry", "each_value", "fitting_items", "keep_item",
     "kept_values", "key_of_each", "dropped_rounds", "keyed_rounds", "taken_rounds", "recount_memory", "restore_memory",
     "len", "max", "min", "next", "sum", "all", "any", "sorted", "frozenset", "bool", "int", "str",
-    "list", "dict", "float", "bytes", "date", "datetime", "timedelta", "UTC", "Json", "json_literal",
+    "list", "dict", "float", "bytes", "date", "datetime", "time", "timedelta", "UTC", "Period", "Json", "json_literal",
     "FAILURES", "Asking", "Request", "DeclaredError", "Raised", "call_node", "called", "code_of",
     "counted", "exact_steps", "one_of", "http_class", "keep", "path", "now", "failure",
-    "check_postconditions", "check_invariants",
+    "check_postconditions", "check_invariants", "charge_result", "deeper", "recurse",
     "Any", "INPUTS", "Inputs", "MAX_ENTRIES", "MAX_INTEGER", "MAX_TEXT", "MIN_INTEGER",
     "NOT_PLAIN", "NotPlain", "RUN", "SOURCE", "Source",
 })  # fmt: skip

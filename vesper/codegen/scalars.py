@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 
 import libcst as cst
 
 from vesper.codegen.layout.python_expression import EQUAL, write_string
 from vesper.values.model import Json, Value, scalar_text
 from vesper.values.numbers import float_text
+from vesper.values.period import Period
 
 
 def write_scalar(value: Value) -> cst.BaseExpression | None:
@@ -31,6 +32,13 @@ def write_scalar(value: Value) -> cst.BaseExpression | None:
             )
         case timedelta():
             return _write_duration(value)
+        case time():
+            parts = [value.hour, value.minute, value.second, value.microsecond]
+            while len(parts) > 1 and parts[-1] == 0:
+                parts.pop()
+            return cst.Call(cst.Name("time"), list(map(_write_number, parts)))
+        case Period():
+            return cst.Call(cst.Name("Period"), [_write_number(value.months)])
         case Json():
             return cst.Call(cst.Name("json_literal"), [cst.Arg(cst.SimpleString(write_string(scalar_text(value))))])
         case _:

@@ -640,7 +640,7 @@ class BlockWriter:
             asked = self._expressions.add_mark(statement.result, PythonExpression(asked, ATOM)).node
             if skipped is not None:
                 asked = self._expressions.add_mark(skipped, PythonExpression(asked, ATOM)).node
-        if statement.name.startswith("_") or not self._is_read(statement):
+        if not self._is_read(statement):
             return [cst.SimpleStatementLine([cst.Expr(asked)], leading_lines=heading)]
         target = self._naming.name("step", statement.name)
         if skipped is not None:

@@ -13,7 +13,7 @@ def {name}(parameter) -> Success:
 MODULE: Final = """\
 {docstring}
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict
 
@@ -61,12 +61,14 @@ from vesper.kernels.integer import checked, checked_sum
 from vesper.kernels.json import Json, json_literal
 from vesper.kernels.map import entries_of, map_of, map_of_members
 from vesper.kernels.runtime.meter import (
-    SKIPPED, LoopMemory, Meter, all_of, before_each, charge_groups, counted_fold, dropped_rounds, each_entry,
-    each_value, fitting_items, keep_item, kept_values, key_of_each, keyed_rounds, recount_memory, restore_memory,
-    spend, spending, taken_rounds,
+    SKIPPED, LoopMemory, Meter, all_of, before_each, charge_groups, charge_result, counted_fold, dropped_rounds,
+    each_entry, each_value, fitting_items, keep_item, kept_values, key_of_each, keyed_rounds, recount_memory,
+    restore_memory, spend, spending, taken_rounds,
 )
+from vesper.kernels.period import Period
 from vesper.kernels.raised import ContractBroken, DeclaredError, Raised
 from vesper.kernels.set import members_in_order
+from vesper.kernels.runtime.recursion import deeper, recurse
 from vesper.kernels.runtime.source import Source
 from vesper.kernels.runtime.trace import Mark
 """

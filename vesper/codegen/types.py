@@ -23,7 +23,9 @@ from vesper.values.types import (
     FLOAT,
     INTEGER,
     JSON,
+    PERIOD,
     STRING,
+    TIME_OF_DAY,
     TIMESTAMP,
     ArrayOf,
     Enum,
@@ -44,6 +46,8 @@ _PRIMITIVES: dict[Type, str] = {
     TIMESTAMP: "datetime",
     DATE: "date",
     DURATION: "timedelta",
+    TIME_OF_DAY: "time",
+    PERIOD: "Period",
     JSON: "Json",
 }
 

@@ -30,8 +30,8 @@ _CALLS = frozenset({
     "key_of_each", "dropped_rounds", "keyed_rounds", "taken_rounds", "LoopMemory", "recount_memory", "restore_memory",
     "ContractBroken", "TypedDict",
     "DeclaredError", "Request", "call_node", "called", "code_of", "counted", "one_of", "http_class", "keep", "path",
-    "check_postconditions", "check_invariants",
-    "float", "date", "datetime", "timedelta", "json_literal",
+    "check_postconditions", "check_invariants", "charge_result", "deeper", "recurse",
+    "float", "date", "datetime", "time", "timedelta", "Period", "json_literal",
     "Inputs", "Source", "get_entry", "is_ascii", "is_finite", "is_text", "new_objects", "read_boolean", "read_decimal",
     "read_inputs", "read_integer", "read_member", "read_text", "read_value", "type", "undecorated",
 })  # fmt: skip

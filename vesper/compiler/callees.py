@@ -18,14 +18,17 @@ from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir.failures import callee_codes
 from vesper.language.ir.nodes import CallNode, Node, Request
 from vesper.language.ir.statements import all_statements
-from vesper.repository.locate import id_of, node_files
+from vesper.repository.locate import id_of, is_library_file, node_files
 from vesper.repository.lock import LOCK_NAME, Lock, LockProblem, read_lock
 from vesper.values.limits import MAX_CALL_DEPTH
 from vesper.values.node_id import split_node_id
 from vesper.values.types import OptionalOf
 
 if TYPE_CHECKING:
+    from vesper.compiler.libraries import CompiledLibrary
     from vesper.compiler.pipeline import Compiled
+    from vesper.language.check.libraries import Library
+    from vesper.language.check.overlay import Overlay
 
 
 def collection_of(path: Path) -> Path:
@@ -39,12 +42,15 @@ def collection_of(path: Path) -> Path:
 class Collection:
     """The nodes below a folder, each compiled at most once, at its first call."""
 
-    def __init__(self, root: Path, follows_lock: bool = True) -> None:
+    def __init__(self, root: Path, follows_lock: bool = True, overlay: Overlay | None = None) -> None:
         self.root = root
+        self.overlay = overlay
         self._follows_lock = follows_lock
         self._files: dict[str, Path] | None = None
         self._lock: Lock | LockProblem | None = None
         self._compiled: dict[str, tuple[Compiled, Interface] | None] = {}
+        self._libraries: dict[str, CompiledLibrary | None] = {}
+        self._are_libraries: dict[str, bool] = {}
         self.cycles: dict[str, tuple[str, ...]] = {}
         """The nodes of a cycle of calls, in the order of the calls, by each of them."""
 
@@ -63,13 +69,19 @@ class Collection:
             self._lock = read_lock(self.root) if self._follows_lock else Lock({})
         return self._lock
 
-    def resolve(self, wanted: str) -> str | NotCallable:
-        """Return the id of a word in `node:`."""
+    def is_library(self, node_id: str) -> bool:
+        """Return whether the file of an id declares a library."""
+        if node_id not in self._are_libraries:
+            self._are_libraries[node_id] = is_library_file(self.files()[node_id])
+        return self._are_libraries[node_id]
+
+    def resolve(self, wanted: str, libraries: bool = False) -> str | NotCallable:
+        """Return the id of a word in `node:`, or of one in `use:` where `libraries`."""
         files = self.files()
         if split_node_id(wanted) is not None:
-            if wanted in files:
+            if wanted in files and self.is_library(wanted) == libraries:
                 return wanted
-            return NotCallable(Code.UNKNOWN_NODE, {"node": wanted}, self._help(wanted))
+            return self._unknown(wanted, libraries)
         lock = self.lock()
         if isinstance(lock, LockProblem):
             return NotCallable(Code.BAD_LOCK, {"problem": str(lock)}, "run `vesper nodes lock`")
@@ -79,15 +91,39 @@ class Collection:
                 return pinned
             problem = f"says `{pinned}` for `{wanted}`, and there is no such node"
             return NotCallable(Code.BAD_LOCK, {"problem": problem}, "run `vesper nodes lock`")
-        versions = [(parts[1], each) for each in files if (parts := split_node_id(each)) and parts[0] == wanted]
-        if not versions:
-            return NotCallable(Code.UNKNOWN_NODE, {"node": wanted}, self._help(wanted))
-        return max(versions)[1]
+        versions = [
+            (parts[1], each)
+            for each in files
+            if (parts := split_node_id(each)) and parts[0] == wanted and self.is_library(each) == libraries
+        ]
+        return max(versions)[1] if versions else self._unknown(wanted, libraries)
 
-    def _help(self, wanted: str) -> str:
+    def _unknown(self, wanted: str, libraries: bool) -> NotCallable:
         names = {parts[0] for each in self.files() if (parts := split_node_id(each))}
         close = did_you_mean(wanted, [*self.files(), *sorted(names)])
-        return close or f"nodes are looked for below `{self.root.name}`"
+        help_ = close or f"{'libraries' if libraries else 'nodes'} are looked for below `{self.root.name}`"
+        if wanted in self.files():
+            help_ = f"`{wanted}` is a {'node' if libraries else 'library'}"
+        if libraries:
+            return NotCallable(Code.UNKNOWN_LIBRARY, {"library": wanted}, help_)
+        return NotCallable(Code.UNKNOWN_NODE, {"node": wanted}, help_)
+
+    def lock_problem(self, node_id: str, semantic_hash: str) -> str | None:
+        """Return how a node or library differs from the lock, or None. With an overlay it may differ."""
+        lock = self.lock()
+        if self.overlay is not None:
+            return None
+        return lock.differs(node_id, semantic_hash) if isinstance(lock, Lock) else None
+
+    def compiled_library(self, library_id: str, stack: tuple[str, ...]) -> CompiledLibrary | None:
+        """Return the library with this id, checked at its first use; None if it has errors."""
+        from vesper.compiler.libraries import compile_library, read_library
+
+        if library_id not in self._libraries:
+            source = read_library(self.files()[library_id])
+            found = None if source is None else compile_library(source, self, stack)[0]
+            self._libraries[library_id] = found
+        return self._libraries[library_id]
 
     def compiled(self, node_id: str, stack: tuple[str, ...]) -> tuple[Compiled, Interface] | None:
         from vesper.compiler.pipeline import compile_file
@@ -104,9 +140,24 @@ class Neighbours:
     def __init__(self, collection: Collection, stack: tuple[str, ...]) -> None:
         self._collection = collection
         self._stack = stack
+        self.overlay = collection.overlay
         self.called: dict[str, Compiled] = {}
+        self.libraries: dict[str, CompiledLibrary] = {}
+        """Used libraries by id."""
+        self.is_read = False
+        """Whether the check of the node depended on other files."""
+
+    def library(self, wanted: str) -> Library | NotCallable:
+        from vesper.compiler.libraries import UsedLibraries
+
+        self.is_read = True
+        uses = UsedLibraries(self._collection, ())
+        found = uses.library(wanted)
+        self.libraries |= uses.used
+        return found
 
     def find(self, wanted: str) -> Interface | NotCallable:
+        self.is_read = True
         node_id = self._collection.resolve(wanted)
         if isinstance(node_id, NotCallable):
             return node_id
@@ -124,8 +175,7 @@ class Neighbours:
         # A node compiled for a shorter stack has not counted the calls that led here.
         if len(self._stack) + _depth(compiled) > MAX_CALL_DEPTH:
             return NotCallable(Code.TOO_DEEP, too_deep)
-        lock = self._collection.lock()
-        if isinstance(lock, Lock) and (problem := lock.differs(interface.node_id, interface.semantic_hash)):
+        if problem := self._collection.lock_problem(interface.node_id, interface.semantic_hash):
             return NotCallable(Code.BAD_LOCK, {"problem": problem}, "run `vesper nodes lock` if the change is meant")
         self.called[node_id] = compiled
         return interface
@@ -190,6 +240,8 @@ def interface_of(compiled: Compiled) -> Interface:
         node.grants.sensitive,
         taint,
         _requests(compiled),
+        node.flagged,
+        node,
     )
     return replace(interface, codes=frozenset(callee_codes(interface.callee())))
 

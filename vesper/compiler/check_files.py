@@ -56,9 +56,9 @@ def _check(path: Path) -> _Result:
         data, stamp = read_stamped(path)
     except OSError as error:
         return unreadable_file(path.as_posix(), error), "", None
-    # The diagnostics of a node that calls others depend on them too: they are not cached.
-    sha256 = "" if b"call_node" in data else hashlib.sha256(data).hexdigest()
-    return check_bytes(path.as_posix(), data), sha256, stamp
+    checked = check_bytes(path.as_posix(), data)
+    # A result that depends on other files is not cached.
+    return checked, "" if checked.reads_others else hashlib.sha256(data).hexdigest(), stamp
 
 
 # -- processes ------------------------------------------------------------------------------------

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from vesper.compiler.pipeline import Compiled
 
 
+LIBRARY = "library"
+"""Type of a library in the list of nodes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checked:
     """A checked file. A node without errors has a hash and IR; a file without diagnostics needs no text."""
@@ -27,6 +31,13 @@ class Checked:
     """The declared id and its place, with errors or without; None where it cannot be read."""
     about: dict[str, Any] | None = None
     """The entry of the list of nodes, as JSON values: the IR has no names of record types."""
+    reads_others: bool = False
+    """Whether the result depends on other files too; it is not cached then."""
+
+    @property
+    def is_library(self) -> bool:
+        """Whether the file is a library without errors."""
+        return self.about is not None and self.about["type"] == LIBRARY
 
     @property
     def is_wrong(self) -> bool:
@@ -41,7 +52,37 @@ def check_bytes(shown: str, data: bytes) -> Checked:
     """Run the whole pipeline on the bytes of a file."""
     from vesper.compiler.pipeline import compile_bytes
 
+    if b"library_id" in data and (found := _check_library(shown, data)) is not None:
+        return found
     return _result_of(*compile_bytes(shown, data))
+
+
+def _check_library(shown: str, data: bytes) -> Checked | None:
+    """Return the result of checking a library; None for a file that is none."""
+    from pathlib import Path
+
+    from vesper.compiler.callees import Collection, collection_of
+    from vesper.compiler.libraries import compile_library
+    from vesper.compiler.reading import NotText, text_of
+    from vesper.language.syntax.advice import with_advice
+    from vesper.language.syntax.declared_id import declared_id
+    from vesper.repository.locate import is_library_text
+
+    if not is_library_text(data):
+        return None
+    try:
+        source = SourceFile(shown, text_of(data))
+    except NotText:
+        return None
+    compiled, bag = compile_library(source, Collection(collection_of(Path(shown))))
+    if bag.has_errors:
+        bag.improve(with_advice)
+    library_id, hash_ = declared_id(source.text), None if compiled is None else compiled.hash
+    about: dict[str, Any] | None = None
+    if compiled is not None:
+        about = {"type": LIBRARY, "intent": compiled.intent, "inputs": [], "outputs": []}
+        about |= {"semantic_hash": hash_, "cases": 0, "definitions": list(compiled.library.names())}
+    return Checked(source, tuple(bag.sorted(notes=True)), hash_, None, library_id, about, bag.reads_others)
 
 
 def unreadable_file(shown: str, error: OSError) -> Checked:
@@ -56,10 +97,10 @@ def _result_of(compiled: Compiled | None, bag: DiagnosticBag) -> Checked:
 
     node_id = declared_id(bag.source.text)
     if compiled is None:
-        return Checked(bag.source, tuple(bag.sorted(notes=True)), None, None, node_id)
-    return Checked(
-        bag.source, tuple(bag.sorted(notes=True)), compiled.semantic_hash, compiled.ir, node_id, _about(compiled)
-    )
+        return Checked(bag.source, tuple(bag.sorted(notes=True)), None, None, node_id, reads_others=bag.reads_others)
+    found = tuple(bag.sorted(notes=True))
+    about = _about(compiled)
+    return Checked(bag.source, found, compiled.semantic_hash, compiled.ir, node_id, about, bag.reads_others)
 
 
 def _about(compiled: Compiled) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from vesper.cache.node_facts import NOTHING, Nothing
 
 if TYPE_CHECKING:
     from vesper.language.check.cases import Case
+    from vesper.language.check.properties import Property
     from vesper.language.diagnostics.source import SourceFile
     from vesper.language.ir.nodes import Node
 
@@ -26,6 +27,10 @@ class Compiled:
     """The nodes that it calls, each with its own callees."""
     kept: Nothing = NOTHING
     """Cached facts about it."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Other files that it was made of, such as libraries: path and SHA-256 of each."""
+    properties: tuple[Property, ...] = ()
+    """Claims of `testing.properties`. A node from the cache has none: only tests check them."""
 
     @property
     def path(self) -> str:
@@ -48,6 +53,8 @@ class Restored(Compiled):
         self.semantic_hash = form["hash"]
         self.callees = callees
         self.kept = kept
+        self.properties = ()
+        self.files = tuple((path, sha256) for path, sha256 in form["files"])
 
     @property
     def path(self) -> str:

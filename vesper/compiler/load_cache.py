@@ -1,14 +1,15 @@
 """Load a checked node from a file by the cache on disk, without importing the parser and the generator.
 
 The name of an entry is a hash of the shown path, the bytes of the file and the fingerprint of Vesper and Python. The
-entry of a node that calls others has its dependencies too, which must be unchanged: the callable files, `vesper.lock`,
-and the bytes of every node that is called at any depth.
+entry of a node that calls others or uses libraries has its dependencies too, which must be unchanged: the files of the
+collection, `vesper.lock`, and the bytes of every node that is called and every library that is used, at any depth.
 """
 
 from __future__ import annotations
 
 import marshal
 import os
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from vesper.language.diagnostics.diagnostic import DiagnosticBag
 
 _MAX_BYTES = 1024 * 1024
-_CALLS = b"call_node"
+_MAX_TABLE = 64 * 1024 * 1024
+_MAY_READ_OTHERS = re.compile(rb"""call_node|(use|file)["']?\s*:|[a-z0-9_]\(\s*[a-z][a-z0-9_]*\s*:""")
+"""Found in every node that reads other files, except one that spells such a word with escapes, which is not cached."""
 _SUFFIX, _LOCK, _CONFIG, _FOLDER = ".vsp", "vesper.lock", "vesper.toml", "nodes"
 """As in `vesper.compiler.callees` and `vesper.repository`; a test compares them."""
 
@@ -37,23 +40,25 @@ def compile_cached(path: str, rendered: Rendered) -> tuple[Compiled | None, tupl
     cache = entries()
     data = None if cache is None else _read_file(path)
     if cache is None or data is None:
-        return _compile(path, rendered)
+        return _compile(path, rendered)[:2]
     name = digest(fingerprint(), os.fsencode(path), data).hex()
     found = cache.find(name)
     if found is not None:
         form = marshal.loads(found)  # the MAC was right: this user wrote it  # noqa: S302
-        if form["depends"] == _depends(path, data, form["called"]):
+        if not form["depends"] or form["depends"] == _depends(path, form["called"]):
             kept = _Entry(cache, name, form)
             return kept.restore(), tuple(form["said"])
         cache.kept.counters.hits -= 1
         cache.kept.counters.misses += 1
-    before = _depends(path, data, ())
-    compiled, said = _compile(path, rendered)
+    before = _depends(path, ()) if _MAY_READ_OTHERS.search(data) else None
+    compiled, said, reads_others = _compile(path, rendered)
     # A file that changes meanwhile gives what was read, and nothing of it is cached.
-    if compiled is None or before != _depends(path, data, ()) or not all(map(_is_same, _closure(compiled))):
+    if compiled is None or not all(map(_is_same, _closure(compiled))):
         return compiled, said
-    called = sorted({each.path for each in _closure(compiled)} - {compiled.path})
-    depends = _depends(path, data, called)
+    if reads_others and (before is None or before != _depends(path, ())):
+        return compiled, said
+    called = sorted(_all_files(compiled) - {compiled.path})
+    depends = _depends(path, called) if reads_others else b""
     form = {"depends": depends, "called": called, "said": list(said)}
     return _Entry(cache, name, form).with_facts(compiled), said
 
@@ -68,7 +73,7 @@ def restore_from_bytes(compiled: Compiled) -> Compiled:
 
 def distrust_node(compiled: Compiled) -> str | None:
     """Return why a node must not run: its file, or that of a node it calls, may be another user's. None if trusted."""
-    return next((reason for each in {each.path for each in _closure(compiled)} if (reason := distrust(each))), None)
+    return next((reason for each in sorted(_all_files(compiled)) if (reason := distrust(each))), None)
 
 
 class _Entry:
@@ -105,6 +110,7 @@ class _Entry:
                     "node": kept(each.node),
                     "cases": kept(each.cases),
                     "callees": [number for number, _ in callees],
+                    "files": list(each.files),
                     "facts": {},
                 }
                 found = Compiled(
@@ -115,6 +121,7 @@ class _Entry:
                     each.semantic_hash,
                     tuple(callee for _, callee in callees),
                     self._facts(form),
+                    each.files,
                 )
                 forms.append(form)
                 made[id(each)] = (len(forms) - 1, found)
@@ -134,13 +141,13 @@ class _Entry:
         self._cache.put(self._name, marshal.dumps({**self._form, "nodes": forms}))
 
 
-def _compile(path: str, rendered: Rendered) -> tuple[Compiled | None, tuple[str, ...]]:
+def _compile(path: str, rendered: Rendered) -> tuple[Compiled | None, tuple[str, ...], bool]:
     from pathlib import Path
 
     from vesper.compiler.pipeline import compile_file
 
     compiled, bag = compile_file(Path(path))
-    return compiled, rendered(bag)
+    return compiled, rendered(bag), bag.reads_others
 
 
 def _closure(compiled: Compiled) -> Iterable[Compiled]:
@@ -149,9 +156,21 @@ def _closure(compiled: Compiled) -> Iterable[Compiled]:
         yield from _closure(callee)
 
 
+def _all_files(compiled: Compiled) -> set[str]:
+    """Return the paths of the node, of the nodes that it calls, and of the libraries that these use."""
+    found = {each.path for each in _closure(compiled)}
+    return found | {path for each in _closure(compiled) for path, _ in each.files}
+
+
 def _is_same(compiled: Compiled) -> bool:
-    """Return whether the file still has the compiled bytes."""
-    return _read_file(compiled.path) == compiled.source.text.encode("utf-8")
+    """Return whether the files still have the compiled bytes."""
+    if _read_file(compiled.path) != compiled.source.text.encode("utf-8"):
+        return False
+    if not compiled.files:
+        return True
+    import hashlib
+
+    return all(hashlib.sha256(_read_file(path) or b"").hexdigest() == sha256 for path, sha256 in compiled.files)
 
 
 def _read_file(path: str) -> bytes | None:
@@ -161,23 +180,21 @@ def _read_file(path: str) -> bytes | None:
             parts = []
             while part := file.read(_MAX_BYTES + 1):
                 parts.append(part)
-                if sum(map(len, parts)) > _MAX_BYTES:
+                if sum(map(len, parts)) > (_MAX_BYTES if path.endswith(_SUFFIX) else _MAX_TABLE):
                     return None
     except (OSError, ValueError):
         return None
     return b"".join(parts)
 
 
-# -- what a node that calls others depends on -----------------------------------------------------
+# -- what a node that reads other files depends on ------------------------------------------------
 
 
-def _depends(path: str, data: bytes, called: Iterable[str]) -> bytes | None:
-    """Return all that decides which nodes are called, and their content; empty for a node without calls.
+def _depends(path: str, called: Iterable[str]) -> bytes | None:
+    """Return all that decides which nodes are called and which libraries used, and their content.
 
     None where it cannot be read.
     """
-    if _CALLS not in data:
-        return b""
     root = collection_folder(path)
     parts = [os.fsencode(root)]
     lock = _read_file(f"{root}/{_LOCK}")

@@ -13,8 +13,10 @@ __all__ = ["PicklingError", "kept", "restored"]
 
 _MODULES = frozenset(
     (
+        "vesper.language.ir.lookup_tables",
         "vesper.language.ir.nodes",
         "vesper.language.ir.statements",
+        "vesper.language.ir.tables",
         "vesper.language.ir.taint",
         "vesper.values.types",
         "vesper.language.check.cases",
@@ -28,6 +30,8 @@ _OTHERS = frozenset(
         ("datetime", "date"),
         ("datetime", "datetime"),
         ("datetime", "timedelta"),
+        ("datetime", "time"),
+        ("vesper.values.period", "Period"),
         ("datetime", "timezone"),
         ("builtins", "frozenset"),
         ("builtins", "set"),

@@ -5,7 +5,8 @@ A check of unchanged files reads the line and the index and writes nothing. A fi
 and an absent one count as an empty cache, which the next save replaces atomically, so concurrent checks lose at most
 each other's work. The cache is optional: where it cannot be read or written, nodes are checked without it.
 
-INVARIANT: the result of a check depends on the compiler, the shown path and the bytes of that one file.
+INVARIANT: a cached result depends on the compiler, the shown path and the bytes of that one file. One that depends on
+other files too, such as libraries, is not cached.
 """
 
 from __future__ import annotations

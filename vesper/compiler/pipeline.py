@@ -13,10 +13,11 @@ from vesper.language.check.reachability.clauses import report_constants
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
 from vesper.language.diagnostics.source import SourceFile, Span
-from vesper.language.ir.encode import encode_and_hash
+from vesper.language.ir.encode import MAX_EXPRESSIONS, encode_and_hash
 from vesper.language.syntax.advice import with_advice
+from vesper.language.syntax.declared_id import declared_id
 from vesper.language.syntax.yaml.reader import read_yaml
-from vesper.language.syntax.yaml_to_ast import build_ast
+from vesper.language.syntax.yaml_to_ast import build_ast, is_library
 
 __all__ = ["Compiled", "compile_bytes", "compile_file", "compile_source", "unreadable"]
 
@@ -40,23 +41,48 @@ def _compile(
 ) -> Compiled | None:
     try:
         tree = read_yaml(bag)
+        if tree is not None and is_library(tree):
+            library_id = declared_id(source.text) or ("", Span(0, 0))
+            help_ = "name a node; `vesper check` checks libraries too"
+            bag.error(Code.IS_A_LIBRARY, library_id[1], id=library_id[0], help=help_)
+            return None
         document = None if tree is None else build_ast(tree, bag)
-        if neighbours is None and document is not None and "call_node" in source.text:
+        if neighbours is None and document is not None:
             collection = Collection(collection_of(Path(source.path)))
             neighbours = Neighbours(collection, (document.node_id.text,))
         checked = None if document is None else check_document(document, bag, neighbours or NoCallees())
         if document is not None and checked is not None and judge_contracts:
-            report_constants(checked.node, bag, [each.value.span for each in document.functions])
+            report_constants(checked.node, bag, [*checked.silent, *checked.analysed])
     except CheckingStopped:
         return None
+    finally:
+        bag.reads_others |= neighbours is not None and neighbours.is_read
     if document is None or checked is None or bag.has_errors:
+        return None
+    if len(checked.node.expressions()) > MAX_EXPRESSIONS:
+        limit, what = f"{MAX_EXPRESSIONS:,}", "expressions in the IR of this node"
+        bag.error(Code.TOO_LARGE, document.node_id.span, limit=limit, what=what)
         return None
     written = encode_and_hash(checked.node)
     if written is None:
         bag.error(Code.TOO_LARGE, document.node_id.span, limit="8 MiB", what="of IR for this node")
         return None
     callees = () if neighbours is None else tuple(neighbours.called[call.node] for call in checked.node.calls)
-    return Compiled(source, checked.node, checked.cases, *written, callees)
+    libraries = {} if neighbours is None else neighbours.libraries
+    files = {used.path: used.sha256 for each in libraries.values() for used in each.closure().values()}
+    for each in () if neighbours is None else neighbours.called.values():
+        if each not in callees:  # inlined
+            files |= {each.path: each.source.sha256, **dict(each.files)}
+    files |= dict(checked.files)
+    return Compiled(
+        source,
+        checked.node,
+        checked.cases,
+        *written,
+        callees,
+        files=tuple(sorted(files.items())),
+        properties=checked.properties,
+    )
 
 
 def compile_file(path: Path, neighbours: Neighbours | None = None) -> tuple[Compiled | None, DiagnosticBag]:

@@ -20,7 +20,7 @@ Stamp = tuple[int, int, int]
 """Size, time of change in nanoseconds, inode."""
 
 
-_NODE_FIELD = re.compile(r"""(?:^|[\n{,])[ \t]*["']?(node_id|type|intent|inputs|outputs|flow)["']?[ \t]*:""")
+_NODE_FIELD = re.compile(r"""(?:^|[\n{,])[ \t]*["']?(node_id|library_id|type|intent|inputs|outputs|flow)["']?[ \t]*:""")
 
 
 class NotText(Exception):
@@ -42,7 +42,7 @@ def text_of(data: bytes) -> str:
     except UnicodeDecodeError as error:
         raise NotText(f"byte {error.start} is not UTF-8") from None
     fields = set(_NODE_FIELD.findall(text))
-    if text.strip() and "node_id" not in fields and len(fields) < 2:
+    if text.strip() and not fields & {"node_id", "library_id"} and len(fields) < 2:
         raise NotANode("it is not a node: it has no field `node_id`")
     return text
 

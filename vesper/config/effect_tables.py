@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from vesper.effects.cache.performer import CacheSettings
     from vesper.effects.database.settings import DatabaseSettings
     from vesper.effects.events.performer import EventSettings
-    from vesper.effects.files.performer import FileSettings
+    from vesper.effects.files.settings import FileSettings
     from vesper.effects.http.settings import HttpSettings
-    from vesper.effects.secrets.performer import SecretSettings
+    from vesper.effects.secrets.settings import SecretSettings
 
 NAMES = ("providers", "databases", "caches", "events", "topics", "files", "secrets")
 
@@ -91,7 +91,7 @@ def _topics(top: Table) -> Mapping[str, EventSettings]:
 def _files(top: Table, folder: Path) -> Mapping[str, FileSettings]:
     if "files" not in top:
         return {}
-    from vesper.effects.files.performer import FileSettings
+    from vesper.effects.files.settings import FileSettings
 
     return {name: FileSettings.from_table(name, each, folder) for name, each in top.table("files").tables().items()}
 
@@ -99,6 +99,6 @@ def _files(top: Table, folder: Path) -> Mapping[str, FileSettings]:
 def _secrets(top: Table, folder: Path) -> SecretSettings | None:
     if "secrets" not in top:
         return None
-    from vesper.effects.secrets.performer import SecretSettings
+    from vesper.effects.secrets.settings import SecretSettings
 
     return SecretSettings.from_table("secrets", top.table("secrets"), folder)

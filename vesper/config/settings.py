@@ -181,7 +181,24 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
     for where, topic in {"events": config.parts.events, **topics}.items():
         if topic is not None and topic.database is not None and topic.database not in config.parts.databases:
             raise ConfigError(f"{_TOP}.{where}.database", f"there is no [databases.{topic.database}] for the outbox")
+    _check_journal_file(config)
     return config
+
+
+def _check_journal_file(config: Config) -> None:
+    """Refuse another use of the journal's file: two SQLite libraries of one process would damage it."""
+    journal = config.dsn(config.journal.dsn)
+    if not journal.startswith("sqlite:"):
+        return
+    used = {f"databases.{name}.dsn": each.path for name, each in config.parts.databases.items() if each.path}
+    used["traces.path"] = config.tracing().path
+    store = config.migrating().store
+    if store.startswith("sqlite:"):
+        used["migration.store"] = Path(store.removeprefix("sqlite:"))
+    file = Path(journal.removeprefix("sqlite:")).resolve()
+    for where, path in used.items():
+        if path.resolve() == file:
+            raise ConfigError(f"{_TOP}.{where}", "this is the file of the journal, which needs one of its own")
 
 
 def _journal(table: Table, folder: Path) -> JournalSettings:

@@ -56,11 +56,16 @@ class EventReader:
         self._expressions = expressions
         self._waiting: deque[Event] = deque()
         self._low = {root.index: root.index - len(ir.walk(root)) + 1 for root in self._node.roots()}
+        self._calling = {
+            root.index for root in node.roots() if any(isinstance(part, ir.Apply) for part in ir.walk(root))
+        }
+        """Roots that call recursive functions, whose conditions then are inside them too."""
+        self._functions_end = max((each.value.index for each in node.functions), default=-1)
         self._mark_count = 0
         self.stops: list[Stop] = []
         self.owners: list[int] = []
         """Index of the stop that owns each mark."""
-        values, _ = accept_inputs([(each.name, each.type, each.default) for each in self._node.inputs], inputs)
+        values, _ = accept_inputs(self._node.declared_inputs, inputs)
         self._names: dict[tuple[str, str], Name] = {NOW: Name("now", TIMESTAMP, now)}
         self._names |= {
             ("constant", each.name): Name(each.name, each.type, plain(each.value)) for each in self._node.constants
@@ -73,10 +78,9 @@ class EventReader:
 
     def _read_marked(self, root: ir.Expression) -> Computing:
         """Read the value of a marked expression, after the conditions inside it."""
-        low = self._low_of(root)
         while True:
             event = yield from self._peek()
-            if not (isinstance(event, MarkEvent) and low <= event.index <= root.index):
+            if not (isinstance(event, MarkEvent) and self._is_part(event.index, root)):
                 raise self._failure((root,))
             self._waiting.popleft()
             self._note(event)
@@ -85,12 +89,20 @@ class EventReader:
 
     def _read_conditions(self, root: ir.Expression) -> Walking:
         """Read the conditions inside an expression that has no mark of its own."""
-        low = self._low_of(root)
-        if low == root.index:
+        if self._low_of(root) == root.index and root.index not in self._calling:
             return
-        while isinstance((event := (yield from self._peek())), MarkEvent) and low <= event.index < root.index:
+        while (
+            isinstance((event := (yield from self._peek())), MarkEvent)
+            and event.index != root.index
+            and self._is_part(event.index, root)
+        ):
             self._waiting.popleft()
             self._note(event)
+
+    def _is_part(self, index: int, root: ir.Expression) -> bool:
+        """Return whether an expression is evaluated for a root."""
+        is_in_function = index <= self._functions_end and root.index in self._calling
+        return is_in_function or self._low_of(root) <= index <= root.index
 
     def _low_of(self, root: ir.Expression) -> int:
         return self._low[root.index]
@@ -149,7 +161,7 @@ class EventReader:
 
     def _is_inside(self, event: EndEvent, values: Iterable[tuple[str, ir.Expression]]) -> bool:
         at = event.outcome.at if isinstance(event.outcome, Failed) else None
-        return at is not None and any(self._low_of(each) <= at <= each.index for _, each in values)
+        return at is not None and any(self._is_part(at, each) for _, each in values)
 
     # -- events -----------------------------------------------------------------------------------
 

@@ -18,8 +18,9 @@ from vesper.compiler import Compiled
 from vesper.engines.engine import Blocked, Completion, Done, Limits, Observer, Request
 from vesper.engines.outcome import LimitHit, Outcome
 from vesper.engines.registry import ENGINES
-from vesper.host.host import Host, Ran
+from vesper.host.host import Host
 from vesper.host.plans import plans_of
+from vesper.host.prepared import Ran
 from vesper.language.check.cases import Case
 from vesper.trace.failure_codes import no_such_code
 from vesper.values.inputs import accept_inputs

@@ -96,7 +96,7 @@ def subject_for_real(
 
 def unfit_inputs(subject: Subject) -> list[Problem]:
     """Return the problems for which an engine would reject the inputs, before a journal entry exists."""
-    declared = [(each.name, each.type, each.default) for each in subject.compiled.node.inputs]
+    declared = subject.compiled.node.declared_inputs
     _, problems = accept_inputs(declared, dict(subject.inputs))
     return problems
 

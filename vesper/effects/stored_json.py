@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +22,7 @@ from vesper.values.json_forms import has_names, input_of_json
 from vesper.values.json_value import Json, json_string
 from vesper.values.model import Value, plain, scalar_text
 from vesper.values.numbers import decimal_text, float_text
+from vesper.values.period import Period
 from vesper.values.problem import ProblemKind
 from vesper.values.strict_json import JsonContent
 from vesper.values.types import FLOAT, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
@@ -55,7 +56,7 @@ def _pieces(value: Value) -> Iterator[str]:
             yield scalar_text(value)
         case float():
             yield float_text(value) if math.isfinite(value) else json_string(float_text(value))
-        case str() | bytes() | Decimal() | date() | timedelta():
+        case str() | bytes() | Decimal() | date() | timedelta() | time() | Period():
             yield json_string(scalar_text(value))
         case Json():
             yield from _content_pieces(value.content)

@@ -206,7 +206,7 @@ class DirectProgram(FastEntry):
         if limits is None:
             return self._outcome(inputs, now)  # type: ignore[arg-type]  # it refuses what is no dict
         fuel, seconds, memory = limits.fuel, limits.seconds, limits.memory
-        return _outcome(self._program.call(inputs, now, fuel, seconds, memory))  # type: ignore[arg-type]  # as above
+        return outcome_from_raw(self._program.call(inputs, now, fuel, seconds, memory))  # type: ignore[arg-type]  # as above
 
     def start(
         self,
@@ -221,7 +221,7 @@ class DirectProgram(FastEntry):
         return DirectExecution(begun, observe)
 
     def _entry(self, explain_json: Callable[[bytes, bytes], bytes] | None = None) -> _direct.Entry:
-        return _direct.Entry(self._program, Returned, _outcome, _refuse, explain_json)
+        return _direct.Entry(self._program, Returned, outcome_from_raw, _refuse, explain_json)
 
     def tier(self) -> ProgramTier:
         """Return the machine code of the node and of its callees."""
@@ -290,7 +290,7 @@ class DirectProgram(FastEntry):
             limits.seconds,
             limits.memory,
         )
-        return Pathed(_outcome(raw), path, fingerprint)
+        return Pathed(outcome_from_raw(raw), path, fingerprint)
 
     def fast_entry(
         self, unwrap: Unwrap, takes_now: bool, raises: Raises | None = None
@@ -313,7 +313,7 @@ class DirectProgram(FastEntry):
     def _fast_entries(self, unwrap: Unwrap, raises: Raises | None) -> _direct.Way | None:
         if self._program.asks or self._program.uses_now:
             return None
-        return _direct.Way(self._program, lambda raw, inputs: unwrap(_outcome(raw), inputs), raises)
+        return _direct.Way(self._program, lambda raw, inputs: unwrap(outcome_from_raw(raw), inputs), raises)
 
     def route(
         self,
@@ -365,6 +365,11 @@ class DirectExecution:
         """How many marks the observer received."""
         self._has_begun = False
 
+    @property
+    def native(self) -> _direct.Execution | None:
+        """The execution of the extension, for the run loop of a Host; None where an observer receives marks."""
+        return self._execution if self._observe is None else None
+
     def advance(self, completions: Sequence[Completion]) -> Blocked | Done:
         if len(completions) > 1 or (completions and not self._has_begun):
             raise ValueError("an execution is advanced with the completion of the one request that it waits for")
@@ -376,7 +381,7 @@ class DirectExecution:
             return Blocked((_request(step[1]),))
         if self._observe is not None:
             self._tell(self._observe, step[2][self._observed :])
-        return Done(_outcome(step[1]), tuple(step[2]))
+        return Done(outcome_from_raw(step[1]), tuple(step[2]))
 
     def path(self) -> bytes:
         """Return the points passed so far. Raises `ValueError` unless `start_pathed` began the execution."""
@@ -402,7 +407,7 @@ def _request(raw: _RawRequest) -> Request:
     return Request(raw["id"], raw["path"], raw["effect"], raw["class"], raw["fixed"], raw["arguments"], raw["key"])
 
 
-def _outcome(raw: _RawOutcome) -> Outcome:
+def outcome_from_raw(raw: _RawOutcome) -> Outcome:
     match raw:
         case ("returned", value):
             return Returned(value)
@@ -423,14 +428,14 @@ def _outcome(raw: _RawOutcome) -> Outcome:
 
 def outcome_of_raw(raw: _RawOutcome) -> Outcome:
     """Return the outcome of a raw one, for callbacks that the engine calls itself."""
-    return _outcome(raw)
+    return outcome_from_raw(raw)
 
 
 def _refuse(raw: _RawOutcome) -> NoReturn:
     """Raise the exception of an outcome without outputs."""
     # A function of its own makes the exception: a local name for it would form a cycle with its traceback, which
     # stays in memory until the next collection.
-    raise _exception(_outcome(raw))
+    raise _exception(outcome_from_raw(raw))
 
 
 def _exception(outcome: Outcome) -> Exception:

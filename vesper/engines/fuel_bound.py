@@ -25,6 +25,8 @@ _BOTH = frozenset(("array.concat", "map.merge", "set.union"))
 _LENGTHS = frozenset(("array.length", "set.length", "map.length"))
 
 _GROUP_BYTES = 200
+_UNBOUNDED = 2**64
+"""More than every limit."""
 _Name = tuple[str, str]
 """The kind of a reference, and its name."""
 
@@ -153,6 +155,8 @@ class _Bounds:
                 )
             case ir.If(condition=condition, then=then, otherwise=otherwise):
                 return cost(condition) + max(cost(then), cost(otherwise))
+            case ir.Apply():
+                return _UNBOUNDED
             case _:
                 return sum(cost(part) for part in ir.children(expression))
 

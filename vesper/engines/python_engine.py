@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import builtins
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal, DecimalException
 from functools import cached_property, partial
+from time import monotonic
 from types import CodeType, SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,8 +33,9 @@ from vesper.kernels.runtime.flow import code_of
 from vesper.kernels.runtime.meter import LimitExceeded, Meter
 from vesper.kernels.work import FORM, LargeCall
 from vesper.values.generated.errors import ErrorCode
-from vesper.values.inputs import NotInputs, accept_inputs
+from vesper.values.inputs import Declared, NotInputs, accept_inputs
 from vesper.values.model import Value, ValueProblem, accept, plain
+from vesper.values.period import Period
 from vesper.values.types import Primitive
 
 if TYPE_CHECKING:
@@ -65,6 +66,14 @@ class PythonEngine:
                 "the python engine needs them to say where a node fails"
             )
         return PythonProgram(compiled, self._prepares)
+
+
+def _provide_table(ir: bytes, table: str) -> None:
+    """Make a table known to the kernels; imports them only for a node with tables."""
+    from vesper.kernels.lookup import provide
+    from vesper.language.ir.lookup_tables import read_table
+
+    provide(table, partial(read_table, ir, table))
 
 
 def _has_code_positions() -> bool:
@@ -191,6 +200,8 @@ class PythonProgram(FastEntry):
         ) = compiled.kept.fact("python.facts", lambda: _facts(compiled.node, self._callees))
         self.is_always_plain: bool = not self.counts_loops(DEFAULT_LIMITS) and (self.is_plain or not self.has_work)
         """True where nothing has to be counted until a call is large: loops cannot exceed the default limits."""
+        for table in compiled.kept.fact("python.tables", lambda: [each.hash for each in compiled.node.lookup_tables]):
+            _provide_table(compiled.ir, table)
         self._forms: dict[str, _LoadedFunction] = {}
         if prepares:
             self._forms["plain"] = self._load("plain")
@@ -233,8 +244,8 @@ class PythonProgram(FastEntry):
         return self._compiled.node
 
     @cached_property
-    def _declared(self) -> list[tuple[str, Type, Value]]:
-        return [(each.name, each.type, each.default) for each in self.node.inputs]
+    def _declared(self) -> Declared:
+        return self.node.declared_inputs
 
     @cached_property
     def _request_types(self) -> tuple[dict[str, Type], dict[str, str]]:
@@ -410,7 +421,7 @@ class PythonProgram(FastEntry):
 
 
 _CODES = frozenset(code.value for code in ErrorCode)
-_THEMSELVES = frozenset({str, int, Decimal, bool, type(None), float, bytes, date, datetime, timedelta})
+_THEMSELVES = frozenset({str, int, Decimal, bool, type(None), float, bytes, date, datetime, timedelta, time, Period})
 """Types of values that need no conversion."""
 
 
@@ -463,19 +474,19 @@ class _Budget:
 
     def __init__(self, limits: Limits) -> None:
         self._seconds = limits.seconds
-        self._since = time.monotonic()
+        self._since = monotonic()
         self.meter = Meter(limits.fuel, None if limits.seconds is None else self._is_overdue, limits.memory)
 
     def _is_overdue(self) -> bool:
         assert self._seconds is not None
-        return time.monotonic() - self._since >= self._seconds
+        return monotonic() - self._since >= self._seconds
 
     def go(self) -> None:
-        self._since = time.monotonic()
+        self._since = monotonic()
 
     def wait(self) -> None:
         assert self._seconds is not None
-        self._seconds -= time.monotonic() - self._since
+        self._seconds -= monotonic() - self._since
 
 
 class PythonExecution:

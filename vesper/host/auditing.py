@@ -7,8 +7,7 @@ The log is not encrypted: in place of a sensitive input, and of what was compute
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from time import time_ns
+from collections.abc import Callable, Mapping
 
 from vesper.engines.engine import Request
 from vesper.engines.outcome import (
@@ -22,8 +21,9 @@ from vesper.engines.outcome import (
     Returned,
 )
 from vesper.host.masking import Masks, Whole
-from vesper.journal.entry import AuditEvent, Entry, Kind
+from vesper.journal.entry import AuditEvent
 from vesper.journal.journal import JournalError, Run
+from vesper.storage.sources import SYSTEM_SOURCES, Sources
 from vesper.values.node_id import split_node_id
 
 _ALWAYS = ("step", "result", "outcome", "said_by")
@@ -33,27 +33,29 @@ _ALWAYS = ("step", "result", "outcome", "said_by")
 class Auditing:
     """Writes the lines of one run, with its commits."""
 
-    def __init__(self, compiled: Whole, run: Run) -> None:
+    def __init__(
+        self, compiled: Whole, run: Run, masks: Callable[[], Masks], sources: Sources = SYSTEM_SOURCES
+    ) -> None:
         self.level = compiled.node.grants.audit
-        self._compiled = compiled
+        self._masks = masks
         self._node = compiled.node
         self._run = run
+        self._sources = sources
         self._waiting: list[tuple[int, Request, dict[str, object]]] = []
 
-    def effect(self, request: Request, entry: Entry) -> None:
-        """A request that changed something, or failed to."""
-        code = entry.body.get("code")
-        fields: dict[str, object] = {"result": "success" if code is None else str(code)}
-        if entry.kind is Kind.RESOLVED:
-            fields["said_by"] = str(entry.body.get("by", ""))
-        self._waiting.append((entry.at_us, request, fields))
+    def effect(self, request: Request, at_us: int, code: str | None, said_by: str | None) -> None:
+        """Note a request that changed something, or failed to: its failure, and the person who resolved it."""
+        fields: dict[str, object] = {"result": "success" if code is None else code}
+        if said_by is not None:
+            fields["said_by"] = said_by
+        self._waiting.append((at_us, request, fields))
 
     def end(self, inputs: Mapping[str, object], outcome: Outcome) -> None:
         """How it ended; all lines go into the commit that ends the run. The times are those at which things happened,
         whatever start the caller gave the execution."""
         if self.level == "none":
             return
-        masks = Masks(self._compiled)
+        masks = self._masks()
         shown = masks.outcome(outcome)
         parts = split_node_id(self._node.node_id)
         fields: dict[str, object] = {"result": result_of(shown), "outcome": outcome.kind}
@@ -65,7 +67,7 @@ class Auditing:
                 fields["outputs"] = dict(shown.value)
         for at_us, request, effect in self._waiting:
             self._line(at_us, request.effect, {**_request_fields(request, masks), **effect})
-        self._line(time_ns() // 1000, self._node.node_id if parts is None else parts[0], fields)
+        self._line(self._sources.now_us(), self._node.node_id if parts is None else parts[0], fields)
 
     def _line(self, at_us: int, action: str, fields: Mapping[str, object]) -> None:
         try:

@@ -9,38 +9,49 @@ running.
 
 from __future__ import annotations
 
+import atexit
 import contextvars
 import logging
 import os
 import threading
 import traceback
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import cache, partial
 from pathlib import Path
-from time import monotonic, time_ns
+from time import monotonic
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
+from vesper._direct import RunWorkers, SharedLimits, forget_runtime, hold_runtime, release_runtime, size_of
 from vesper.compiler import Compiled
 from vesper.config.grants import Handle, Mint, refuse_void
 from vesper.config.locate import config_for
-from vesper.config.settings import Config, default_config
-from vesper.engines.engine import DEFAULT_LIMITS, Done, EngineUnavailable, Limits, Program, limits_of_node
-from vesper.engines.outcome import Failed, Outcome
+from vesper.config.settings import Config, PolicySettings, default_config
+from vesper.effects.settings import ConfigError
+from vesper.engines.engine import (
+    DEFAULT_LIMITS,
+    Done,
+    EngineUnavailable,
+    Execution,
+    Limits,
+    Program,
+    limits_of_node,
+)
+from vesper.engines.outcome import EngineFault, Failed, Outcome
 from vesper.engines.registry import ENGINES
-from vesper.host.attempts import Attempts
 from vesper.host.auditing import Auditing
 from vesper.host.background import Repeating
-from vesper.host.gate import Gate
+from vesper.host.driving import Replayed, Steps, deliver, drive, send
+from vesper.host.in_doubt import InDoubt
+from vesper.host.masking import Masks
 from vesper.host.performers import Performers
 from vesper.host.permissions import declared_by, denied_inside, needed
 from vesper.host.plans import Plans, plans_of
+from vesper.host.prepared import Prepared, Ran, Recovered, compiled_from, definition_of
 from vesper.host.recovering import Deferred
 from vesper.host.routed import HostedProgram
-from vesper.host.running import InDoubt, Running, fault
-from vesper.journal.entry import Definition, Kind
+from vesper.journal.entry import Kind
 from vesper.journal.execution_id import trace_id
 from vesper.journal.journal import (
     Beginning,
@@ -54,51 +65,19 @@ from vesper.journal.journal import (
     UnknownExecution,
 )
 from vesper.journal.owner import is_dead
-from vesper.language.diagnostics.source import SourceFile
-from vesper.language.ir.decode import decode
 from vesper.language.ir.nodes import Node
 from vesper.storage.after_fork import Order, register
+from vesper.storage.sources import SYSTEM_SOURCES, Sources
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.vesper_error import VesperError
 
 if TYPE_CHECKING:
+    from vesper._direct import PreparedNode, Running
     from vesper.effects.events.memory import Subscriber
     from vesper.effects.performer import Performer
-    from vesper.journal.sealing import KeyRing
+    from vesper.journal.journal import KeyRing
 
 _log = logging.getLogger("vesper.host")
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A node on an engine, with everything that a run of it needs."""
-
-    compiled: Compiled
-    program: Program
-    engine: str
-    plans: Plans
-    handles: Mapping[str, Handle]
-    refused: Mapping[str, str]
-    definition: Definition
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """How a run ended."""
-
-    execution: str
-    outcome: Outcome
-
-
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """What became of a run that somebody else had left."""
-
-    execution: str
-    node_id: str
-    outcome: Outcome | None
-    """None where it is in doubt, or could not be finished."""
-    why: str = ""
 
 
 class HostClosed(VesperError):
@@ -111,6 +90,10 @@ class Host:
     before_close: Callable[[], None] | None = None
     """Called when no run is under way any more, while the journal is still open: who was told of the last runs may have
     to look at them yet. It raises nothing."""
+    _pace = "policies"
+    """Application of retries and shared limits: `once` and `immediate` are for tests."""
+    _syncs_writes = True
+    """True where commits of runs that change something wait for the disk."""
 
     def __init__(
         self,
@@ -118,18 +101,20 @@ class Host:
         *,
         journal: Journal | None = None,
         performers: Mapping[str, Performer] | None = None,
+        sources: Sources = SYSTEM_SOURCES,
     ) -> None:
-        """`performers` stand in for those of the configuration, effect by effect: for tests."""
+        """`performers` stand in for those of the configuration, effect by effect, and `sources` for the clocks and the
+        random bytes of the system: for tests. A `journal` that is handed over has its own."""
         if config is not None and not isinstance(config, Config):
             raise TypeError(
                 f"a Host has settings, not a {type(config).__name__}: "
                 "vesper.Host.from_file(PATH) reads them from a file, vesper.config.settings.config_from from a dict"
             )
         self.config = default_config(Path.cwd()) if config is None else config
-        self._performers = Performers(self.config, performers or {})
+        self._sources = sources
+        self._performers = Performers(self.config, performers or {}, sources)
         self._mint = Mint(self.config.grants)
-        self._gate = Gate(self._mint, self._performers, self._performers.secrets)
-        self._attempts = Attempts(self.config.policies)
+        self._limits = _limits_of(self.config.policies)
         self._journal = journal
         self._owns_journal = journal is None
         self._prepared: dict[tuple[str, str], Prepared] = {}
@@ -153,7 +138,7 @@ class Host:
         that it is in. One goes in a single step, without a lock: a run that Ctrl-C interrupts while it ends must not
         count for ever."""
         self._running: dict[str, Running] = {}
-        self._workers: ThreadPoolExecutor | None = None
+        self._workers = RunWorkers(self.config.workers)
         every = self.config.journal.lease / 3
         self._leases = Repeating("vesper-leases", every, self._renew)
         # In a thread of its own: a run that is finished for somebody else may take long, and leases must not wait.
@@ -184,12 +169,51 @@ class Host:
             refused = {**refused, **denied_inside(node.node_id, plans, self._mint.denial)}
             if not refused:  # otherwise it does nothing anyway
                 self._performers.check_targets(plans.targets, node.node_id)
-            found = Prepared(compiled, program, engine, plans, handles, refused, definition_of(compiled))
+            native = cache(partial(self._native_node, compiled, plans, handles, refused))
+            found = Prepared(
+                compiled,
+                program,
+                engine,
+                plans,
+                handles,
+                refused,
+                definition_of(compiled),
+                native,
+                cache(partial(Masks, compiled)),
+            )
             with self._lock:
                 found = self._prepared.setdefault(name, found)
             if isinstance(program, HostedProgram):
                 program.attach_host(self)
         return found
+
+    def _native_node(
+        self,
+        compiled: Compiled,
+        plans: Plans,
+        handles: Mapping[str, Handle],
+        refused: Mapping[str, str],
+        is_joined: bool,
+    ) -> PreparedNode:
+        """Return a node in the form of the run loop. Joined runs are part of a transaction of their caller."""
+        from vesper._direct import PreparedNode
+        from vesper.engines.direct_engine import all_callees
+
+        granted = [capability for capability, handle in handles.items() if self._mint.opens(handle, capability)]
+        return PreparedNode(
+            compiled.ir,
+            [each.ir for each in all_callees(compiled)],
+            plans.requests,
+            dict(compiled.node.grants.policy),
+            granted,
+            list(refused.items()),
+            self._performers,
+            partial(self._performers.secret, frozenset(granted)),
+            self._limits,
+            self._pace,
+            None if self._sources is SYSTEM_SOURCES else self._sources,
+            is_joined,
+        )
 
     def check_equipped(self, node: Node, plans: Plans) -> None:
         """That the application's own effects that a node asks for are registered by now, and that the secrets that it
@@ -204,7 +228,7 @@ class Host:
 
     def moment(self) -> datetime:
         """When a run starts whose caller does not say: this moment, except in tests."""
-        return datetime.now(UTC)
+        return _EPOCH + timedelta(microseconds=self._sources.now_us())
 
     def run(
         self,
@@ -224,7 +248,7 @@ class Host:
             self._active.pop(entry, None)
             self._left()
 
-    def _run(  # what a kind of Host does otherwise stands here: `run` and `arun` both come this way
+    def _run(
         self,
         prepared: Prepared,
         inputs: Mapping[str, object],
@@ -232,10 +256,21 @@ class Host:
         limits: Limits | None,
         on_begun: Callable[[Running], None] | None,
     ) -> Ran:
-        execution = trace_id(time_ns())
+        return drive(self._run_steps(prepared, inputs, now, limits, on_begun))
+
+    def _run_steps(  # what a kind of Host does otherwise stands here: `run` and `arun` both come this way
+        self,
+        prepared: Prepared,
+        inputs: Mapping[str, object],
+        now: datetime,
+        limits: Limits | None,
+        on_begun: Callable[[Running], None] | None,
+    ) -> Steps[Ran]:
+        execution = trace_id(self._sources.now_ns(), self._sources.random_bytes)
         if isinstance(prepared.program, HostedProgram):
             prepared = prepared.program.route(prepared, inputs, execution)
         plans = prepared.plans
+        is_joined = self._performers.is_joined(plans.targets)
         beginning = Beginning(
             execution,
             prepared.definition,
@@ -243,8 +278,8 @@ class Host:
             now,
             prepared.engine,
             plans.is_sensitive,
-            plans.writes,
-            self._performers.is_joined(plans.targets),
+            plans.writes and self._syncs_writes,
+            is_joined,
         )
         try:
             run = self.journal.begin(beginning)
@@ -256,7 +291,7 @@ class Host:
             raise
         if plans.writes and not self._warned:
             self._warn_if_volatile()
-        outcome = self._drive(prepared, run, inputs, now, limits, on_begun)
+        outcome = yield from self._driven(prepared, run, inputs, now, limits, on_begun, is_joined)
         if self.after_run is not None:
             self.after_run(prepared, execution)
         return Ran(execution, outcome)
@@ -268,40 +303,53 @@ class Host:
         end without its caller."""
         import asyncio
 
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Ran] = loop.create_future()
         begun: list[Running] = []
-        is_gone = False
-
-        def note(running: Running) -> None:
-            begun.append(running)
-            if is_gone:  # cancelled between being taken up by a worker and here
-                running.is_cancelled = True
-
-        context = contextvars.copy_context()
+        steps = self._run_steps(prepared, inputs, now, limits, begun.append)
         entry = object()
 
-        def leave(_: object = None) -> None:
+        def begin() -> tuple[Running, Execution, int] | None:
+            if answer.cancelled():  # before a worker took it up: nothing of it is done
+                steps.close()
+                return None
+            try:
+                found = next(steps)
+            except StopIteration as end:
+                ended.append(end.value)
+                return None
+            if answer.cancelled():
+                found[0].cancel()
+            return found
+
+        def finish(outcome: Outcome | None, error: BaseException | None) -> None:
+            try:
+                if begun and not ended:
+                    send(steps, outcome, error)
+                elif error is not None:
+                    raise error
+                found: Ran | BaseException | None = ended[0] if ended else None
+            except StopIteration as end:
+                found = end.value
+            except BaseException as raised:  # noqa: BLE001  # the caller gets it
+                found = raised
             self._active.pop(entry, None)
             self._left()
+            deliver(loop, answer, found)
 
-        job: Future[Ran] | None = None
+        ended: list[Ran] = []
+        self._enter(entry)
         try:
-            self._enter(entry)
-            job = self._pool().submit(context.run, self._run, prepared, inputs, now, limits, note)
-            job.add_done_callback(leave)
+            self._workers.spawn(contextvars.copy_context(), begin, finish)
         except BaseException:
-            if job is None or job.cancel():
-                leave()
-            else:
-                job.add_done_callback(leave)  # it runs, and counts until it ends
+            self._active.pop(entry, None)
+            self._left()
             raise
         try:
-            return await asyncio.shield(asyncio.wrap_future(job))
+            return await answer
         except asyncio.CancelledError:
-            is_gone = True
             for running in begun:
-                running.is_cancelled = True
-            job.cancel()  # does something only where it still waits for a worker: then nothing of it is done
-            job.add_done_callback(_said)
+                running.cancel()
             raise
 
     def _enter(self, entry: object, thread: int = 0) -> None:
@@ -337,7 +385,7 @@ class Host:
                 self._when_quiet.append(then)
             return True
 
-    def _drive(
+    def _driven(
         self,
         prepared: Prepared,
         run: Run,
@@ -345,11 +393,16 @@ class Host:
         now: datetime,
         limits: Limits | None,
         on_begun: Callable[[Running], None] | None = None,
-    ) -> Outcome:
+        is_joined: bool = False,
+    ) -> Steps[Outcome]:
         policy = prepared.compiled.node.grants.policy
-        running = self._new_running(prepared, run)
-        auditing = Auditing(prepared.compiled, run)
-        running.on_effect = auditing.effect if auditing.level == "detailed" else None
+        auditing = Auditing(prepared.compiled, run, prepared.masks, self._sources)
+        level = auditing.level
+        audit = None if level == "none" else auditing
+        replayed = self._replayed(run)
+        running = prepared.native(is_joined).begin(
+            run, inputs, audit, level == "detailed", replayed, threading.get_ident()
+        )
         mistake: Exception | None = None
         if on_begun is not None:
             on_begun(running)
@@ -359,25 +412,18 @@ class Host:
                 _OURS[run.execution] = self.journal.owner
             self.start()
             try:
-                outcome = running.go(
-                    prepared.program.start(inputs, now, limits_of_run(limits, policy), is_traced=False), inputs
-                )
+                size = size_of(inputs) if "memory_limit_mb" in policy else 0
+                started = prepared.program.start(inputs, now, limits_of_run(limits, policy), is_traced=False)
+                return (yield running, started, size)
             except (InDoubt, JournalError):
                 raise
             except Exception as error:  # noqa: BLE001  # whatever an engine raises is its fault
-                redact = self._performers.secrets.redact
                 if self._performers.is_mistake_of_caller(error):
                     mistake = error
                 else:
-                    lines = traceback.format_exception(error)
-                    if prepared.plans.is_sensitive:  # its message may repeat any value
-                        lines = [*traceback.format_tb(error.__traceback__), type(error).__name__]
-                    told = redact("".join(lines))
-                    _log.error("%s: %s broke\n%s", run.execution, prepared.compiled.node.node_id, told)
-                outcome = fault(error, redact)
-            if _never_began(outcome) and not running.has_committed:
-                return outcome  # the inputs do not fit: nothing happened that a journal should know of
-            ended = running.end(outcome, lambda ended: auditing.end(inputs, ended))
+                    self._log_fault(error, prepared, run.execution)
+                outcome = EngineFault(self.redact(f"{type(error).__name__}: {error}"))
+            ended = running.end(outcome)
             if mistake is not None:  # it has ended like that: nobody else could finish what is joined to a transaction
                 raise mistake
             return ended
@@ -395,10 +441,16 @@ class Host:
                 self._running.pop(run.execution, None)
                 _OURS.pop(run.execution, None)
 
-    def _new_running(self, prepared: Prepared, run: Run) -> Running:
-        """Who drives a run; a kind of Host that answers some requests itself has its own."""
-        policy = prepared.compiled.node.grants.policy
-        return Running(run, self._gate, self._attempts, prepared.plans, prepared.handles, prepared.refused, policy)
+    def _log_fault(self, error: Exception, prepared: Prepared, execution: str) -> None:
+        lines = traceback.format_exception(error)
+        if prepared.plans.is_sensitive:  # its message may repeat any value
+            lines = [*traceback.format_tb(error.__traceback__), type(error).__name__]
+        node_id = prepared.compiled.node.node_id
+        _log.error("%s: %s broke\n%s", execution, node_id, self.redact("".join(lines)))
+
+    def _replayed(self, run: Run) -> Replayed | None:
+        """Return the known answers of a run; a Host that replays has some."""
+        return None
 
     # -- recovery ---------------------------------------------------------------------------------
 
@@ -463,7 +515,7 @@ class Host:
         assert isinstance(inputs, Mapping)
         assert isinstance(now, datetime)
         try:
-            outcome = self._drive(prepared, run, inputs, now, None)
+            outcome = drive(self._driven(prepared, run, inputs, now, None))
         except InDoubt as doubt:
             return Recovered(summary.execution, summary.node_id, None, doubt.why)
         except Fenced as reason:
@@ -500,9 +552,9 @@ class Host:
             for recovered in self.recover():
                 _log.info("%s recovered: %s", recovered.execution, _told(recovered))
             retention = self.config.journal.retention
-            if retention is not None and time_ns() - self._last_prune > _HOUR_NS:
-                self._last_prune = time_ns()
-                self.journal.prune(time_ns() // 1000 - int(retention * 1_000_000))
+            if retention is not None and self._sources.now_ns() - self._last_prune > _HOUR_NS:
+                self._last_prune = self._sources.now_ns()
+                self.journal.prune(self._sources.now_us() - int(retention * 1_000_000))
         except JournalError as error:
             _log.warning("recovery has to wait: %s", error)
         self._performers.relay_outboxes()
@@ -561,9 +613,7 @@ class Host:
             self.before_close()
         self._chores.stop()
         self._leases.stop()
-        if self._workers is not None:
-            self._workers.shutdown(wait=True)
-        self._attempts.close()
+        self._limits.close()
         self._performers.close()
         if self._journal is not None and self._owns_journal:
             self._journal.close()
@@ -584,16 +634,9 @@ class Host:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _pool(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._workers is None:
-                self._workers = ThreadPoolExecutor(self.config.workers, thread_name_prefix="vesper-run")
-            return self._workers
-
     def _after_fork(self) -> None:
         self._begin_process()
         self._performers.after_fork()
-        self._attempts.after_fork()
 
     def _warn_if_volatile(self) -> None:
         self._warned = True
@@ -604,6 +647,7 @@ class Host:
 
 _LOOK = 1.0
 """Seconds between two looks whether anything runs, where nobody says that it has ended."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HOUR_NS = 3_600_000_000_000
 _HOSTS: WeakSet[Host] = WeakSet()
 _OURS: dict[str, str] = {}
@@ -611,12 +655,21 @@ _OURS: dict[str, str] = {}
 
 
 def _forked() -> None:
+    forget_runtime()
     _OURS.clear()
     for host in list(_HOSTS):
         host._after_fork()
 
 
-register(order=Order.HOST, after_in_child=_forked)
+def _await_coroutines() -> None:
+    """Wait for runs without a thread: no worker of the runtime may call Python once it is gone."""
+    for host in list(_HOSTS):
+        with host._lock:
+            host._quiet.wait_for(lambda host=host: 0 not in host._active.values())  # type: ignore[misc]
+
+
+atexit.register(_await_coroutines)
+register(order=Order.HOST, before=hold_runtime, after_in_parent=release_runtime, after_in_child=_forked)
 
 
 def _engine_of(recorded: Recorded) -> str:
@@ -630,28 +683,13 @@ def _told(recovered: Recovered) -> str:
     return recovered.why if recovered.outcome is None else recovered.outcome.kind
 
 
-def definition_of(compiled: Compiled) -> Definition:
-    """What a run of the node is pinned to."""
-    return Definition(
-        compiled.semantic_hash,
-        compiled.node.node_id,
-        compiled.source.path,
-        compiled.source.text,
-        compiled.ir,
-        tuple(map(definition_of, compiled.callees)),
-    )
-
-
-def compiled_from(definition: Definition) -> Compiled:
-    """The node as it was when the run began."""
-    return Compiled(
-        SourceFile(definition.path, definition.source),
-        decode(definition.ir),
-        (),
-        definition.ir,
-        definition.semantic_hash,
-        tuple(map(compiled_from, definition.callees)),
-    )
+def _limits_of(settings: PolicySettings) -> SharedLimits:
+    """Open the limits that runs share. Raises `ConfigError` for an invalid address."""
+    try:
+        return SharedLimits(settings.url, settings.prefix, settings.on_store_failure == "local")
+    except ValueError:
+        expected = "`redis://HOST:PORT/NUMBER`, `rediss://…` or `unix://…`, with options that there are,"
+        raise ConfigError("policies.url", f"this is no address of Redis: {expected} is expected") from None
 
 
 def limits_of_run(limits: Limits | None, policy: Mapping[str, object]) -> Limits:
@@ -661,16 +699,3 @@ def limits_of_run(limits: Limits | None, policy: Mapping[str, object]) -> Limits
 
 def _never_began(outcome: Outcome) -> bool:
     return isinstance(outcome, Failed) and outcome.code == ErrorCode.BAD_INPUT and outcome.at is None
-
-
-def _said(future: object) -> None:
-    """What a run that nobody waits for came to is in its journal; an error is logged, not lost."""
-    from concurrent.futures import CancelledError
-    from typing import Any, cast
-
-    try:
-        error = cast(Any, future).exception()
-    except CancelledError:
-        return
-    if error is not None:
-        _log.error("a run whose caller has gone failed: %s", error)

@@ -18,6 +18,7 @@ from vesper.language.ir.taint import NO_FLOW, Flow, Taint, active_sources, join
 
 SENSITIVE = "<sensitive>"
 _ITERATION = re.compile(r"\[[0-9]+\]")
+_MAX_FLOWS = 4096
 
 
 class Whole(Protocol):
@@ -80,6 +81,9 @@ class Masks:
         self._taint = Taint() if taint is None else taint
         self._active = active_sources(self._node, self._taint, self._tainted)
         self._called: dict[str, Masks] = {}
+        self._requests: dict[str, RequestMask] = {}
+        self._active_flows: dict[int, tuple[Flow, Flow]] = {}
+        """Flows by id, each with its sensitive part; a kept flow keeps its id."""
         self._statements: dict[str, ir.Statement] | None = None
 
     def hides(self, flow: Flow) -> bool:
@@ -90,8 +94,18 @@ class Masks:
         """Return the value with its sensitive parts masked."""
         if self.hides_all:
             return SENSITIVE
-        flow = flow.only(self._active)
+        if not self._active:
+            return value
+        flow = self._active_part(flow)
         return _masked(flow, value) if flow.sources else value
+
+    def _active_part(self, flow: Flow) -> Flow:
+        known = self._active_flows.get(id(flow))
+        if known is None:
+            if len(self._active_flows) >= _MAX_FLOWS:
+                self._active_flows.clear()
+            known = self._active_flows[id(flow)] = (flow, flow.only(self._active))
+        return known[1]
 
     def inputs(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return the inputs in declared order. A sensitive one is listed even where its default was used."""
@@ -163,6 +177,12 @@ class Masks:
         name, _, inner = _ITERATION.sub("", path).partition("/")
         if inner:
             return self._call(name).request(inner)
+        found = self._requests.get(name)
+        if found is None:
+            found = self._requests[name] = self._request(name)
+        return found
+
+    def _request(self, name: str) -> RequestMask:
         statement = self._statement(name)
         if self.hides_all or not isinstance(statement, ir.Request):
             return RequestMask(self, {}, NO_FLOW, NO_FLOW)

@@ -15,6 +15,7 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
+from vesper.journal.entry import Entry, Kind
 from vesper.values.generated.errors import ErrorCode
 
 _CODES = frozenset(code.value for code in ErrorCode)
@@ -57,3 +58,8 @@ def recorded_outcome(body: Mapping[str, Any]) -> Outcome:
             return EngineFault(body["message"])
         case other:
             raise ValueError(f"no outcome is called `{other}`")
+
+
+def says_not_done(entry: Entry) -> bool:
+    """Return True where a person resolved that a request in doubt did certainly not happen."""
+    return entry.kind is Kind.RESOLVED and entry.body.get("not_done") is True

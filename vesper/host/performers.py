@@ -11,16 +11,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from vesper._direct import SecretStore, ambient_performer, file_performer
 from vesper.config.settings import Config
 from vesper.effects.performer import EffectFailed, Performer
 from vesper.effects.settings import ConfigError, close_to
+from vesper.storage.sources import SYSTEM_SOURCES, Sources
 
 if TYPE_CHECKING:
     from vesper.effects.events.memory import Subscriber
-    from vesper.effects.secrets.performer import Secrets
     from vesper.host.plans import Plan
-    from vesper.journal.journal import Journal
-    from vesper.journal.sealing import KeyRing
+    from vesper.journal.journal import Journal, KeyRing
 
 _log = logging.getLogger("vesper.host")
 _RELAYED = 100
@@ -52,14 +52,16 @@ _EFFECTS = {
 class Performers(Mapping[str, Performer]):
     """The performers by effect."""
 
-    def __init__(self, config: Config, instead: Mapping[str, Performer]) -> None:
+    def __init__(self, config: Config, instead: Mapping[str, Performer], sources: Sources = SYSTEM_SOURCES) -> None:
         self._config = config
+        self._sources = sources
         self._instead = dict(instead)
         self._made: dict[str, Performer] = {}
         self._machines: dict[str, tuple[str, str]] = {}
         self._lock = threading.RLock()
-        self._secrets: Secrets | None = None
+        self._secrets: SecretStore | None = None
         self._outages: dict[str, str] = {}
+        self._reported: set[str] = set()
         for module in config.modules:
             try:
                 import_module(module)
@@ -77,14 +79,42 @@ class Performers(Mapping[str, Performer]):
     def __len__(self) -> int:
         return len(_EFFECTS)
 
+    def performer_of(self, effect: str) -> Performer:
+        """Return the performer of an effect. Raises `EffectFailed` where the configuration has none."""
+        try:
+            found = self.get(effect)
+            problem = None if found is not None else f"nothing is configured that performs `{effect}`"
+        except ConfigError as error:  # nothing was sent
+            found, problem = None, str(error)
+        if found is None:
+            assert problem is not None
+            if problem not in self._reported:  # once: a node that handles the failure reports something else
+                self._reported.add(problem)
+                _log.error("an effect cannot be performed: %s", problem)
+            raise EffectFailed("unavailable", problem)
+        return found
+
+    def redact(self, text: str) -> str:
+        """Return the text without any secret that was read here."""
+        return self.secrets.redact(text)
+
+    def secret(self, granted: Collection[str], name: str) -> str:
+        """Return a secret for a node with these capabilities. Raises `EffectFailed` for others."""
+        capability = f"secrets.read.{name}"
+        if capability not in granted:
+            raise EffectFailed("not_found", f"the node has no handle for `{capability}`")
+        return self.secrets.text(name)
+
     @property
-    def secrets(self) -> Secrets:
+    def secrets(self) -> SecretStore:
         if self._secrets is None:
-            from vesper.effects.secrets.performer import Secrets, SecretSettings
+            from vesper.effects.secrets.settings import SecretSettings
+            from vesper.effects.secrets.store import open_secrets
 
             with self._lock:
                 if self._secrets is None:
-                    self._secrets = Secrets(self._config.parts.secrets or SecretSettings("environment"))
+                    settings = self._config.parts.secrets or SecretSettings("environment")
+                    self._secrets = open_secrets(settings, self._native_sources)
         return self._secrets
 
     def key_ttl(self, effect: str, fixed: Mapping[str, str]) -> float | None:
@@ -107,6 +137,9 @@ class Performers(Mapping[str, Performer]):
                         name,
                         f"{whose} starts this machine in `{before}`, {node_id} in `{initial}`: they cannot share it",
                     )
+                states = self._made.get("state")
+                if states is not None:
+                    states.know(name, initial)  # type: ignore[attr-defined]  # of `_make_state`
 
     def is_joined(self, targets: Iterable[tuple[str, str]]) -> bool:
         """True where the caller has put an open transaction of theirs under a run with these effects. One that uses
@@ -259,7 +292,7 @@ class Performers(Mapping[str, Performer]):
 
     def key_ring(self) -> KeyRing:
         """The keys that sensitive executions are sealed with, in the journal and in the store of traces."""
-        from vesper.journal.sealing import KeyRing
+        from vesper.journal.journal import KeyRing
 
         settings = self._config.journal
         earlier = [key for name in settings.earlier_key_secrets if (key := self._key(name)) is not None]
@@ -274,6 +307,7 @@ class Performers(Mapping[str, Performer]):
             lease_seconds=settings.lease,
             keys=self.key_ring(),
             max_body=settings.max_body,
+            sources=self._sources,
         )
 
     def _key(self, secret: str | None) -> bytes | None:
@@ -310,18 +344,15 @@ class Performers(Mapping[str, Performer]):
                     found = self._made[name] = self._make(name)
         return found
 
-    def _initial(self, machine: str) -> str:
-        return self._machines[machine][0]
-
     # -- making -----------------------------------------------------------------------------------
 
     def _make(self, name: str) -> Performer:
         return getattr(self, f"_make_{name}")()  # type: ignore[no-any-return]  # the methods below
 
     def _make_providers(self) -> Performer:
-        from vesper.effects.http.performer import HttpPerformer
+        from vesper.effects.http.performer import http_performer
 
-        return HttpPerformer(self._config.parts.providers, self.secrets.text)
+        return http_performer(self._config.parts.providers, self.secrets)
 
     def _make_databases(self) -> Performer:
         from vesper.effects.database.performer import DatabasePerformer
@@ -334,7 +365,10 @@ class Performers(Mapping[str, Performer]):
 
         databases = self._part("databases")
         assert isinstance(databases, DatabasePerformer)
-        return StatePerformer(databases, self._state_database, self._initial)
+        made = StatePerformer(databases, self._state_database)
+        for machine, (initial, _) in self._machines.items():
+            made.know(machine, initial)
+        return made
 
     def _make_caches(self) -> Performer:
         from vesper.effects.cache.performer import CachePerformer
@@ -342,26 +376,27 @@ class Performers(Mapping[str, Performer]):
         return CachePerformer(self._config.parts.caches, self.secrets.text)
 
     def _make_topics(self) -> Performer:
+        from vesper.effects.database.performer import DatabasePerformer
         from vesper.effects.events.performer import EventPerformer
 
         parts = self._config.parts
         databases = self._part("databases") if parts.databases else None
+        assert databases is None or isinstance(databases, DatabasePerformer)
         return EventPerformer(parts.topics, parts.events, self.secrets.text, databases)
 
     def _make_files(self) -> Performer:
-        from vesper.effects.files.performer import FilePerformer
-
-        return FilePerformer(self._config.parts.files)
+        return file_performer(list(self._config.parts.files.values()), self._native_sources)
 
     def _make_secrets(self) -> Performer:
-        from vesper.effects.secrets.performer import SecretPerformer
-
-        return SecretPerformer(self.secrets)
+        return self.secrets.performer(self._native_sources)
 
     def _make_ambient(self) -> Performer:
-        from vesper.effects.ambient import AmbientPerformer
+        return ambient_performer(self._native_sources)
 
-        return AmbientPerformer()
+    @property
+    def _native_sources(self) -> Sources | None:
+        """The sources of tests; None for those of the system, which need no call of Python."""
+        return None if self._sources is SYSTEM_SOURCES else self._sources
 
     def _make_custom(self) -> Performer:
         from vesper.effects.custom.performer import CustomPerformer

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vesper.host.masking import Masks, Whole, is_sensitive
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.statements import Block, Policy, handlers_of, own_blocks
 from vesper.policies.settings import effective
 from vesper.values.generated.effects import EFFECTS
-from vesper.values.types import Type
+from vesper.values.types import Record, Type
 from vesper.values.vesper_error import VesperError
 
 _ITERATION = re.compile(r"\[[0-9]+\]")
@@ -48,6 +48,8 @@ class Plan:
     """What the node says of it, whatever it is called with."""
     is_sensitive: bool = False
     """True where its arguments, its key or its answer hold sensitive data."""
+    parameters: Mapping[str, Type] = field(default_factory=dict)
+    """The types of the parameters of its SQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ def _add(
                 *_counted(effective(node.grants.policy, statement.policy)),
                 statement.fixed,
                 masks.request(prefix + statement.name).is_sensitive,
+                _parameters(statement),
             )
         elif isinstance(statement, ir.CallNode):
             _add(callees[statement.node], f"{prefix}{statement.name}/", masks, handled, requests, machines, targets)
@@ -146,6 +149,11 @@ def _counted(policy: Policy) -> tuple[bool, bool, float | None]:
     timeout = policy.get("timeout_us")
     assert timeout is None or isinstance(timeout, int)  # the checker reads nothing else
     return is_shared, not is_shared and "attempts" not in policy, None if timeout is None else timeout / 1_000_000
+
+
+def _parameters(request: ir.Request) -> dict[str, Type]:
+    bound = dict(request.arguments).get("bind")
+    return dict(bound.type.fields) if bound is not None and isinstance(bound.type, Record) else {}
 
 
 def _target(request: ir.Request) -> str:

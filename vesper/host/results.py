@@ -68,7 +68,7 @@ class CachedProgram:
         node = compiled.node
         self.results = results
         self._program = program
-        self._declared = [(each.name, each.type, each.default) for each in node.inputs]
+        self._declared = node.declared_inputs
         self._outputs = [(each.name, each.type, None) for each in node.outputs]
         self._errors = [(each.name, each.type, None) for each in node.errors]
         self._is_shared = shares_sensitive or not plans_of(compiled).is_sensitive

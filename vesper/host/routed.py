@@ -14,7 +14,8 @@ from vesper.engines.engine import Blocked, Completion, Done, Request
 from vesper.engines.outcome import Outcome
 
 if TYPE_CHECKING:
-    from vesper.host.host import Host, Prepared
+    from vesper.host.host import Host
+    from vesper.host.prepared import Prepared
 
 
 class HostedProgram(ABC):

@@ -28,6 +28,8 @@ from vesper.values.types import (
     FLOAT,
     INTEGER,
     JSON,
+    PERIOD,
+    TIME_OF_DAY,
     TIMESTAMP,
     ArrayOf,
     Enum,
@@ -356,6 +358,8 @@ _EXAMPLES: dict[Type, str] = {
     DATE: "date(2026, 11, 15)",
     TIMESTAMP: "datetime(2026, 11, 15, 12, tzinfo=UTC)",
     DURATION: "timedelta(seconds=1)",
+    TIME_OF_DAY: "time(12)",
+    PERIOD: "Period(1)",
     JSON: "{}",
 }
 

@@ -9,13 +9,12 @@ copy of the whole store from an earlier time is put in its place.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Protocol
 
-from vesper.journal.entry import AuditEvent
-from vesper.journal.errors import JournalError, TooLarge
-from vesper.journal.typed_json import decode, encode
+from vesper.journal.errors import JournalError
+from vesper.journal.typed_json import decode
 
 FIRST = bytes(32)
 """The hash before the first line."""
@@ -28,32 +27,6 @@ class AuditLog(Protocol):
     def audit_key(self) -> bytes | None: ...
     def audit_head(self) -> tuple[int, str]: ...
     def audit_rows(self) -> Iterator[tuple[int, bytes, bytes]]: ...
-
-
-def audit_text(event: AuditEvent, most: int) -> bytes:
-    """An event as it is written, but for its number, which comes last and is known when it is stored. Raises
-    `JournalError` for one that cannot be written: here, where only whoever made it is told."""
-    text = encode(
-        {
-            "action": event.action,
-            "at_us": event.at_us,
-            "execution": event.execution,
-            "fields": event.fields,
-            "level": event.level,
-            "node_id": event.node_id,
-        }
-    )
-    if len(text) > most:
-        raise TooLarge(f"an audit event `{event.action[:80]}` has {len(text):,} bytes, and the journal takes {most:,}")
-    return text[:-1]
-
-
-def chained(texts: Iterable[bytes], count: int, last: bytes, key: bytes | None) -> Iterator[tuple[int, bytes, bytes]]:
-    """Number, line and hash of events that follow `count` lines, the last of which has the hash `last`."""
-    for seq, text in enumerate(texts, start=count + 1):
-        line = b'%s,"seq":%d}' % (text, seq)
-        last = audit_hash(last, line, key)
-        yield seq, line, last
 
 
 def audit_hash(before: bytes, line: bytes, key: bytes | None) -> bytes:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 _FRACTIONS = 4096
 _MILLISECOND = 1_000_000
 
 
-def trace_id(at_ns: int) -> str:
+def trace_id(at_ns: int, random_bytes: Callable[[int], bytes] = os.urandom) -> str:
     """A new id for what happened at this time, in nanoseconds since 1970.
 
     48 bits of milliseconds, 12 bits of their fraction (method 3 of the RFC), 62 random bits. The random ones come from
@@ -16,7 +17,7 @@ def trace_id(at_ns: int) -> str:
     """
     milliseconds, rest = divmod(at_ns, _MILLISECOND)
     fraction = rest * _FRACTIONS // _MILLISECOND
-    random = int.from_bytes(os.urandom(8), "big") & (1 << 62) - 1
+    random = int.from_bytes(random_bytes(8), "big") & (1 << 62) - 1
     bits = (milliseconds & (1 << 48) - 1) << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | random
     text = f"{bits:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

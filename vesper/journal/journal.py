@@ -10,15 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Protocol
 
+from vesper._direct import KeyRing, RunKey
 from vesper.journal.entry import AuditEvent, Definition, Entry, Stored
 from vesper.journal.errors import Fenced, JournalError, NotTaken, UnknownExecution
-from vesper.journal.sealing import KeyRing
+from vesper.storage.sources import SYSTEM_SOURCES, Sources
 
 __all__ = [
-    "Beginning", "Fenced", "Journal", "JournalError", "KeyRing", "NotTaken", "Recorded", "Run", "Status", "Summary",
-    "UnknownExecution", "open_journal",
+    "Beginning", "Fenced", "Journal", "JournalError", "KeyRing", "NotTaken", "Recorded", "Run", "RunKey", "Status",
+    "Summary", "UnknownExecution", "open_journal",
 ]  # fmt: skip
 
 
@@ -230,27 +232,36 @@ def open_journal(
     keys: KeyRing | None = None,
     max_inline: int = 16 << 10,
     max_body: int = 4 << 20,
+    busy_seconds: float = 5.0,
+    sources: Sources = SYSTEM_SOURCES,
 ) -> Journal:
     """The journal that `sqlite:PATH`, `sqlite:///PATH` or `postgresql://...` names. Nothing is opened before it is
     used, so that this is cheap and cannot fail for a store that is away; a DSN that names none is a `JournalError`.
 
     `owner` names this process in leases; by default it is made so that a process of the same machine can tell whether
-    it still lives. `max_inline` and `max_body` are sizes of one body, in bytes.
+    it still lives. `max_inline` and `max_body` are sizes of one body, in bytes. `busy_seconds` is the time for
+    which another process may hold a file before it counts as locked. `sources` replaces time and randomness, for tests.
     """
-    from vesper.journal.limits import Limits
+    from vesper.journal.store_journal import StoreJournal, make_journal_file, path_of
 
-    limits = Limits(lease_seconds=lease_seconds, max_inline=max_inline, max_body=max_body)
     scheme, colon, rest = dsn.partition(":")
     if scheme == "sqlite" and colon:
-        from vesper.journal.sqlite_store import SqliteStore
-        from vesper.journal.store_journal import StoreJournal
-
-        return StoreJournal(SqliteStore.of_dsn(rest), owner, keys or KeyRing(), limits)
-    if scheme in ("postgresql", "postgres") and rest.startswith("//"):
-        from vesper.journal.postgres_store import PostgresStore
-        from vesper.journal.store_journal import StoreJournal
-
-        return StoreJournal(PostgresStore(dsn), owner, keys or KeyRing(), limits)
-    raise JournalError(
-        f"`{scheme[:40]}{colon}` names no journal: `sqlite:PATH` is a file, `postgresql://HOST/DATABASE` a database"
+        path: Path | None = path_of(rest)
+    elif scheme in ("postgresql", "postgres") and rest.startswith("//"):
+        path = None
+    else:
+        raise JournalError(
+            f"`{scheme[:40]}{colon}` names no journal: `sqlite:PATH` is a file, `postgresql://HOST/DATABASE` a database"
+        )
+    return StoreJournal(
+        path,
+        dsn,
+        owner,
+        keys or KeyRing(),
+        lease_seconds,
+        max_inline,
+        max_body,
+        busy_seconds,
+        make_journal_file,
+        None if sources is SYSTEM_SOURCES else sources,
     )

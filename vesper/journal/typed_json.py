@@ -20,7 +20,7 @@ import json
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from json.encoder import encode_basestring
 from math import isfinite
@@ -28,7 +28,9 @@ from typing import Any
 
 from vesper.journal.errors import JournalError, TooLarge
 from vesper.values.json_value import Json, exact_text, parse_json, text_as_string
+from vesper.values.period import Period
 from vesper.values.problem import ValueProblem
+from vesper.values.times import parse_time, time_text
 
 _native: Callable[[object, Callable[[Any], str]], str | None] | None
 try:
@@ -43,7 +45,7 @@ the writer looks at the length of every list and dict that it finishes, and stop
 _Writer = Callable[[Any], str]
 _quoted: Callable[[str], str] = encode_basestring
 _MICROSECOND = timedelta(microseconds=1)
-_IN_ORDER = frozenset({bool, int, str, bytes, date, datetime, timedelta})
+_IN_ORDER = frozenset({bool, int, str, bytes, date, datetime, timedelta, time, Period})
 
 
 def encode(value: object) -> bytes:
@@ -170,8 +172,8 @@ def _writer(json_text: Callable[[Json], str]) -> _Writer:
                 return _of_float(float.__float__(value))
             case datetime():
                 return _of_datetime(value)
-            case date() | timedelta() | Decimal():
-                for kind in (date, timedelta, Decimal):
+            case date() | timedelta() | time() | Decimal():
+                for kind in (date, timedelta, time, Decimal):
                     if isinstance(value, kind):
                         return table[kind](value)
             case bytearray() | memoryview():
@@ -201,6 +203,8 @@ def _writer(json_text: Callable[[Json], str]) -> _Writer:
         datetime: _of_datetime,
         date: lambda value: f'{{"$date":"{value.isoformat()}"}}',
         timedelta: lambda value: f'{{"$duration":{value // _MICROSECOND}}}',
+        time: lambda value: f'{{"$clock":"{time_text(value)}"}}',
+        Period: lambda value: f'{{"$period":{value.months}}}',
         Json: of_json,
         dict: of_dict,
         list: of_list,
@@ -348,6 +352,19 @@ def _duration(content: Any) -> timedelta:
     return timedelta(microseconds=content)
 
 
+def _clock(text: str) -> time:
+    try:
+        return parse_time(text)
+    except ValueProblem:
+        raise ValueError(f"{text[:60]!r} is no time of day") from None
+
+
+def _period(content: Any) -> Period:
+    if type(content) is not int:
+        raise ValueError("a period is no whole number")
+    return Period(content)
+
+
 def _json(content: Any) -> Json:
     if type(content) is not str:
         raise ValueError("a json value is no text")
@@ -386,6 +403,8 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "$date": _text_tag("$date", date.fromisoformat),
     "$time": _text_tag("$time", _moment),
     "$duration": _duration,
+    "$clock": _text_tag("$clock", _clock),
+    "$period": _period,
     "$json": _json,
     "$set": _set,
     "$map": _map,

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
-from vesper.kernels.equality import are_equal, hashable, holds_nan
 from vesper.kernels.order import Ordered, order_of
 from vesper.kernels.raised import Raised
+from vesper.kernels.runtime.equality import are_equal, hashable, holds_nan
 from vesper.kernels.work import count_work
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_ENTRIES, Key

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from vesper.kernels.raised import Raised
+from vesper.values.generated.errors import ErrorCode
+
 
 def not_(value: bool) -> bool:
     return not value
@@ -17,3 +20,9 @@ def not_equal(left: bool, right: bool) -> bool:
 
 def text(value: bool) -> str:
     return "true" if value else "false"
+
+
+def parse(value: str) -> bool:
+    if value not in ("true", "false"):
+        raise Raised(ErrorCode.BAD_FORMAT)
+    return value == "true"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from typing import Literal, TypeAlias
 
-from vesper.kernels.business_days import BusinessDays
+from vesper.kernels.calendar import patterns, zones
+from vesper.kernels.calendar.business_days import BusinessDays
 from vesper.kernels.raised import Raised
+from vesper.kernels.work import count_work
 from vesper.values.generated.errors import ErrorCode
+from vesper.values.period import Period
 from vesper.values.problem import ValueProblem
 from vesper.values.times import date_text, parse_date
 
@@ -181,3 +184,60 @@ def _business_days(holidays: frozenset[date], weekend: frozenset[str]) -> Busine
         raise Raised(ErrorCode.INVALID_ARGUMENT)
     free = frozenset(_WEEKDAYS.index(name) for name in weekend)
     return BusinessDays(free, (holiday.toordinal() for holiday in holidays))
+
+
+# -- periods and weeks ----------------------------------------------------------------------------
+
+
+def add_period(value: date, length: Period) -> date:
+    return add_months(value, length.months)
+
+
+def subtract_period(value: date, length: Period) -> date:
+    return add_months(value, -length.months)
+
+
+def period_between(start: date, end: date) -> Period:
+    return Period(months_between(start, end))
+
+
+def iso_week(value: date) -> int:
+    return value.isocalendar().week
+
+
+def iso_week_year(value: date) -> int:
+    return value.isocalendar().year
+
+
+def from_iso_week(year: int, week: int, day: int) -> date:
+    try:
+        return date.fromisocalendar(year, week, day)
+    except (ValueError, OverflowError):
+        raise Raised(ErrorCode.INVALID_ARGUMENT) from None
+
+
+# -- patterns, moments and zones ------------------------------------------------------------------
+
+
+def parse_pattern(value: str, pattern: str) -> date:
+    return patterns.read(value, pattern, has_time=False)[0].date()
+
+
+def format_pattern(value: date, pattern: str) -> str:
+    return patterns.write(value, pattern)
+
+
+def at_time(value: date, time: time) -> datetime:
+    return datetime.combine(value, time, UTC)
+
+
+def at_zone(day: date, time: time, zone: str, ambiguous: str) -> datetime:
+    local = datetime.combine(day, time)
+    offset = zones.offset_of_local(local, zone, ambiguous)
+    try:
+        return (local - offset).replace(tzinfo=UTC)
+    except OverflowError:
+        raise Raised(ErrorCode.TIME_OVERFLOW) from None
+
+
+count_work("date", globals())

@@ -28,9 +28,8 @@ from decimal import (
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar, cast
 
-from vesper.kernels.integer import checked
-from vesper.kernels.raised import Raised
-from vesper.kernels.rounding import (
+from vesper.kernels.arithmetic import irrational, statistics
+from vesper.kernels.arithmetic.rounding import (
     SIGNIFICANT,
     assemble,
     divide_rounded,
@@ -42,9 +41,20 @@ from vesper.kernels.rounding import (
     unbounded_context,
     write_out,
 )
+from vesper.kernels.integer import checked
+from vesper.kernels.raised import Raised
 from vesper.kernels.work import count_work
 from vesper.values.generated.errors import ErrorCode
-from vesper.values.model import MAX_DIGITS, MAX_SCALE, ProblemKind, ValueProblem, decimal_text, parse_decimal
+from vesper.values.model import (
+    MAX_DIGITS,
+    MAX_INTEGER,
+    MAX_SCALE,
+    MIN_INTEGER,
+    ProblemKind,
+    ValueProblem,
+    decimal_text,
+    parse_decimal,
+)
 from vesper.values.numbers import parse_float
 
 _VARIADIC = 0x0C  # `*args`, `**kwargs`: CO_VARARGS and CO_VARKEYWORDS of `inspect`
@@ -293,6 +303,31 @@ def pow(base: Decimal, exponent: int) -> Decimal:
     return write_out(result) if context.flags[Inexact] else fit_scale(result, scale * times)
 
 
+def exact_pow(base: Decimal, exponent: int) -> Decimal:
+    if exponent < 0:
+        raise Raised(ErrorCode.INVALID_ARGUMENT)
+    if not base and exponent:
+        if scale_of(base) * exponent > MAX_SCALE:
+            raise Raised(ErrorCode.DECIMAL_OVERFLOW)
+        return assemble(0, scale_of(base) * exponent)
+    power = Decimal(1)
+    for bit in f"{exponent:b}":
+        # No product here has more digits or places than the result. The exact context traps one over the limits.
+        power *= power
+        if bit == "1":
+            power *= base
+    return power
+
+
+def power(base: Decimal, exponent: Decimal) -> Decimal:
+    whole, denominator = exponent.as_integer_ratio()
+    if denominator != 1:
+        return irrational.fractional_power(base, exponent)
+    if not MIN_INTEGER <= whole <= MAX_INTEGER:
+        raise Raised(ErrorCode.DECIMAL_OVERFLOW)
+    return pow(base, whole)
+
+
 def _refuse_long_power(digits: int, times: int) -> None:
     if digits * times > _MAX_POWER_DIGITS:
         raise Raised(ErrorCode.DECIMAL_OVERFLOW)
@@ -353,5 +388,10 @@ def allocate(total: Decimal, weights: Sequence[Decimal]) -> list[Decimal]:
     counts = [share + (index in gets_one_more) for index, (share, _) in enumerate(shares)]
     return [assemble(-count if is_negative else count, places) for count in counts]
 
+
+exp, ln, log10, sqrt = irrational.exp, irrational.ln, irrational.log10, irrational.sqrt
+median, percentile = statistics.median, statistics.percentile
+variance, population_variance = statistics.variance, statistics.population_variance
+stddev, population_stddev = statistics.stddev, statistics.population_stddev
 
 count_work("decimal", globals())

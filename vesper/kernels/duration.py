@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 from decimal import Decimal
 
+from vesper.kernels.arithmetic.rounding import assemble, divide_rounded, rounded_quotient
 from vesper.kernels.raised import Raised
-from vesper.kernels.rounding import assemble, divide_rounded, rounded_quotient
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.problem import ProblemKind, ValueProblem
 from vesper.values.times import MAX_DURATION, duration_text, parse_duration

@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
+from vesper.kernels.arithmetic import statistics
+from vesper.kernels.arithmetic.rounding import divide_rounded, rounded_quotient
 from vesper.kernels.raised import Raised
-from vesper.kernels.rounding import divide_rounded, rounded_quotient
+from vesper.kernels.work import count_work
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_INTEGER, MIN_INTEGER
 
@@ -189,3 +191,30 @@ def _refuse_count(count: int) -> None:
 def bit_count(value: int) -> int:
     # SEMANTICS: Python counts the bits of the absolute value.
     return (value & _ALL_BITS).bit_count()
+
+
+def median(values: Sequence[int]) -> Decimal:
+    return statistics.median([Decimal(value) for value in values])
+
+
+def percentile(values: Sequence[int], percent: Decimal) -> Decimal:
+    return statistics.percentile([Decimal(value) for value in values], percent)
+
+
+def variance(values: Sequence[int]) -> Decimal:
+    return statistics.variance([Decimal(value) for value in values])
+
+
+def population_variance(values: Sequence[int]) -> Decimal:
+    return statistics.population_variance([Decimal(value) for value in values])
+
+
+def stddev(values: Sequence[int]) -> Decimal:
+    return statistics.stddev([Decimal(value) for value in values])
+
+
+def population_stddev(values: Sequence[int]) -> Decimal:
+    return statistics.population_stddev([Decimal(value) for value in values])
+
+
+count_work("integer", globals())

@@ -12,9 +12,10 @@ from vesper.values.generated.errors import ErrorCode
 from vesper.values.json_forms import json_form, value_of_form
 from vesper.values.json_value import MAX_TEXT, Json, depth_of, longest_text, parse_json, text_as_string
 from vesper.values.model import ProblemKind, ValueProblem
+from vesper.values.outside_names import spelled_pair, to_inside, to_outside
 from vesper.values.prices import price_of
 from vesper.values.strict_json import MAX_JSON_DEPTH, JsonContent
-from vesper.values.types import BYTES, declared_type, mentions
+from vesper.values.types import BYTES, mentions
 
 __all__ = ["Json"]  # generated code names this type
 
@@ -110,19 +111,20 @@ def item(value: Json, index: int) -> Json:
 
 def cast(value: Json, of: str) -> Any:
     """Return the value of the type with this text."""
-    type_ = declared_type(of)
+    type_, spelled = spelled_pair(of)
     try:
-        found = value_of_form(type_, value.content)
+        found = value_of_form(spelled, value.content)
     except ValueProblem:
         raise Raised(ErrorCode.BAD_CAST) from None
+    found = found if spelled is type_ else to_inside(type_, found)
     price = price_of(type_)
     return found if isinstance(price, int) else account_json(found, price(found))
 
 
 def from_value(value: Any, of: str) -> Json:
     """Return the JSON form of a value of the type with this text."""
-    type_ = declared_type(of)
-    content = json_form(type_, value)
+    type_, spelled = spelled_pair(of)
+    content = json_form(spelled, value if spelled is type_ else to_outside(type_, value))
     # Only bytes become longer: their base64 may exceed the limit of a string.
     if depth_of(content) > MAX_JSON_DEPTH or (mentions(type_, BYTES) and longest_text(content) > MAX_TEXT):
         raise Raised(ErrorCode.TOO_LARGE)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from vesper.kernels.equality import are_equal
 from vesper.kernels.order import order_of, place_of
 from vesper.kernels.raised import Raised
+from vesper.kernels.runtime.equality import are_equal
 from vesper.kernels.work import count_work
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.model import MAX_ENTRIES, Key

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from vesper.kernels.equality import are_equal
 from vesper.kernels.raised import Raised
+from vesper.kernels.runtime.equality import are_equal
 from vesper.values.generated.errors import ErrorCode
 
 _Item = TypeVar("_Item")
@@ -39,3 +39,9 @@ def unwrap(value: _Item | None) -> _Item:
 
 def require(value: _Item | None) -> _Item:
     return unwrap(value)
+
+
+def in_force(value: _Item | None) -> _Item:
+    if value is None:
+        raise Raised(ErrorCode.NOT_IN_FORCE)
+    return value

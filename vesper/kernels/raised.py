@@ -7,13 +7,14 @@ text is built on demand, so that raising stays cheap.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
 from vesper.kernels.runtime.source import Origin, origin
 from vesper.values.generated.errors import ErrorCode
 from vesper.values.inputs import Refusal
 from vesper.values.model import Problem, ProblemKind, show
+from vesper.values.period import Period
 from vesper.values.types import DECIMAL, Type
 from vesper.values.vesper_error import VesperError
 
@@ -180,4 +181,4 @@ def _describe_given(given: object) -> str:
 
 
 _MAX_SHOWN_BITS = 256
-_SIMPLE = (bool, int, float, str, bytes, Decimal, date, datetime, timedelta)
+_SIMPLE = (bool, int, float, str, bytes, Decimal, date, datetime, timedelta, time, Period)

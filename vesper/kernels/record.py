@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vesper.kernels.equality import are_equal
+from vesper.kernels.runtime.equality import are_equal
 
 
 def equal(left: object, right: object) -> bool:

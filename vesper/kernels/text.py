@@ -201,4 +201,10 @@ def percent_encode(value: str) -> str:
     return encoded
 
 
+def normalize(value: str, form: str) -> str:
+    normal = unicode.normalize(value, form)
+    _refuse_long(len(normal))
+    return normal
+
+
 count_work("text", globals())

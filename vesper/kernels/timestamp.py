@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
+from vesper.kernels.calendar import patterns, zones
+from vesper.kernels.date import add_months
 from vesper.kernels.raised import Raised
+from vesper.kernels.time_of_day import at as clock_time
+from vesper.kernels.time_of_day import since_midnight
+from vesper.kernels.work import count_work
 from vesper.values.generated.errors import ErrorCode
+from vesper.values.period import Period
 from vesper.values.problem import ProblemKind, ValueProblem
 from vesper.values.times import parse_timestamp, timestamp_text
 
@@ -129,3 +135,42 @@ def truncate(value: datetime, unit: str) -> datetime:
             return value.replace(microsecond=0)
         case _:
             raise AssertionError(f"{unit} is no unit")
+
+
+def to_time(value: datetime) -> time:
+    return value.time()
+
+
+def add_period(moment: datetime, length: Period) -> datetime:
+    return datetime.combine(add_months(moment.date(), length.months), moment.time(), UTC)
+
+
+def subtract_period(moment: datetime, length: Period) -> datetime:
+    return add_period(moment, Period(-length.months))
+
+
+# -- zones and patterns ---------------------------------------------------------------------------
+
+
+def local_date(moment: datetime, zone: str) -> date:
+    return add(moment, zones.offset_at(moment, zone)).date()
+
+
+def local_time(moment: datetime, zone: str) -> time:
+    return clock_time(since_midnight(moment.time()) + zones.offset_at(moment, zone))
+
+
+def utc_offset(moment: datetime, zone: str) -> timedelta:
+    return zones.offset_at(moment, zone)
+
+
+def parse_pattern(value: str, pattern: str) -> datetime:
+    local, minutes = patterns.read(value, pattern, has_time=True)
+    return add(local.replace(tzinfo=UTC), timedelta(minutes=-minutes))
+
+
+def format_pattern(value: datetime, pattern: str) -> str:
+    return patterns.write(value, pattern)
+
+
+count_work("timestamp", globals())

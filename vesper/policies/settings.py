@@ -13,6 +13,11 @@ MAX_COUNT = 1_000_000_000
 MAX_US = 1_000_000_000_000_000
 """Some 31 years. Sums of a few of these and the time since 1970 stay below 2**53, where every store can count."""
 
+MAX_BREAKER_FAILURES = 10_000
+"""Largest `failures` of a circuit breaker, whose moments are kept."""
+MAX_CONCURRENCY = 10_000
+"""Largest `concurrency`, whose leases are kept."""
+
 _OF_RETRY = frozenset(("attempts", "retry_on", "backoff_us", "backoff_max_us", "backoff_factor", "jitter"))
 _OF_ONE_EXECUTION = frozenset(("expected_latency_ms", "memory_limit_mb", "total_timeout_us"))
 
@@ -39,17 +44,6 @@ def number(policy: Policy, key: str, most: int = MAX_COUNT, least: int = 1) -> i
     if type(value) is not int or not least <= value <= most:
         raise PolicyError(f"policy: `{key}` must be a whole number from {least:,} to {most:,}, not {value!r}")
     return value
-
-
-def numbers(policy: Policy, *bounds: tuple[str, int]) -> tuple[int, ...] | None:
-    """Numbers that only make sense together; nothing where the policy has none of them."""
-    found = {key: number(policy, key, most) for key, most in bounds}
-    given = tuple(value for value in found.values() if value is not None)
-    if given and len(given) < len(found):
-        missing = next(key for key, value in found.items() if value is None)
-        present = next(key for key, value in found.items() if value is not None)
-        raise PolicyError(f"policy: `{present}` is of no use without `{missing}`, which is missing")
-    return given or None
 
 
 def word(policy: Policy, key: str, among: tuple[str, ...]) -> str | None:

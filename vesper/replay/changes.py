@@ -14,13 +14,13 @@ from vesper.effects.performer import EffectFailed
 from vesper.effects.stored_json import stored_value
 from vesper.host.plans import plans_of
 from vesper.host.stub_answers import plain_step
-from vesper.language.check.expressions.literals import value_from_text
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.trace.failure_codes import no_such_code
 from vesper.trace.model import Trace
 from vesper.trace.timeline import TimelineStep, step_of, timeline
 from vesper.values.inputs import accept_inputs
 from vesper.values.json_forms import input_of_json
+from vesper.values.literal_text import value_from_text
 from vesper.values.model import ValueProblem, plain, show
 from vesper.values.strict_json import forms_of_json
 from vesper.values.types import JSON, Enum, OptionalOf, Primitive, Type, without_null

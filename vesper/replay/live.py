@@ -13,13 +13,13 @@ from http import HTTPStatus
 
 from vesper.config.settings import Config
 from vesper.effects.http.performer import HttpPerformer
-from vesper.effects.performer import Ask
-from vesper.engines.engine import Completion, Request
-from vesper.host.host import Host, Prepared, Ran
-from vesper.host.running import Running
-from vesper.journal.entry import Kind
+from vesper.engines.engine import Request
+from vesper.host.driving import Replayed
+from vesper.host.host import Host
+from vesper.host.prepared import Ran
 from vesper.journal.journal import Run
 from vesper.replay.rerun import ChangedExecution
+from vesper.storage.sources import SYSTEM_SOURCES, Sources
 from vesper.trace.journalled import trace_of_execution
 from vesper.trace.model import REPLAY_KEY, Exchange, Trace
 from vesper.trace.programs import program_of
@@ -31,18 +31,18 @@ KnownExchange = Callable[[Request], Exchange | None]
 class LiveHost(Host):
     """A Host that performs only requests without a known answer. It takes over no other runs."""
 
-    def __init__(self, config: Config) -> None:
-        super().__init__(replace(config, recovery=replace(config.recovery, enabled=False)))
+    def __init__(self, config: Config, sources: Sources = SYSTEM_SOURCES) -> None:
+        super().__init__(replace(config, recovery=replace(config.recovery, enabled=False)), sources=sources)
         self._answered: KnownExchange = lambda _: None
-        self._replayed = ""
-        self._last: _LiveRunning | None = None
+        self._trace_id = ""
+        self._last: _KnownAnswers | None = None
         self.statuses: dict[str, int] = {}
         """Last HTTP status by request path, for requests that were performed."""
 
     def run_changed(self, changed: ChangedExecution, engine: str, answered: KnownExchange) -> Trace:
         """Run the execution, perform requests unknown to `answered`, and return the trace."""
         prepared = self.prepare(changed.compiled, program_of(changed.compiled, engine), engine)
-        self._answered, self._replayed = answered, changed.trace.trace_id
+        self._answered, self._trace_id = answered, changed.trace.trace_id
         now = changed.trace.now or datetime.now(UTC)
         if "http_request" in {plan.effect for plan in prepared.plans.requests.values()}:
             performer = self._performers["http_request"]
@@ -75,58 +75,33 @@ class LiveHost(Host):
             else replace(exchange, asked_us=before.asked_us, answered_us=before.answered_us, decisions=before.decisions)
         )
 
-    def _note(self, ask: Ask, status: int) -> None:
-        self.statuses[ask.path] = status
+    def _note(self, path: str, status: int) -> None:
+        self.statuses[path] = status
 
-    def _new_running(self, prepared: Prepared, run: Run) -> Running:
-        policy = prepared.compiled.node.grants.policy
-        running = _LiveRunning(
-            run, self._gate, self._attempts, prepared.plans, prepared.handles, prepared.refused, policy
-        )
-        running.answered, running.replayed, running.performed = self._answered, self._replayed, set()
-        self._last = running
-        return running
+    def _replayed(self, run: Run) -> Replayed:
+        self._last = _KnownAnswers(self._answered, self._trace_id, run.execution)
+        return self._last
 
 
-class _LiveRunning(Running):
-    """A run that completes known requests from records and performs the rest."""
+class _KnownAnswers:
+    """The answers of a run that completes known requests from records and performs the rest."""
 
-    answered: KnownExchange
-    replayed: str
-    """Id of the trace that is replayed."""
-    performed: set[str]
-    """Paths of requests that had no answer and were performed."""
+    def __init__(self, answered: KnownExchange, trace_id: str, execution: str) -> None:
+        self._answered = answered
+        self._trace_id = trace_id
+        self.execution = execution
+        self.performed: set[str] = set()
+        """Paths of requests that had no answer and were performed."""
 
-    @property
-    def execution(self) -> str:
-        return self._run.execution
+    def answer(self, request: Request) -> tuple[object, str | None, str, str] | None:
+        known = self._answered(request)
+        if known is None:
+            self.performed.add(request.path)
+            return None
+        return known.value, known.failure, known.message, self._trace_id
 
-    def _complete(self, request: Request) -> Completion:
-        known = self.answered(request)
-        if known is not None:
-            return self._copy_recorded(request, known)
-        self.performed.add(request.path)
-        if request.key is not None:
-            request = replace(request, key=f"{REPLAY_KEY}{self._run.execution} {request.key}")
-        return super()._complete(request)
-
-    def _copy_recorded(self, request: Request, known: Exchange) -> Completion:
-        """Journal a recorded completion with its request and origin.
-
-        Transitions and audit are untouched, because they record performed effects only.
-        """
-        body: dict[str, object] = {
-            "fixed": dict(request.fixed),
-            "arguments": dict(request.arguments),
-            "replayed": self.replayed,
-        }
-        if known.failure is None:
-            self._append(Kind.RESULT, request, "", {**body, "value": known.value})
-            self._remember(request, known.value)
-        else:
-            told = {"code": known.failure, "message": known.message, "may_have_happened": False}
-            self._append(Kind.FAILED, request, "", {**body, **told})
-        return Completion(request.id, known.value, known.failure)
+    def rename(self, request: Request) -> str | None:
+        return None if request.key is None else f"{REPLAY_KEY}{self.execution} {request.key}"
 
 
 def status_text(status: int) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from vesper.compiler import Compiled
+from vesper.engines.engine import Program
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Returned
 from vesper.engines.registry import PAIR
-from vesper.host.host import Prepared
 from vesper.host.outcomes import outcome_record
-from vesper.host.plans import plans_of
+from vesper.host.plans import Plans, plans_of
 from vesper.journal.entry import Entry, Kind
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir.encode import canonical_json
@@ -135,11 +136,17 @@ def _flow(value: object) -> str:
     return canonical_json(value).decode("utf-8")
 
 
-def _prepare(trace: Trace, compiled: Compiled) -> Prepared:
-    """Return the parts of a prepared node that `case_lines` reads, without grants."""
-    engine = engine_of(trace)
-    program = program_of(compiled, engine)
-    return Prepared(compiled, program, engine, plans_of(compiled), {}, {}, trace.definition)
+@dataclass(frozen=True, slots=True)
+class _CaseNode:
+    """The parts of a prepared node that `case_lines` reads."""
+
+    compiled: Compiled
+    program: Program
+    plans: Plans
+
+
+def _prepare(trace: Trace, compiled: Compiled) -> _CaseNode:
+    return _CaseNode(compiled, program_of(compiled, engine_of(trace)), plans_of(compiled))
 
 
 def _entries(trace: Trace) -> list[Entry]:

@@ -40,6 +40,23 @@ def node_files(roots: list[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
+_LIBRARY = re.compile(rb"""(?:^|[\n{,])[ \t]*["']?library_id["']?[ \t]*:""")
+
+
+def is_library_text(data: bytes) -> bool:
+    """Return whether the bytes of a file declare a library."""
+    return _LIBRARY.search(data) is not None
+
+
+def is_library_file(path: Path) -> bool:
+    """Return whether a file declares a library."""
+    try:
+        with path.open("rb") as file:
+            return is_library_text(file.read(_MAX_BYTES))
+    except OSError:
+        return False
+
+
 def id_of(path: Path) -> str:
     """Return the id that a file declares. Where none can be read, its name without suffix."""
     try:
@@ -55,7 +72,9 @@ def id_of(path: Path) -> str:
     return path.stem if declared is None else declared[0]
 
 
-_FIRST = re.compile(r"(?:[ ]*(?:#[^\n]*)?\n)*node_id:[ ]+([a-z][a-z0-9_]*)[ ]*(?:#[^\n]*)?\n(?:[ ]*+\n)*+(?![ \t\r])")
+_FIRST = re.compile(
+    r"(?:[ ]*(?:#[^\n]*)?\n)*(?:node|library)_id:[ ]+([a-z][a-z0-9_]*)[ ]*(?:#[^\n]*)?\n(?:[ ]*+\n)*+(?![ \t\r])"
+)
 
 
 def plain_id(text: str) -> str | None:

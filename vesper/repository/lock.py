@@ -1,4 +1,4 @@
-"""`vesper.lock`: the version selected for each name, and the semantic hash of each called node.
+"""`vesper.lock`: the version selected for each name, and the hash of each called node and used library.
 
 TOML with one table per node: `[fee_schedule]`, `id = "fee_schedule_v2"`, `hash = "…"`. Written by `vesper nodes lock`.
 """

@@ -1,4 +1,4 @@
-"""A PostgreSQL server with tables of the journal and of the migration state.
+"""A PostgreSQL server with tables of the migration state.
 
 Connections are pooled and used by one thread at a time. After a fork the child opens its own.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 CONNECTIONS = 16
-"""Limit of connections for each level of durability."""
+"""Limit of connections."""
 NOW = "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint"
 _MIGRATION_LOCK = 0x76657370  # an arbitrary number that other programs are unlikely to use
 
@@ -33,8 +33,8 @@ class Connections:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.lock = threading.Lock()
-        self.idle: dict[bool, list[Connection]] = {True: [], False: []}
-        self.free = {True: threading.Semaphore(CONNECTIONS), False: threading.Semaphore(CONNECTIONS)}
+        self.idle: list[Connection] = []
+        self.free = threading.Semaphore(CONNECTIONS)
         self.is_ready = False
 
 
@@ -96,31 +96,25 @@ class PostgresServer:
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        with self._transaction(is_synced=True) as transaction:
-            yield transaction
+        with self._connection() as connection, connection.transaction():
+            yield PostgresTransaction(connection, " FOR UPDATE")
 
     @contextmanager
     def looking(self) -> Iterator[Transaction]:
         """Open a connection for one statement that reads, or that writes one row: one round trip."""
-        with self._connection(is_synced=True) as connection:
+        with self._connection() as connection:
             yield PostgresTransaction(connection, "")
 
     @contextmanager
-    def _transaction(self, is_synced: bool) -> Iterator[Transaction]:
-        with self._connection(is_synced) as connection, connection.transaction():
-            yield PostgresTransaction(connection, " FOR UPDATE")
-
-    @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        with self._connection(is_synced=True) as connection, connection.transaction():
+        with self._connection() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield PostgresTransaction(connection, "")
 
     def close(self) -> None:
         here = self._here()
         with here.lock:
-            idle = [connection for each in here.idle.values() for connection in each]
-            here.idle = {True: [], False: []}
+            idle, here.idle = here.idle, []
         for connection in idle:
             connection.close()
 
@@ -134,7 +128,7 @@ class PostgresServer:
         return here
 
     @contextmanager
-    def _connection(self, is_synced: bool) -> Iterator[Connection]:
+    def _connection(self) -> Iterator[Connection]:
         """Reserve a connection for this thread.
 
         Errors of the driver become errors of the subclass; a connection that met an error of the server or the network
@@ -143,13 +137,13 @@ class PostgresServer:
         import psycopg
 
         here = self._here()
-        if not here.free[is_synced].acquire(timeout=self.statement_seconds):
+        if not here.free.acquire(timeout=self.statement_seconds):
             raise self._error_of_crowd(
                 f"{self._name}: all {CONNECTIONS} connections have been in use for {self.statement_seconds:g} s"
             )
         connection = None
         try:
-            connection = self._idle(here, is_synced) or self._connect(here, is_synced)
+            connection = self._idle(here) or self._connect(here)
             yield connection
         except psycopg.Error as error:
             raise self._error_of(error) from error
@@ -159,13 +153,13 @@ class PostgresServer:
                     connection.close()
                 else:
                     with here.lock:
-                        here.idle[is_synced].append(connection)
-            here.free[is_synced].release()
+                        here.idle.append(connection)
+            here.free.release()
 
-    def _idle(self, here: Connections, is_synced: bool) -> Connection | None:
+    def _idle(self, here: Connections) -> Connection | None:
         while True:
             with here.lock:
-                connection = here.idle[is_synced].pop() if here.idle[is_synced] else None
+                connection = here.idle.pop() if here.idle else None
             if connection is None:
                 return None
             # The only unsolicited data is the end: a restart of the server, or the end of the session.
@@ -173,20 +167,17 @@ class PostgresServer:
                 return connection
             connection.close()
 
-    def _connect(self, here: Connections, is_synced: bool) -> Connection:
+    def _connect(self, here: Connections) -> Connection:
         connection = self._open_connection()
         try:
             connection.execute(f"SET statement_timeout = {int(self.statement_seconds * 1000)}")
             # Repeated statements find rows by key: planning them again takes longer.
             connection.execute("SET plan_cache_mode = force_generic_plan")
-            if not is_synced:
-                connection.execute("SET synchronous_commit = off")
-            else:
-                # A stricter level than `on`, set by the administrator, stays.
-                connection.execute(
-                    "SELECT set_config('synchronous_commit', 'on', false) "
-                    "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
-                )
+            # A stricter level than `on`, set by the administrator, stays.
+            connection.execute(
+                "SELECT set_config('synchronous_commit', 'on', false) "
+                "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+            )
             if not here.is_ready:
                 self._make_tables(connection)
                 here.is_ready = True

@@ -1,4 +1,4 @@
-"""A file of SQLite with a write-ahead log, with tables of the journal or of the migration state.
+"""A file of SQLite with a write-ahead log, with tables of the migration state.
 
 SQLite must not see a fork: its locks belong to the process, and its knowledge of them would be wrong in the child. So
 connections are closed before a fork and opened again, by parent and child, at their next use.
@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,6 @@ class Connections:
         """Of the thread that writes. An RLock, because it knows its owner: a timed wait that Ctrl-C ends must release
         it only where it was taken."""
         self.writer: sqlite3.Connection | None = None
-        self.level = ""
         self.reading_lock = threading.Lock()
         self.reader: sqlite3.Connection | None = None
         self.inode = (0, 0)
@@ -93,17 +92,6 @@ class SqliteFile:
     def name(self) -> str:
         return str(self._path)
 
-    @staticmethod
-    def path_of_dsn(rest: str) -> Path | None:
-        """Return the path behind `sqlite:`, or behind `//` with URL escapes; None where it names no file."""
-        text = rest
-        if rest.startswith("//"):
-            host, slash, path = rest[2:].partition("/")
-            if host not in ("", "localhost") or not slash:
-                return None
-            text = unquote("/" + path)
-        return None if not text or text.startswith(":") or "\0" in text else Path(text).absolute()
-
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
         """One thread of the process writes at a time. To be used in an `Ending` (`store`)."""
@@ -114,7 +102,6 @@ class SqliteFile:
             try:
                 connection = here.writer or self._open(here)
                 self._check_file(here)
-                set_level(here, connection, "FULL")
                 with connection:  # commits or rolls back, in C
                     # Within: Ctrl-C during the wait for another process may leave a transaction open.
                     connection.execute("BEGIN IMMEDIATE")
@@ -161,7 +148,7 @@ class SqliteFile:
                 f"{self._path}: this process was forked while its parent was writing the {self.what}; it cannot use "
                 f"it. Fork before the {self.what} is used, or start a new process instead"
             )
-        self._make_file()
+        make_file(self._path, self.what, self._error)
         connection = self._connect()
         try:
             mode = _use_write_ahead_log(connection, self._busy_seconds)
@@ -179,34 +166,8 @@ class SqliteFile:
             raise
         status = self._path.stat()
         here.inode = (status.st_dev, status.st_ino)
-        here.level = "FULL"
         here.writer = connection
         return connection
-
-    def _make_file(self) -> None:
-        """Make a file that only its owner can read, because it holds inputs of nodes.
-
-        SQLite gives the files beside it the same permissions.
-        """
-        if (reason := distrust(self._path)) is not None:
-            raise self._error(reason)
-        try:
-            is_new = not self._path.parent.exists()
-            if is_new and not self._path.parent.parent.exists():  # more than one missing folder is a mistake
-                raise FileNotFoundError
-            make_private_folder(self._path.parent)
-            if is_new:
-                _sync_folder(self._path.parent.parent)
-            os.close(create_private(self._path))
-        except FileExistsError:
-            if self._path.is_dir():
-                raise self._error(f"{self._path} is a folder: a {self.what} is a file") from None
-        except FileNotFoundError:
-            raise self._error(
-                f"{self._path}: the folder {self._path.parent.parent} does not exist; create it"
-            ) from None
-        except OSError as error:
-            raise self._error(f"{self._path}: the {self.what} cannot be created: {error.strerror}") from None
 
     def _make_ready(self, here: Connections) -> None:
         """Open the writer, which makes the tables.
@@ -244,6 +205,41 @@ class SqliteFile:
         """Close a connection that met a broken file or disk."""
         if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL):
             _close_writer(here)
+
+
+def path_of_dsn(rest: str) -> Path | None:
+    """Return the path behind `sqlite:`, or behind `//` with URL escapes; None where it names no file."""
+    text = rest
+    if rest.startswith("//"):
+        host, slash, path = rest[2:].partition("/")
+        if host not in ("", "localhost") or not slash:
+            return None
+        text = unquote("/" + path)
+    return None if not text or text.startswith(":") or "\0" in text else Path(text).absolute()
+
+
+def make_file(path: Path, what: str, error: Callable[[str], VesperError]) -> None:
+    """Make a file that only its owner can read, because it holds inputs of nodes.
+
+    SQLite gives the files beside it the same permissions.
+    """
+    if (reason := distrust(path)) is not None:
+        raise error(reason)
+    try:
+        is_new = not path.parent.exists()
+        if is_new and not path.parent.parent.exists():  # more than one missing folder is a mistake
+            raise FileNotFoundError
+        make_private_folder(path.parent)
+        if is_new:
+            _sync_folder(path.parent.parent)
+        os.close(create_private(path))
+    except FileExistsError:
+        if path.is_dir():
+            raise error(f"{path} is a folder: a {what} is a file") from None
+    except FileNotFoundError:
+        raise error(f"{path}: the folder {path.parent.parent} does not exist; create it") from None
+    except OSError as failure:
+        raise error(f"{path}: the {what} cannot be created: {failure.strerror}") from None
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection, seconds: float) -> str:
@@ -287,13 +283,6 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def set_level(here: Connections, connection: sqlite3.Connection, level: str) -> None:
-    """Set the durability: FULL syncs the log at every commit; NORMAL may lose the last commits with a loss of power."""
-    if here.level != level:
-        connection.execute(f"PRAGMA synchronous = {level}")
-        here.level = level
 
 
 def roll_back(connection: sqlite3.Connection) -> None:

@@ -9,30 +9,32 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import threading
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from vesper.compiler import Compiled
 from vesper.config.effect_tables import Parts
 from vesper.config.grants import Grant
-from vesper.config.settings import Config, JournalSettings, PolicySettings, RecoverySettings
+from vesper.config.settings import Config, JournalSettings, RecoverySettings
 from vesper.effects.database.settings import DatabaseSettings
 from vesper.effects.performer import Ask, EffectFailed
 from vesper.engines.engine import Limits, Program
-from vesper.host.attempts import Attempts, Note, Once
-from vesper.host.host import Host, Prepared, Ran
+from vesper.host.driving import Steps
+from vesper.host.host import Host
+from vesper.host.in_doubt import InDoubt
 from vesper.host.performers import Performers
-from vesper.host.plans import Plan
-from vesper.host.running import InDoubt, Running
+from vesper.host.prepared import Prepared, Ran
 from vesper.journal.journal import Journal, open_journal
-from vesper.policies import retry
 from vesper.values.generated.effects import EFFECTS
+
+if TYPE_CHECKING:
+    from vesper._direct import Running
 
 
 @dataclass(slots=True)
@@ -44,14 +46,14 @@ class ActiveRun:
     """The first mistake of the test."""
 
 
-class _Local(threading.local):
-    """The run of this thread."""
-
-    here: ActiveRun | None = None
+_HERE: ContextVar[ActiveRun] = ContextVar("vesper_active_run")
 
 
 class OfflineHost(Host):
     """A Host that answers requests with `answered`, in the thread that runs the node."""
+
+    # The journal of a test need not survive a loss of power.
+    _syncs_writes = False
 
     def __init__(self, *, retries: bool = False) -> None:
         self.folder = _new_folder()
@@ -68,11 +70,10 @@ class OfflineHost(Host):
         journal = open_journal(config.journal.dsn)
         performer = _Performer(weakref.ref(self))
         super().__init__(config, journal=journal, performers=dict.fromkeys(EFFECTS, performer))
-        self._attempts = _SingleAttempts(retries)
+        self._pace = "immediate" if retries else "once"
         self._warned = True  # a volatile journal is intended here
         self._real = Performers(config, {})
         """Performs effects inside the process: databases of the test."""
-        self._local = _Local()
         self._close = weakref.finalize(self, _release, journal, self._real, self.folder)
 
     @abstractmethod
@@ -82,39 +83,36 @@ class OfflineHost(Host):
     def prepare(self, compiled: Compiled, program: Program, engine: str) -> Prepared:
         prepared = super().prepare(compiled, program, engine)
         self._real.know_machines(prepared.plans.machines, compiled.node.node_id)
-        # The journal of a test need not survive a loss of power: it need not wait for the disk.
-        return replace(prepared, plans=replace(prepared.plans, writes=False))
+        return prepared
 
-    def _run(
+    def _run_steps(
         self,
         prepared: Prepared,
         inputs: Mapping[str, object],
         now: datetime,
         limits: Limits | None,
-        on_begun: Callable[[Running], None] | None = None,
-    ) -> Ran:
+        on_begun: Callable[[Running], None] | None,
+    ) -> Steps[Ran]:
         """Run as any Host does; raise a mistake of the test when the node has ended."""
-        here, outer = ActiveRun(prepared), self._local.here
-        self._local.here = here
+        here = ActiveRun(prepared)
+        outer = _HERE.set(here)
         try:
-            ran = super()._run(prepared, inputs, now, limits, on_begun)
+            ran = yield from super()._run_steps(prepared, inputs, now, limits, on_begun)
         except _RunAborted as given_up:
             raise given_up.problem from None
         finally:
-            self._local.here = outer  # a function that answers may itself run a node
+            _HERE.reset(outer)  # a function that answers may itself run a node
         if here.problem is not None:
             raise here.problem
         return ran
 
     @property
     def here(self) -> ActiveRun:
-        """The run of this thread."""
-        found = self._local.here
-        assert found is not None  # only a run reads it
-        return found
+        """The run that requests an answer."""
+        return _HERE.get()
 
     def give_up(self, problem: Exception) -> NoReturn:
-        """End the run of this thread: the caller of the node gets the problem, or the first one reported."""
+        """End the run: the caller of the node gets the problem, or the first one reported."""
         raise _RunAborted(self.here.problem or problem)
 
     def record_problem(self, problem: Exception) -> None:
@@ -153,34 +151,6 @@ class _Performer:
 
     def close(self) -> None:
         """Do nothing."""
-
-
-class _SingleAttempts(Attempts):
-    """Settles a request with one answer, as in the cases of a node: policies are not applied.
-
-    With `retries`, each attempt that the step's `retry` allows requests an answer, without waiting.
-    """
-
-    def __init__(self, retries: bool) -> None:
-        super().__init__(PolicySettings())
-        self._retries = retries
-
-    def perform(
-        self, plan: Plan, effect_class: str, once: Once, note: Note, deadline: float | None
-    ) -> tuple[object, EffectFailed | None]:
-        state = retry.State(retry.Rule.of(plan.policy, effect_class), None)
-        number = 1
-        while True:
-            try:
-                return once(plan.timeout, number > 1), None
-            except EffectFailed as failure:
-                if not self._retries or "attempts" not in plan.policy:
-                    return None, failure
-                state, decided = retry.step(state, retry.Failed(failure.code, 0, None), 0)
-                note(decided.to_record(), number)
-                if isinstance(decided, retry.GiveUp):
-                    return None, failure
-                number = decided.attempt
 
 
 def _new_folder() -> Path:

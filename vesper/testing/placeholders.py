@@ -8,13 +8,14 @@ becomes `secret:NAME`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, cast
 
 from vesper.values.json_value import Json
 from vesper.values.model import Value, sorted_map
 from vesper.values.numbers import decimal_text, parse_decimal
+from vesper.values.period import Period
 from vesper.values.strict_json import JsonContent
 from vesper.values.types import JSON, ArrayOf, Enum, MapOf, OptionalOf, Record, SetOf, Type
 
@@ -149,6 +150,10 @@ def _shape_leaf(value: object) -> object:
             return date(2000, 1, 1)
         case timedelta():
             return timedelta(seconds=1)
+        case time():
+            return time(12)
+        case Period():
+            return Period(1)
         case _:
             raise TypeError(f"there is no placeholder for a {type(value).__name__}")
 

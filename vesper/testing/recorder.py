@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from vesper.compiler import Compiled
 from vesper.compiler.callees import interface_of
 from vesper.engines.engine import Blocked, Completion, Limits, Program, Request
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Outcome, Returned
-from vesper.host.host import Host, Prepared, Ran, Recovered
-from vesper.host.outcomes import recorded_outcome
-from vesper.host.running import Running, says_not_done
+from vesper.host.host import Host
+from vesper.host.outcomes import recorded_outcome, says_not_done
+from vesper.host.prepared import Prepared, Ran, Recovered
 from vesper.host.stub_answers import plain_step
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import Journal
@@ -37,6 +37,10 @@ from vesper.values.model import Value, plain, same
 from vesper.values.times import timestamp_text
 from vesper.values.types import Type
 from vesper.values.vesper_error import VesperError
+
+if TYPE_CHECKING:
+    from vesper._direct import Running
+    from vesper.host.plans import Plans
 
 HEADER = "# Recorded by Vesper"
 _ITERATION = re.compile(r"\[[0-9]+\]")
@@ -64,8 +68,19 @@ class _Exchange:
     failure: str | None
 
 
+class CaseNode(Protocol):
+    """The parts of a prepared node that a case is written from."""
+
+    @property
+    def compiled(self) -> Compiled: ...
+    @property
+    def program(self) -> Program: ...
+    @property
+    def plans(self) -> Plans: ...
+
+
 def case_lines(
-    prepared: Prepared,
+    prepared: CaseNode,
     entries: Sequence[Entry],
     name: str,
     redact: Callable[[str], str] = lambda text: text,
@@ -107,7 +122,7 @@ def _inputs(compiled: Compiled, start: Entry, hiding: Placeholders, chosen: Mapp
     """Return the given inputs, with placeholders for sensitive ones."""
     given = start.body["inputs"]
     assert isinstance(given, Mapping)
-    declared = [(each.name, each.type, each.default) for each in compiled.node.inputs]
+    declared = compiled.node.declared_inputs
     sensitive = compiled.node.grants.sensitive
     for name in chosen:
         if name not in sensitive:
@@ -129,7 +144,7 @@ def _inputs(compiled: Compiled, start: Entry, hiding: Placeholders, chosen: Mapp
 
 
 def _rerun(
-    prepared: Prepared, inputs: Mapping[str, Value], now: datetime, entries: Sequence[Entry], hiding: Placeholders
+    prepared: CaseNode, inputs: Mapping[str, Value], now: datetime, entries: Sequence[Entry], hiding: Placeholders
 ) -> tuple[list[_Exchange], Outcome]:
     """Run a second execution on the recorded completions; performs nothing."""
     settled = [each for each in entries if each.kind in _COMPLETING_KINDS and not says_not_done(each)]

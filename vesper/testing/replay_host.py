@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from vesper.compiler import Compiled
 from vesper.compiler.callees import interface_of
 from vesper.effects.performer import Ask, EffectFailed
 from vesper.engines.engine import Limits, Request
-from vesper.host.host import Prepared, Ran
-from vesper.host.running import Running
+from vesper.host.driving import Steps
+from vesper.host.prepared import Prepared, Ran
 from vesper.host.stub_answers import plain_step
 from vesper.language.check.case_effects import ExpectedRequest
 from vesper.language.check.cases import Case, check_cases
@@ -28,6 +28,9 @@ from vesper.testing.offline_host import OfflineHost
 from vesper.values.inputs import accept_inputs
 from vesper.values.model import Value, plain, same, show
 from vesper.values.vesper_error import VesperError
+
+if TYPE_CHECKING:
+    from vesper._direct import Running
 
 _MAX_FILE = 8 << 20
 
@@ -81,6 +84,8 @@ def _has(found: object, wanted: object) -> bool:
 
 # -- the Host --------------------------------------------------------------------------------------
 
+_WAITING: ContextVar[list[ExpectedRequest]] = ContextVar("vesper_recorded_requests")
+"""The requests of a case that the run has not made yet."""
 _NO_START = datetime(1970, 1, 1, tzinfo=UTC)
 """Start time of a caller that gave none, recognised by identity."""
 
@@ -114,7 +119,6 @@ class Replay(OfflineHost):
             raise ReplayMismatch(f"{self.path} cannot be read: {reason}") from None
         super().__init__()
         self._read: dict[str, tuple[Case, ...]] = {}
-        self._waiting = threading.local()
 
     def inputs(self, node: _LoadedNode) -> dict[str, Any]:
         """Return the inputs of the recorded run, with placeholders for sensitive values."""
@@ -141,34 +145,38 @@ class Replay(OfflineHost):
             return named[0]
         if len(cases) == 1:
             return cases[0]
-        declared = [(each.name, each.type, each.default) for each in compiled.node.inputs]
+        declared = compiled.node.declared_inputs
         given, _ = accept_inputs(declared, dict(inputs or {}))
         fitting = [each for each in cases if same(accept_inputs(declared, dict(each.inputs))[0], given)]
         if not fitting:
             raise ReplayMismatch(f"{self.path} has no case with these inputs; it has {names}: Replay(path, case=NAME)")
         return fitting[0]
 
-    def _run(
+    def _run_steps(
         self,
         prepared: Prepared,
         inputs: Mapping[str, object],
         now: datetime,
         limits: Limits | None,
-        on_begun: Callable[[Running], None] | None = None,
-    ) -> Ran:
+        on_begun: Callable[[Running], None] | None,
+    ) -> Steps[Ran]:
         case = self.choose_case(prepared.compiled, inputs)
         if now is _NO_START:
             now = case.now if isinstance(case.now, datetime) else datetime.now(UTC)
-        self._waiting.requests = list(case.effects)
-        ran = super()._run(prepared, inputs, now, limits, on_begun)
-        if self._waiting.requests:
-            left = self._waiting.requests[0].path
+        waiting = list(case.effects)
+        outer = _WAITING.set(waiting)
+        try:
+            ran = yield from super()._run_steps(prepared, inputs, now, limits, on_begun)
+        finally:
+            _WAITING.reset(outer)
+        if waiting:
+            left = waiting[0].path
             problem = f"case `{case.name}` of {self.path}: the node ended without the recorded request `{left}`"
             raise ReplayMismatch(problem)
         return ran
 
     def answered(self, ask: Ask) -> object:
-        waiting: list[ExpectedRequest] = self._waiting.requests
+        waiting = _WAITING.get()
         if not waiting:
             self.give_up(
                 ReplayMismatch(f"{self.path}: the node requests `{plain_step(ask.path)}`, which was not recorded")

@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from vesper.compiler import Compiled
+from vesper.effects.database.performer import DatabasePerformer
 from vesper.effects.database.settings import DatabaseSettings
 from vesper.effects.performer import Ask, EffectFailed
 from vesper.effects.stored_json import checked_value
 from vesper.engines.engine import Program
-from vesper.host.host import Prepared
+from vesper.host.prepared import Prepared
 from vesper.host.stub_answers import (
     NOTHING,
     Answer,
@@ -255,8 +256,12 @@ class Stubs(OfflineHost):
 
     def _perform_locally(self, ask: Ask, asked: Asked) -> object:
         """Perform an effect that needs no answer of the test."""
-        if ask.effect in _STATES or (ask.effect in _SQL and ask.fixed["database"] in self._with_schema):
+        if ask.effect in _STATES:
             return self._real[ask.effect].perform(ask)
+        if ask.effect in _SQL and ask.fixed["database"] in self._with_schema:
+            databases = self._real[ask.effect]
+            assert isinstance(databases, DatabasePerformer)
+            return databases.perform(ask, self.here.prepared.plans.of(ask.path).parameters)
         match ask.effect:
             case "clock_now":
                 with self._book:

@@ -18,12 +18,14 @@ from vesper.engines.engine import Engine, Program
 from vesper.engines.outcome import Outcome, Returned
 from vesper.language.check.expressions.checker import ExpressionChecker
 from vesper.language.check.named_types import TypeResolver
+from vesper.language.check.recursive_types import erase
 from vesper.language.check.scope import Declared, Scope
 from vesper.language.diagnostics.diagnostic import CheckingStopped, Diagnostic, DiagnosticBag
 from vesper.language.diagnostics.excerpt import render_excerpt
 from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.encode import encode_and_hash
+from vesper.language.ir.recursion import reachable_functions
 from vesper.language.syntax.ast import Document
 from vesper.language.syntax.expression_parser import parse_tokens
 from vesper.language.syntax.scalar_text import place_text
@@ -113,6 +115,8 @@ class Expressions:
         self._compiled = compiled
         self._loader = loader or Loader()
         self._document: Document | None = None
+        self._functions: tuple[ir.Function, ...] = ()
+        """Recursive functions of the node, as checked for the last text."""
         self._of_node: dict[int, BoundExpression] = {}
 
     def parse(self, text: str, names: Names, expected: Type | None = None, what: str = "expression") -> BoundExpression:
@@ -130,7 +134,7 @@ class Expressions:
             raise BadExpression(_render(source, errors[0]) if errors else f"`{text}` is not an expression")
         if found.type == NULL:
             raise BadExpression("`null` alone has no type")
-        return _bind(text, found, self._loader)
+        return self._bind(text, found, self._functions)
 
     def _check(
         self, source: SourceFile, bag: DiagnosticBag, names: Names, expected: Type | None
@@ -151,10 +155,7 @@ class Expressions:
         checker = ExpressionChecker(scope, bag, types)
         for constant in self._compiled.node.constants:
             scope.names[constant.name] = Declared("constant", constant.name, constant.type, Span(0, 0))
-        checker.functions_below = {each.name.text: each.name for each in document.functions}
-        for each in document.functions:
-            parameters = [(part.name, types.resolve(part.type)) for part in each.parameters]
-            checker.declare_function(each, parameters, types.resolve(each.returns))
+        self._functions = checker.declare_functions(document.functions, types)
         for (kind, key), found in names.items():
             if kind == "output":
                 scope.in_postcondition = True
@@ -182,11 +183,21 @@ class Expressions:
         """Return the compiled form of an expression of the node itself."""
         found = self._of_node.get(expression.index)
         if found is None:
-            found = self._of_node[expression.index] = _bind("", expression, self._loader)
+            found = self._bind("", expression, self._compiled.node.functions)
+            self._of_node[expression.index] = found
         return found
 
+    def _bind(self, text: str, expression: ir.Expression, functions: tuple[ir.Function, ...]) -> BoundExpression:
+        return _bind(text, expression, self._loader, functions, self._compiled.node.constants)
 
-def _bind(text: str, expression: ir.Expression, loader: Loader) -> BoundExpression:
+
+def _bind(
+    text: str,
+    expression: ir.Expression,
+    loader: Loader,
+    functions: tuple[ir.Function, ...],
+    constants: tuple[ir.Constant, ...],
+) -> BoundExpression:
     """Build a function whose inputs are the names that the expression mentions."""
     given: dict[Key, ir.Ref] = {}
 
@@ -198,24 +209,25 @@ def _bind(text: str, expression: ir.Expression, loader: Loader) -> BoundExpressi
     body = _parametrise(expression, parameter, frozenset())
     inputs = tuple(ir.Input(each.name, each.type, None) for each in given.values())
     source = SourceFile("expression", text)
-    node = ir.number_expressions(
-        ir.Node(
-            node_id="expression_v1",
-            type="function",
-            inputs=inputs,
-            outputs=(ir.Output("value", body.type),),
-            constants=(),
-            constraints=(),
-            preconditions=(),
-            body=(ir.Return((("value", body),)),),
-            postconditions=(),
-            source=ir.Source(source.path, source.sha256, "An expression about an execution"),
-        )
+    node = ir.Node(
+        node_id="expression_v1",
+        type="function",
+        inputs=inputs,
+        outputs=(ir.Output("value", body.type),),
+        constants=(),
+        constraints=(),
+        preconditions=(),
+        body=(ir.Return((("value", body),)),),
+        postconditions=(),
+        source=ir.Source(source.path, source.sha256, "An expression about an execution"),
+        functions=functions,
     )
+    called = reachable_functions(node)
+    node = erase(ir.number_expressions(replace(node, functions=called, constants=constants if called else ())))
     written = encode_and_hash(node)
     if written is None:
         raise BadExpression("the expression is too large")
-    return BoundExpression(text, body.type, tuple(given), Compiled(source, node, (), *written), loader)
+    return BoundExpression(text, node.outputs[0].type, tuple(given), Compiled(source, node, (), *written), loader)
 
 
 Parameter = Callable[[Key, Type, ir.Place], ir.Expression]
@@ -238,7 +250,7 @@ def _parametrise(expression: ir.Expression, parameter: Parameter, bound: frozens
             return parameter(("local", str(number)), type_, place)
         case ir.Now(place):
             return parameter(NOW, expression.type, place)
-        case ir.Call(args=args):
+        case ir.Call(args=args) | ir.Apply(args=args):
             return replace(expression, args=tuple(map(inner, args)))
         case ir.If(condition, then, otherwise):
             return replace(expression, condition=inner(condition), then=inner(then), otherwise=inner(otherwise))
@@ -272,8 +284,10 @@ def _parametrise(expression: ir.Expression, parameter: Parameter, bound: frozens
 def names_of_inputs(compiled: Compiled, inputs: Mapping[str, object], now: datetime | None = None) -> Names:
     """Return the names of inputs (given or default) and constants, with their values."""
     found: dict[Key, Name] = {} if now is None else {NOW: Name("now", TIMESTAMP, now)}
+    flagged = compiled.node.flagged
     for each in compiled.node.inputs:
-        value = inputs[each.name] if each.name in inputs else plain(each.default)
+        default = flagged[each.name] not in inputs if each.name in flagged else plain(each.default)
+        value = inputs.get(each.name, default)
         found["input", each.name] = Name(each.name, each.type, cast(Value, value))
     for constant in compiled.node.constants:
         found["constant", constant.name] = Name(constant.name, constant.type, plain(constant.value))

@@ -13,8 +13,7 @@ from datetime import datetime
 from vesper.engines.engine import Limits, Request
 from vesper.engines.outcome import Denied, EngineFault, LimitHit, Outcome
 from vesper.engines.registry import ENGINES, REFERENCE
-from vesper.host.outcomes import outcome_record, recorded_outcome
-from vesper.host.running import says_not_done
+from vesper.host.outcomes import outcome_record, recorded_outcome, says_not_done
 from vesper.journal.entry import Entry, Kind, Stored
 from vesper.journal.journal import Journal, Recorded
 from vesper.journal.typed_json import encode

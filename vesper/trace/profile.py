@@ -98,7 +98,9 @@ def _cut_off(compiled: Compiled, number: int) -> Compiled:
     body = _without_values(compiled.node.body[:number], done)
     if not leaves(body):
         body = (*body, done)
-    node = replace(compiled.node, outputs=(ir.Output(_DONE, BOOLEAN),), body=body, postconditions=(), invariants=())
+    outputs = (ir.Output(_DONE, BOOLEAN),)
+    # Decision tables name expressions that are cut off or numbered anew.
+    node = replace(compiled.node, outputs=outputs, body=body, postconditions=(), invariants=(), tables=())
     return _compile(node, compiled)
 
 
@@ -179,7 +181,7 @@ def _operands(compiled: Compiled, trace: Trace, call: ir.Call, engine: Engine) -
     """Return the recorded operands of an operation; None if they are unknown."""
     types, values = _recorded_values(compiled, trace)
     names = {each.name for part in call.args for each in ir.walk(part) if isinstance(each, ir.Ref)}
-    if any(isinstance(each, ir.Now | ir.Result) for part in call.args for each in ir.walk(part)):
+    if any(isinstance(each, ir.Now | ir.Result | ir.Apply) for part in call.args for each in ir.walk(part)):
         return None
     if not names <= values.keys():
         return None
@@ -192,7 +194,7 @@ def _operands(compiled: Compiled, trace: Trace, call: ir.Call, engine: Engine) -
 def _recorded_values(compiled: Compiled, trace: Trace) -> tuple[dict[str, Type], dict[str, object]]:
     types: dict[str, Type] = {each.name: each.type for each in compiled.node.inputs}
     values: dict[str, object] = {each.name: plain(each.default) for each in compiled.node.inputs}
-    values |= trace.inputs
+    values |= {flag: name not in trace.inputs for flag, name in compiled.node.flagged.items()} | dict(trace.inputs)
     for constant in compiled.node.constants:
         types[constant.name], values[constant.name] = constant.type, plain(constant.value)
     for statement in all_statements(compiled.node.body):

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from vesper.compiler import Compiled
 from vesper.engines.engine import EngineUnavailable, Program
 from vesper.engines.registry import ENGINES
-from vesper.host.host import compiled_from
+from vesper.host.prepared import compiled_from
 from vesper.journal.entry import Definition
 from vesper.storage.per_process import PerProcess
 from vesper.trace.model import TraceError

@@ -11,8 +11,8 @@ from typing import TypeAlias
 from vesper.compiler import Compiled
 from vesper.engines.engine import Blocked, Limits, Program, Request
 from vesper.engines.outcome import ContractBroken, Outcome
-from vesper.host.host import definition_of
 from vesper.host.plans import plans_of
+from vesper.host.prepared import definition_of
 from vesper.trace.model import ContractResult, Exchange, Marked, MarkKind, Origin, Trace, TraceError, Transition
 from vesper.trace.places import MarkPlace, mark_places
 from vesper.trace.programs import LeastRecentlyUsed

@@ -22,7 +22,7 @@ from vesper.config.traces import TraceSettings
 from vesper.engines.engine import Limits
 from vesper.journal.errors import JournalError
 from vesper.journal.execution_id import trace_id
-from vesper.journal.sealing import KeyRing
+from vesper.journal.journal import KeyRing
 from vesper.storage.after_fork import Order, register
 from vesper.trace.difference import parted
 from vesper.trace.model import Trace, TraceError

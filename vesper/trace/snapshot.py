@@ -7,15 +7,16 @@ copied, and a list of flat records is copied in one comprehension.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 from vesper.language.ir import nodes as ir
+from vesper.values.period import Period
 from vesper.values.types import JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 Snapshot: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
-_FIXED = frozenset({str, int, bool, float, Decimal, bytes, datetime, date, timedelta, type(None)})
+_FIXED = frozenset({str, int, bool, float, Decimal, bytes, datetime, date, timedelta, time, Period, type(None)})
 
 
 class UncopyableInput(TypeError):

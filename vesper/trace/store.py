@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from vesper.config.traces import TraceSettings
 from vesper.engines.outcome import DeclaredError, Failed, LimitHit, Outcome
 from vesper.journal.errors import JournalError
-from vesper.journal.sealing import KeyRing, RunKey
+from vesper.journal.journal import KeyRing, RunKey
 from vesper.storage.file_access import create_private, make_private_folder
 from vesper.storage.trust import distrust
 from vesper.trace.masking import masked_trace

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-from vesper.values.json_value import json_string
+from vesper.values.json_value import MAX_TEXT, json_string
 from vesper.values.model import (
     MAX_ENTRIES,
     Key,
@@ -24,7 +24,20 @@ from vesper.values.model import (
     is_a,
     scalar_text,
 )
-from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
+from vesper.values.types import (
+    JSON,
+    STRING,
+    ArrayOf,
+    Enum,
+    MapOf,
+    OptionalOf,
+    Outside,
+    Primitive,
+    Record,
+    SetOf,
+    SpelledRecord,
+    Type,
+)
 
 
 @final
@@ -34,7 +47,15 @@ class _Refused:
 
 _REFUSED = _Refused()
 
-Declared: TypeAlias = Sequence[tuple[str, Type, Value]]
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Default of a flag: whether the caller left out the input of this name."""
+
+    of: str
+
+
+Declared: TypeAlias = Sequence[tuple[str, Type, "Value | Absence"]]
 """Inputs with name, type and default. None is the default of an optional; other types then have no default."""
 _Path: TypeAlias = "str | tuple[_Path, str, object]"
 """A name, or a path with a sign and the next step. Converted to text only for a problem."""
@@ -74,6 +95,8 @@ def read_inputs(declared: Declared, given: Mapping[str, object]) -> tuple[dict[s
             value = reader.read(type_, given[name], name)
             if value is not _REFUSED:
                 values[name] = value  # type: ignore[assignment]  # _Refused has only one instance
+        elif isinstance(default, Absence):
+            values[name] = default.of not in given
         elif default is not None or isinstance(type_, OptionalOf):
             values[name] = _copy_default(default)
         else:
@@ -187,6 +210,7 @@ class _Reader:
         plain = {str.__str__(key): value for key, value in given.items() if isinstance(key, str)}
         found: dict[str, Value] = {}
         is_sound = True
+        hidden = hidden_defaults(type_.outside, plain)
         for name, field in type_.fields:
             if name in plain:
                 value = self.read(field, plain[name], (path, ".", name))
@@ -194,15 +218,38 @@ class _Reader:
                     is_sound = False
                 else:
                     found[name] = value
+            elif name in hidden:
+                found[name] = hidden[name]
+            elif isinstance(type_, SpelledRecord) and name in type_.sparse:
+                continue
             elif isinstance(field, OptionalOf):
                 found[name] = None
             else:
                 self.refuse((path, ".", name), ProblemKind.MISSING, field)
                 is_sound = False
         unknown = sorted(set(plain) - {name for name, _ in type_.fields})
+        if isinstance(type_, SpelledRecord) and type_.is_open:
+            for name in unknown:
+                value = self.read(JSON, plain[name], (path, ".", name))
+                if isinstance(value, _Refused):
+                    is_sound = False
+                elif len(name) > MAX_TEXT:
+                    self.refuse((path, ".", name), ProblemKind.OUT_OF_RANGE, STRING, name)
+                    is_sound = False
+                else:
+                    found[name] = value
+            unknown = []
         for name in unknown:
             self.refuse((path, ".", name), ProblemKind.UNKNOWN, None, plain[name])
         return found if is_sound and not unknown else _REFUSED
+
+
+def hidden_defaults(outside: Outside | None, given: Mapping[str, object]) -> dict[str, Value]:
+    """Return the fields that a dict may leave out because JSON has no key for them: flags, and undeclared keys."""
+    if outside is None:
+        return {}
+    flags: dict[str, Value] = {flag: name not in given for name, flag in outside.flags}
+    return flags if outside.rest is None else flags | {outside.rest: {}}
 
 
 def _path_text(path: _Path) -> str:

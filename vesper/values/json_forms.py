@@ -36,6 +36,7 @@ from vesper.values.types import (
     OptionalOf,
     Record,
     SetOf,
+    SpelledRecord,
     Type,
 )
 
@@ -49,7 +50,7 @@ def has_names(key: Type) -> bool:
 
 
 def json_form(type_: Type, value: Value) -> JsonContent:
-    """Return the JSON form of a value."""
+    """Return the JSON form of a value; one with outside names is of a `spelled_type`."""
     match type_, value:
         case OptionalOf(inner), _:
             return None if value is None else json_form(inner, value)
@@ -61,6 +62,9 @@ def json_form(type_: Type, value: Value) -> JsonContent:
             return {name: json_form(of, value[name]) for name in sorted(map(str, value))}
         case MapOf(key, of), dict():
             return tuple([(json_form(key, each), json_form(of, item)) for each, item in value.items()])
+        case SpelledRecord() as record, dict():
+            types = dict(record.fields)
+            return {name: json_form(types.get(name, JSON), value[name]) for name in sorted(map(str, value))}
         case Record(fields), dict():
             return {name: json_form(field, value[name]) for name, field in sorted(fields)}
         case _:
@@ -86,7 +90,7 @@ def _scalar_form(value: Scalar) -> JsonContent:
 
 
 def value_of_form(type_: Type, form: JsonContent) -> Value:
-    """Return the value that CAST makes of a json, or raise its first problem."""
+    """Return the value that CAST makes of a json, or raise its first problem; for a `spelled_type`, one of that."""
     match type_:
         case OptionalOf(inner):
             return None if form is None else value_of_form(inner, form)
@@ -96,8 +100,8 @@ def value_of_form(type_: Type, form: JsonContent) -> Value:
             return frozenset(_distinct([accept_key(element, _key(element, item)) for item in _items(form)]))
         case MapOf():
             return _map(type_, form)
-        case Record(fields):
-            return _record(fields, form)
+        case Record():
+            return _record(type_, form)
         case _ if type_ == JSON:
             return Json(form)
         case _:
@@ -120,6 +124,8 @@ def input_of_json(type_: Type, form: object) -> object:
             return {name: input_of_json(of, item) for name, item in form.items()}
         case Record() as record, dict():
             types = dict(record.fields)
+            if isinstance(record, SpelledRecord) and record.is_open:
+                return {name: input_of_json(types.get(name, JSON), item) for name, item in form.items()}
             return {name: input_of_json(types[name], item) if name in types else item for name, item in form.items()}
         case _ if type_ == FLOAT and isinstance(form, int | Decimal) and not isinstance(form, bool):
             nearest = _nearest_float(form)
@@ -212,12 +218,18 @@ def _pair(key: Type, form: JsonContent) -> tuple[Key, JsonContent]:
     return accept_key(key, _key(key, form[0])), form[1]
 
 
-def _record(fields: Iterable[tuple[str, Type]], form: JsonContent) -> Value:
+def _record(type_: Record, form: JsonContent) -> Value:
     if not isinstance(form, dict):
         raise ValueProblem(ProblemKind.WRONG_TYPE)
+    sparse = type_.sparse if isinstance(type_, SpelledRecord) else frozenset()
     found: dict[str, Value] = {}
-    for name, field in fields:
-        if name not in form and not isinstance(field, OptionalOf):
+    for name, field in type_.fields:
+        if name in form:
+            found[name] = value_of_form(field, form[name])
+        elif not isinstance(field, OptionalOf):
             raise ValueProblem(ProblemKind.MISSING)
-        found[name] = value_of_form(field, form[name]) if name in form else None
+        elif name not in sparse:
+            found[name] = None
+    if isinstance(type_, SpelledRecord) and type_.is_open:
+        found |= {name: Json(item) for name, item in form.items() if name not in dict(type_.fields)}
     return found

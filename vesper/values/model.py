@@ -7,8 +7,8 @@ SAFETY: no method that a caller's subclass may override is called.
 from __future__ import annotations
 
 import binascii
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import islice
 from typing import Any, TypeAlias
@@ -25,6 +25,7 @@ from vesper.values.numbers import (
     parse_decimal,
     parse_float,
 )
+from vesper.values.period import Period
 from vesper.values.problem import Problem, ProblemKind, ValueProblem
 from vesper.values.strict_json import has_surrogate
 from vesper.values.times import (
@@ -33,8 +34,11 @@ from vesper.values.times import (
     duration_text,
     parse_date,
     parse_duration,
+    parse_period,
+    parse_time,
     parse_timestamp,
     shift,
+    time_text,
     timestamp_text,
 )
 from vesper.values.types import (
@@ -46,7 +50,9 @@ from vesper.values.types import (
     FLOAT,
     INTEGER,
     JSON,
+    PERIOD,
     STRING,
+    TIME_OF_DAY,
     TIMESTAMP,
     ArrayOf,
     Enum,
@@ -72,7 +78,7 @@ MAX_BYTES = 10_000_000
 
 Key: TypeAlias = bool | int | str | bytes | date
 """Python object of a map key or set member. A `datetime` is a `date` to Python; one collection has one type."""
-Scalar: TypeAlias = bool | int | Decimal | float | str | bytes | date | timedelta | Json
+Scalar: TypeAlias = bool | int | Decimal | float | str | bytes | date | timedelta | time | Period | Json
 Value: TypeAlias = "Scalar | list[Value] | frozenset[Key] | dict[Key, Value] | dict[str, Value] | None"
 JsonForm: TypeAlias = "bool | int | str | list[JsonForm] | dict[str, JsonForm] | None"
 
@@ -184,15 +190,19 @@ def base64_text(value: bytes) -> str:
     return binascii.b2a_base64(value, newline=False).decode("ascii")
 
 
-_TIMES = (TIMESTAMP, DATE, DURATION)
+_TIMES = (TIMESTAMP, DATE, DURATION, TIME_OF_DAY, PERIOD)
+_PARSERS: dict[Type, Callable[[str], date | timedelta | time | Period]] = {
+    DATE: parse_date,
+    TIMESTAMP: parse_timestamp,
+    DURATION: parse_duration,
+    TIME_OF_DAY: parse_time,
+    PERIOD: parse_period,
+}
 
 
-def _accept_time(type_: Type, given: object) -> date | timedelta:
+def _accept_time(type_: Type, given: object) -> date | timedelta | time | Period:
     if is_a(given, str):
-        text = str.__str__(given)
-        if type_ == DATE:
-            return parse_date(text)
-        return parse_timestamp(text) if type_ == TIMESTAMP else parse_duration(text)
+        return _PARSERS[type_](str.__str__(given))
     if type_ == DURATION and is_a(given, timedelta):
         length = timedelta(*(_field(timedelta, name, given) for name in ("days", "seconds", "microseconds")))
         if not -MAX_DURATION <= length <= MAX_DURATION:
@@ -202,6 +212,14 @@ def _accept_time(type_: Type, given: object) -> date | timedelta:
         return _moment(given)
     if type_ == DATE and is_a(given, date) and not is_a(given, datetime):
         return date(*(_field(date, name, given) for name in ("year", "month", "day")))
+    if type_ == PERIOD and type(given) is Period:
+        return given
+    if type_ == TIME_OF_DAY and is_a(given, time):
+        # SEMANTICS: `fold` says nothing without a zone, and a time with one is not a time of day.
+        if vars(time)["tzinfo"].__get__(given) is not None:
+            raise ValueProblem(ProblemKind.MALFORMED)
+        clock = [_field(time, name, given) for name in ("hour", "minute", "second", "microsecond")]
+        return time(clock[0], clock[1], clock[2], clock[3])
     raise ValueProblem(ProblemKind.WRONG_TYPE)
 
 
@@ -211,8 +229,8 @@ def _moment(given: datetime) -> datetime:
     if offset is None:
         raise ValueProblem(ProblemKind.MALFORMED)
     year, month, day = (_field(date, name, given) for name in ("year", "month", "day"))
-    time = [_field(datetime, name, given) for name in ("hour", "minute", "second", "microsecond")]
-    return shift(datetime(year, month, day, time[0], time[1], time[2], time[3], UTC), -offset)
+    clock = [_field(datetime, name, given) for name in ("hour", "minute", "second", "microsecond")]
+    return shift(datetime(year, month, day, clock[0], clock[1], clock[2], clock[3], UTC), -offset)
 
 
 def _field(kind: type, name: str, of: object) -> int:
@@ -261,6 +279,10 @@ def scalar_text(value: Scalar) -> str:
             return date_text(value)
         case timedelta():
             return duration_text(value)
+        case time():
+            return time_text(value)
+        case Period():
+            return str(value)
         case Json():
             return exact_text(value)
 
@@ -339,7 +361,7 @@ def plain(value: Value) -> Value:
             return value
 
 
-_BY_EQUALITY = frozenset({bool, int, str, bytes, date, timedelta, type(None)})
+_BY_EQUALITY = frozenset({bool, int, str, bytes, date, timedelta, time, Period, type(None)})
 """Types whose equal values have equal texts."""
 
 
@@ -410,7 +432,7 @@ def show(value: object) -> str:
             return "null"
         case str():
             return f'"{printable(value)}"'
-        case float() | bytes() | datetime() | date() | timedelta() | Json():
+        case float() | bytes() | datetime() | date() | timedelta() | time() | Period() | Json():
             return f'"{base64_text(value)}"' if isinstance(value, bytes) else scalar_text(value)
         case list() | tuple():
             return f"[{_show_items(value)}]"

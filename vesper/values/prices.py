@@ -18,7 +18,9 @@ from vesper.values.types import (
     FLOAT,
     INTEGER,
     JSON,
+    PERIOD,
     STRING,
+    TIME_OF_DAY,
     TIMESTAMP,
     ArrayOf,
     MapOf,
@@ -39,7 +41,9 @@ FRESH: Final = True
 
 SLOT_BYTES: Final = 24
 """Place of an item in an array."""
-_SCALARS: Final[dict[Type, int]] = {INTEGER: 32, FLOAT: 24, DECIMAL: 104, DATE: 32, TIMESTAMP: 48, DURATION: 40}
+_SCALARS: Final[dict[Type, int]] = {INTEGER: 32, FLOAT: 24, DECIMAL: 104, DATE: 32, TIMESTAMP: 48, DURATION: 40,
+    TIME_OF_DAY: 40, PERIOD: 40,
+}  # fmt: skip
 _ARRAY_BYTES: Final = 56
 _SET_BYTES: Final = 216
 MEMBER_BYTES: Final = 64

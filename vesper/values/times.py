@@ -1,10 +1,11 @@
-"""Dates, timestamps and durations as text, in both directions, by the grammars of docs/spec/time.md."""
+"""Dates, timestamps, durations, times of day and periods as text, by the grammars of docs/spec/time.md."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
+from vesper.values.period import MAX_MONTHS, Period
 from vesper.values.problem import ProblemKind, ValueProblem
 
 MAX_DURATION = timedelta(days=3_652_059)
@@ -108,3 +109,40 @@ def duration_text(length: timedelta) -> str:
     if not days and not time:
         return "PT0S"
     return f"{'-' if microseconds < 0 else ''}P{f'{days}D' if days else ''}{f'T{time}' if time else ''}"
+
+
+_TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?")
+
+
+def parse_time(text: str) -> time:
+    """Return the time of day of a text, or raise `ValueProblem`."""
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise ValueProblem(ProblemKind.MALFORMED)
+    fraction = (match[4] or "").ljust(6, "0")
+    if fraction[6:].strip("0"):
+        raise ValueProblem(ProblemKind.MALFORMED)
+    try:
+        return time(int(match[1]), int(match[2]), int(match[3]), int(fraction[:6]))
+    except ValueError:
+        raise ValueProblem(ProblemKind.MALFORMED) from None
+
+
+def time_text(value: time) -> str:
+    fraction = f".{value.microsecond:06}" if value.microsecond else ""
+    return f"{value.hour:02}:{value.minute:02}:{value.second:02}{fraction}"
+
+
+_PERIOD = re.compile(r"[+-]?P(?=[0-9])(?:([0-9]+)Y)?(?:([0-9]+)M)?")
+
+
+def parse_period(text: str) -> Period:
+    """Return the period; `out_of_range` over the limit, found without converting long digit strings."""
+    match = _PERIOD.fullmatch(text)
+    if match is None:
+        raise ValueProblem(ProblemKind.MALFORMED)
+    years, months = ((digits or "0").lstrip("0") or "0" for digits in match.groups())
+    total = MAX_MONTHS + 1 if max(len(years), len(months)) > 9 else 12 * int(years) + int(months)
+    if total > MAX_MONTHS:
+        raise ValueProblem(ProblemKind.OUT_OF_RANGE)
+    return Period(-total if text.startswith("-") else total)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeAlias
 
@@ -31,9 +31,13 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True)
 class Enum:
-    """An enum by its members, in declared order."""
+    """An enum by its members, in declared order.
+
+    `outside` has the text of each member in JSON and Arrow, or is empty; it takes no part in equality.
+    """
 
     members: tuple[str, ...]
+    outside: tuple[str, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return f"enum[{', '.join(self.members)}]"
@@ -75,17 +79,37 @@ class OptionalOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Outside:
+    """How the fields of a record are written in JSON and Arrow, where that differs from their names."""
+
+    names: tuple[tuple[str, str], ...] = ()
+    """Fields with another name outside, and that name."""
+    flags: tuple[tuple[str, str], ...] = ()
+    """Fields with a flag, and the boolean field that is true where a caller left the field out."""
+    rest: str | None = None
+    """Field that holds the undeclared keys: a map<string, json>."""
+
+    def name_of(self, name: str) -> str:
+        return next((outside for inside, outside in self.names if inside == name), name)
+
+    def hidden(self) -> set[str]:
+        """Return the fields that have no key of their own outside."""
+        return {flag for _, flag in self.flags} | ({self.rest} if self.rest is not None else set())
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """Named fields in declared order. Structural: records with equal fields are the same type.
 
-    `name` is the declared name for messages; it takes no part in equality.
+    `name` is the declared name for messages. It takes no part in equality, nor does `outside`.
     """
 
     fields: tuple[tuple[str, Type], ...]
     name: str | None = None
+    outside: Outside | None = None
 
     def field(self, name: str) -> Type | None:
-        return next((type_ for field, type_ in self.fields if field == name), None)
+        return next((type_ for own, type_ in self.fields if own == name), None)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Record) and self.fields == other.fields
@@ -95,6 +119,36 @@ class Record:
 
     def __str__(self) -> str:
         return self.name or "{" + ", ".join(f"{name}: {type_}" for name, type_ in self.fields) + "}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpelledRecord(Record):
+    """A record by its outside names, as JSON has it; never the type of a value inside an execution."""
+
+    is_open: bool = False
+    """Whether undeclared keys are values too, each a json."""
+    sparse: frozenset[str] = frozenset()
+    """Optional fields that a value leaves out where they are absent."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recursive:
+    """A record type that contains itself; only the checker knows it, and the IR has json instead.
+
+    INVARIANT: one object exists per declaration, so equality is identity. `complete` sets its fields once.
+    """
+
+    name: str
+    fields: tuple[tuple[str, Type], ...] = ()
+    outside: Outside | None = None
+
+    def complete(self, fields: tuple[tuple[str, Type], ...], outside: Outside | None) -> None:
+        """Set the fields, which can refer to the type itself."""
+        object.__setattr__(self, "fields", fields)
+        object.__setattr__(self, "outside", outside)
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +172,7 @@ class Function:
         return f"fn({', '.join(str(each) for each in self.parameters)}) -> {self.result}"
 
 
-Type: TypeAlias = Primitive | Enum | ArrayOf | SetOf | MapOf | OptionalOf | Record | Parameter | Function
+Type: TypeAlias = Primitive | Enum | ArrayOf | SetOf | MapOf | OptionalOf | Record | Recursive | Parameter | Function
 
 BOOLEAN = Primitive("boolean")
 INTEGER = Primitive("integer")
@@ -129,13 +183,14 @@ BYTES = Primitive("bytes")
 TIMESTAMP = Primitive("timestamp")
 DATE = Primitive("date")
 DURATION = Primitive("duration")
+TIME_OF_DAY = Primitive("time_of_day")
+PERIOD = Primitive("period")
 JSON = Primitive("json")
 NULL = Primitive("null")
 """Type of the literal `null` only; it fits every optional and nothing else."""
 
-PRIMITIVES: Mapping[str, Primitive] = {
-    each.name: each for each in (BOOLEAN, INTEGER, DECIMAL, FLOAT, STRING, BYTES, TIMESTAMP, DATE, DURATION, JSON)
-}
+_ALL = (BOOLEAN, INTEGER, DECIMAL, FLOAT, STRING, BYTES, TIMESTAMP, DATE, DURATION, TIME_OF_DAY, PERIOD, JSON)
+PRIMITIVES: Mapping[str, Primitive] = {each.name: each for each in _ALL}
 
 
 def _primitive(name: str) -> Primitive:
@@ -145,7 +200,7 @@ def _primitive(name: str) -> Primitive:
 _KEYS = (STRING, INTEGER, BOOLEAN, DATE, TIMESTAMP, BYTES)
 KEY_TYPES = "string, integer, boolean, date, timestamp, bytes or an enum"
 """Text of the key types, for messages."""
-_ORDERED = (STRING, INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, DURATION, BOOLEAN, BYTES)
+_ORDERED = (STRING, INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, DURATION, TIME_OF_DAY, PERIOD, BOOLEAN, BYTES)
 _NUMBERS = (INTEGER, DECIMAL, FLOAT)
 
 
@@ -155,8 +210,22 @@ def is_key(type_: Type) -> bool:
 
 
 def is_ordered(type_: Type) -> bool:
-    """Return whether values of the type can be sorted; `<` is defined for fewer types."""
-    return type_ in _ORDERED or isinstance(type_, Enum)
+    """Return whether values of the type can be sorted; `<` is defined for fewer types.
+
+    Arrays and records of ordered types are ordered, with optionals inside of them; an optional alone is not.
+    """
+    match type_:
+        case ArrayOf(inner):
+            return is_sortable(inner)
+        case Record(fields):
+            return all(is_sortable(inner) for _, inner in fields)
+        case _:
+            return type_ in _ORDERED or isinstance(type_, Enum)
+
+
+def is_sortable(type_: Type) -> bool:
+    """Return whether values of the type can be keys of a `sort_by`: ordered ones, and optionals of them."""
+    return is_ordered(without_null(type_))
 
 
 def fits_bound(type_: Type, bound: str) -> bool:
@@ -213,7 +282,7 @@ def mentions(type_: Type, part: Type) -> bool:
 
 # -- types of declarations ------------------------------------------------------------------------
 
-_WORD = re.compile(r"""\s*(->|[A-Za-z_][A-Za-z0-9_]*|'[^']*'|"[^"]*"|[<>\[\](){},:])""")
+_WORD = re.compile(r"""\s*(->|[@?][A-Za-z0-9_$;]+|\*|[A-Za-z_][A-Za-z0-9_]*|'[^']*'|"[^"]*"|[<>\[\](){},:])""")
 
 
 @cache
@@ -229,21 +298,31 @@ def declared_type(text: str) -> Type:
     return type_
 
 
-def type_text(type_: Type) -> str:
-    """Return a type in full, as a node writes it. Records are written by fields, unusual members in quotes."""
+def type_text(type_: Type, has_outside: bool = True) -> str:
+    """Return a type in full, as a node writes it. Records are written by fields, unusual members in quotes.
+
+    With `has_outside`, which no node writes, a name has its outside name and flag (`unit_price@unitPrice`,
+    `note?note_absent`), and the field of undeclared keys a star.
+    """
+
+    def text(part: Type) -> str:
+        return type_text(part, has_outside)
+
     match type_:
-        case Enum(members):
-            return f"enum[{', '.join(map(_member_text, members))}]"
+        case Enum(members, outside):
+            texts = outside if has_outside and outside else members
+            return f"enum[{', '.join(map(_member_text, members, texts))}]"
         case ArrayOf(element):
-            return f"array<{type_text(element)}>"
+            return f"array<{text(element)}>"
         case SetOf(element):
-            return f"set<{type_text(element)}>"
+            return f"set<{text(element)}>"
         case MapOf(key, value):
-            return f"map<{type_text(key)}, {type_text(value)}>"
+            return f"map<{text(key)}, {text(value)}>"
         case OptionalOf(inner):
-            return f"optional<{type_text(inner)}>"
+            return f"optional<{text(inner)}>"
         case Record(fields):
-            return "{" + ", ".join(f"{name}: {type_text(field)}" for name, field in fields) + "}"
+            written = type_.outside if has_outside else None
+            return "{" + ", ".join(f"{_field_text(name, written)}: {text(of)}" for name, of in fields) + "}"
         case _:
             return str(type_)
 
@@ -251,17 +330,36 @@ def type_text(type_: Type) -> str:
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def _member_text(member: str) -> str:
+def _member_text(member: str, outside: str) -> str:
+    mark = "" if outside == member else _outside_text(outside)
     if _NAME.fullmatch(member):
-        return member
-    return f'"{member}"' if "'" in member else f"'{member}'"  # a node cannot write a member with both quotes
+        return member + mark
+    # A node cannot write a member with both quotes.
+    return (f'"{member}"' if "'" in member else f"'{member}'") + mark
+
+
+def _field_text(name: str, outside: Outside | None) -> str:
+    if outside is None:
+        return name
+    text = f"*{name}" if outside.rest == name else name
+    named = outside.name_of(name)
+    flag = dict(outside.flags).get(name)
+    return text + ("" if named == name else _outside_text(named)) + ("" if flag is None else f"?{flag}")
+
+
+def _outside_text(text: str) -> str:
+    """Return an outside name as one word."""
+    return "@" + re.sub(r"[^A-Za-z0-9_]", lambda found: f"${ord(found[0]):x};", text)
+
+
+def _outside_name(word: str) -> str:
+    return re.sub(r"\$([0-9a-f]+);", lambda found: chr(int(found[1], 16)), word[1:])
 
 
 def _read(words: tuple[str, ...]) -> tuple[Type, tuple[str, ...]]:
     head, rest = words[0], words[1:]
     if head == "enum":
-        members, rest = _read_names(rest[1:])
-        return Enum(members), rest[1:]
+        return _read_enum(rest[1:])
     if head == "{":
         return _read_record(rest)
     if head == "fn":
@@ -300,17 +398,38 @@ def _read_list(words: tuple[str, ...], end: str) -> tuple[tuple[Type, ...], tupl
 def _read_record(words: tuple[str, ...]) -> tuple[Type, tuple[str, ...]]:
     """Read `key: K, value: V}` and return the remaining words."""
     fields: list[tuple[str, Type]] = []
+    names: list[tuple[str, str]] = []
+    flags: list[tuple[str, str]] = []
+    open_field: str | None = None
     while words[0] != "}":
-        name = words[0]
-        type_, words = _read(words[2:])
+        is_open = words[0] == "*"
+        name, words = (words[1], words[2:]) if is_open else (words[0], words[1:])
+        open_field = name if is_open else open_field
+        if words[0][0] == "@":
+            names.append((name, _outside_name(words[0])))
+            words = words[1:]
+        if words[0][0] == "?":
+            flags.append((name, words[0][1:]))
+            words = words[1:]
+        type_, words = _read(words[1:])
         fields.append((name, type_))
         words = words[1:] if words[0] == "," else words
-    return Record(tuple(fields)), words[1:]
+    outside = Outside(tuple(names), tuple(flags), open_field)
+    return Record(tuple(fields), None, None if outside == Outside() else outside), words[1:]
 
 
-def _read_names(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    end = words.index("]")
-    return tuple(word[1:-1] if word[0] in "'\"" else word for word in words[:end] if word != ","), words[end:]
+def _read_enum(words: tuple[str, ...]) -> tuple[Type, tuple[str, ...]]:
+    """Read `a, 'b c'@text]` and return the remaining words."""
+    members: list[str] = []
+    texts: list[str] = []
+    while words[0] != "]":
+        word, words = words[0], words[1:]
+        if word[0] == "@":
+            texts[-1] = _outside_name(word)
+        elif word != ",":
+            members.append(word[1:-1] if word[0] in "'\"" else word)
+            texts.append(members[-1])
+    return Enum(tuple(members), () if texts == members else tuple(texts)), words[1:]
 
 
 def match_declared(pattern: Type, actual: Type, bindings: dict[str, Type]) -> bool:
@@ -348,8 +467,8 @@ def substitute(pattern: Type, bindings: Mapping[str, Type]) -> Type:
             return MapOf(substitute(key, bindings), substitute(value, bindings))
         case OptionalOf(inner):
             return optional(substitute(inner, bindings))
-        case Record(fields, record_name):
-            return Record(tuple((name, substitute(each, bindings)) for name, each in fields), record_name)
+        case Record(fields, record_name, outside):
+            return Record(tuple((name, substitute(each, bindings)) for name, each in fields), record_name, outside)
         case Function(parameters, result):
             return Function(tuple(substitute(each, bindings) for each in parameters), substitute(result, bindings))
         case _:

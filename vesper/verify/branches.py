@@ -24,7 +24,9 @@ from vesper.language.ir.nodes import (
     Expression,
     Handler,
     Literal,
+    Logical,
     Loop,
+    Node,
     Place,
     Raise,
     Request,
@@ -98,12 +100,11 @@ class BranchMap:
         return sorted(left, key=lambda each: (each.place.line, each.place.column))
 
     def _add_conditions(self) -> None:
+        rows = row_texts(self._compiled.node)
         for condition in self._compiled.node.expressions():
             if condition.index not in self._conditions:
                 continue
-            text = _written(self._compiled.source, condition.place)
-            if isinstance(condition, Call) and condition.op == "optional.is_null" and "null" not in text.casefold():
-                text = f"{text} IS NULL"  # written as `??`
+            text = rows.get(condition.index) or condition_text(self._compiled.source, condition)
             for value in (True, False):
                 missing = f"is never {'true' if value else 'false'}"
                 branch = NodeBranch("condition", condition.place, text, missing)
@@ -201,6 +202,27 @@ def _raised_code(statement: Raise) -> str | None:
 def percent(covered: int, total: int) -> float:
     """Return the covered share in percent; a node without branches is covered."""
     return 100.0 if total == 0 else 100.0 * covered / total
+
+
+def row_texts(node: Node) -> dict[int, str]:
+    """Return the cells of rows of decision tables as one text, by the index of the row's condition."""
+    rows = [row for table in node.tables for row in table.rows]
+    return {
+        row.when: ", ".join(f"{column} {cell}" for column, cell in row.cells)
+        for row in rows
+        if row.when is not None and row.cells
+    }
+
+
+def condition_text(source: SourceFile, condition: Expression) -> str:
+    """Return a condition as written, on one line. Conditions that the checker joined have an AND or OR between them."""
+    if isinstance(condition, Logical) and condition.place == condition.left.place:
+        left, right = (condition_text(source, each) for each in (condition.left, condition.right))
+        return f"{left} {condition.kind.upper()} {right}"
+    text = _written(source, condition.place)
+    if isinstance(condition, Call) and condition.op == "optional.is_null" and "null" not in text.casefold():
+        return f"{text} IS NULL"  # written as `??`
+    return text
 
 
 def _written(source: SourceFile, place: Place) -> str:

@@ -21,6 +21,7 @@ from vesper.language.check.cases import Case
 from vesper.language.ir.nodes import walk
 from vesper.values.model import show
 from vesper.verify.branches import BranchKey, BranchMap, NodeBranch, percent
+from vesper.verify.claims import ClaimResult, check_claim
 from vesper.verify.differential.case_text import answer_text, case_text
 from vesper.verify.differential.verifier import meets
 from vesper.verify.inputs.generator import InputGenerator
@@ -123,6 +124,8 @@ class NodeResult:
     compiled: Compiled
     cases: list[CaseResult] = field(default_factory=list)
     properties: PropertyReport | None = None
+    claims: list[ClaimResult] = field(default_factory=list)
+    """Results of `testing.properties`."""
 
     @cached_property
     def branch_map(self) -> BranchMap:
@@ -153,7 +156,8 @@ class NodeResult:
 
     @property
     def passed(self) -> bool:
-        return not self.failed_cases and (self.properties is None or self.properties.passed)
+        is_met = not self.failed_cases and all(each.passed for each in self.claims)
+        return is_met and (self.properties is None or self.properties.passed)
 
     @property
     def is_our_bug(self) -> bool:
@@ -193,6 +197,11 @@ class NodeTester:
         disagree = _differ(done) or len({answer.problem for answer in answers}) > 1
         branches = self._branch_map.seen(done[0]) if done else frozenset[BranchKey]()
         return CaseResult(case, tuple(answers), disagree, branches)
+
+    def run_claims(self, max_examples: int, seed: int) -> list[ClaimResult]:
+        """Check the properties that the node declares."""
+        claims = self._compiled.properties
+        return [check_claim(self._compiled, each, self._engines, self._programs, max_examples, seed) for each in claims]
 
     def run_properties(
         self, max_examples: int, seed: int, progress: Callable[[int], None] = lambda _: None

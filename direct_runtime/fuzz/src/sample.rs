@@ -67,6 +67,8 @@ pub fn sample(ty: &Type, random: &mut Random) -> Value {
             -time::LONGEST_DURATION,
             86_400_000_000,
         ])),
+        Type::TimeOfDay => Value::TimeOfDay(*random.pick(&[0, 1, time::DAY - 1, 43_200_000_000])),
+        Type::Period => Value::Period(*random.pick(&[0, 1, -1, time::MAX_MONTHS, -time::MAX_MONTHS])),
         Type::Json => Value::Json(Arc::new(json(random, 3))),
         Type::Text => Value::Text(Arc::from(*random.pick(TEXTS))),
         Type::Enum(of) => Value::Member(Member(

@@ -21,7 +21,7 @@ def test_engines_agree_on_random_programs() -> None:
     assert not texts, "\n\n" + "\n\n".join(texts)
     assert report.programs == 150
     assert report.not_comparable == 0
-    assert report.outcomes["returned"] * 2 > report.executions, "too few of the programs come to their end"
+    assert report.outcomes["returned"] * 5 > report.executions * 2, "too few of the programs come to their end"
 
 
 def test_what_preconditions_say_about_null_is_known_to_the_generator() -> None:

@@ -19,6 +19,7 @@ from tests.support.servers import Redis
 from tests.support.web import Web, says
 from tests.unit.host.small import host_in, kinds, node_from
 from vesper.effects.custom.performer import effect, unregister
+from vesper.effects.performer import Ask, EffectFailed
 from vesper.effects.settings import ConfigError
 from vesper.engines.registry import ENGINES
 from vesper.host.host import Host
@@ -59,7 +60,7 @@ class World:
     called: list[str] = field(default_factory=list)
     secrets_read: list[str] = field(default_factory=list)
 
-    def host(self, grants: list[dict[str, Any]]) -> Host:
+    def host(self, grants: list[dict[str, Any]], **more: Any) -> Host:
         names = ("one", "other")
         return host_in(
             self.folder,
@@ -73,6 +74,7 @@ class World:
                 "events": {"url": self.redis_url},
                 "files": {name: {"path": f"files_{name}"} for name in names},
             },
+            **more,
         )
 
     def rows(self, sql: str) -> list[Any]:
@@ -292,30 +294,36 @@ def test_a_mistyped_grant_is_an_error_before_anything_is_sent(
     assert world.traces() == before
 
 
+class Noting:
+    """Performs nothing and notes the effects that it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def perform(self, ask: Ask) -> object:
+        self.asked.append(ask.effect)
+        raise EffectFailed("unavailable", "not here")
+
+    def probe(self, ask: Ask) -> object:
+        raise AssertionError(ask)
+
+    def close(self) -> None: ...
+
+
 @pytest.mark.parametrize("why", REFUSALS)
 @pytest.mark.parametrize("name", KINDS)
-def test_without_it_nothing_is_sent(world: World, name: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_it_nothing_is_sent(world: World, name: str, why: str) -> None:
     kind = KINDS[name]
     before = world.traces()
-    opened: list[str] = []
-    monkeypatch.setattr("vesper.effects.secrets.performer.Secrets._from_source", lambda _, asked: opened.append(asked))
-    monkeypatch.setattr("vesper.effects.files.performer._File.read", lambda *_: opened.append("a file"))
-    monkeypatch.setattr("vesper.effects.ambient.AmbientPerformer.perform", lambda *_: opened.append("chance"))
-    monkeypatch.setattr(
-        "vesper.effects.database.performer.DatabasePerformer.perform", lambda *_: opened.append("a database")
-    )
-    monkeypatch.setattr(
-        "vesper.effects.database.state_machines.StatePerformer.perform", lambda *_: opened.append("a state")
-    )
-    with world.host(REFUSALS[why](kind)) as host:
+    noting = Noting()
+    with world.host(REFUSALS[why](kind), performers=dict.fromkeys(EFFECTS, noting)) as host:
         for engine in ENGINES:
             outcome = node_from(_text(kind), world.folder, host, engine)(event_id="e")
             assert outcome.error is not None
             assert (outcome.error.kind, outcome.error.code) == ("denied", kind.capability)
             assert kinds(host, outcome) == ["START", "END"]
-        assert host._performers._made == {}, "nobody who could perform it was even made"
     assert world.traces() == before
-    assert opened == []
+    assert noting.asked == []
 
 
 def test_what_a_node_denies_itself_wins_over_the_configuration(world: World) -> None:

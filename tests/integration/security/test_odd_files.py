@@ -33,6 +33,22 @@ testing:
   test_cases:
     - {name: one, inputs: {amount: 1}, expect: {fee: 1}}
 """
+TABLE = """\
+node_id: fee_v1
+type: function
+intent: Charge a fee
+inputs: {amount: integer}
+outputs: {success: {fee: integer}}
+flow:
+  - step: price
+    operation: decision_table
+    outputs: {fee: integer}
+    rows:
+      - {when: {amount: "< 5"}, then: {fee: 1}}
+      - {when: {amount: ">= 5"}, then: {fee: 2}}
+  - operation: return
+    success: {fee: price}
+"""
 WRITTEN = {
     "output",
     "folder",
@@ -45,6 +61,7 @@ WRITTEN = {
     "paths",
     "corpus",
     "state_folder",
+    "target",
 }
 """Parameters that name a file to write or a folder."""
 
@@ -81,7 +98,15 @@ CASES = [(*each, kind) for each in READING for kind in KINDS if kind != "large" 
 
 
 def test_every_option_that_reads_a_file_is_tried() -> None:
-    assert {option for _, option in READING} == {*BOUNDED, "--config", "--file", "--batch", "--node-file"}
+    assert {option for _, option in READING} == {
+        *BOUNDED,
+        "--config",
+        "--file",
+        "--batch",
+        "--node-file",
+        "--overlay",
+        "--tests",
+    }
     for command in LEAVES.values():
         for option in file_options(command):
             assert isinstance(option.type, ReadFile | ReadPath) or option.opts[0] in ("--batch", "--input")
@@ -123,6 +148,19 @@ def test_an_odd_output_file_is_not_read_either(odd: dict[str, Path], kind: str) 
     done = CliRunner().invoke(group, ["compile", "fee", "-o", str(odd[kind])])
     assert done.exit_code in (1, 2), done.output
     assert isinstance(done.exception, SystemExit), done.exception
+
+
+@pytest.mark.parametrize("kind", ["zero", "fifo", "socket", "folder"])
+@pytest.mark.parametrize("form", ["md", "xlsx"])
+def test_an_export_does_not_replace_an_odd_file(odd: dict[str, Path], form: str, kind: str) -> None:
+    Path("nodes/fee_v1.vsp").write_text(TABLE)
+    before = odd[kind].stat()
+    done = CliRunner().invoke(group, ["export", form, "fee", "--out", str(odd[kind])])
+    assert done.exit_code in (1, 2), done.output
+    assert isinstance(done.exception, SystemExit), done.exception
+    assert any(each in done.output for each in ("regular file is needed", "is a directory")), done.output
+    after = odd[kind].stat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
 
 
 # -- python -m ------------------------------------------------------------------------------------

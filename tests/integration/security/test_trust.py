@@ -44,7 +44,7 @@ import os, sys, json
 from pathlib import Path
 import vesper
 from vesper.config.locate import config_for
-from vesper.journal.sqlite_store import SqliteStore
+from vesper.journal.journal import open_journal
 from vesper.migration.stores.sqlite_store import SqliteMigrationStore
 from vesper.migration.router.routes import Routes
 from vesper.config.settings import default_config
@@ -65,8 +65,7 @@ def probe(kind, path):
     elif kind == "node":
         vesper.load(path)
     elif kind == "journal":
-        with SqliteStore(path).reading():
-            pass
+        open_journal(f"sqlite:{path}").find()
     elif kind == "store":
         SqliteMigrationStore(str(path)).versions()
     elif kind == "routes":

@@ -29,6 +29,7 @@ from tests.proofs.coverage.edges import Counters, read_places  # noqa: E402
 from tests.proofs.coverage.keep import MAX_KEPT, Candidate, Chosen, choose, reduce_kept  # noqa: E402
 from tests.proofs.coverage.report import EdgeMap, read_unreachable  # noqa: E402
 from tests.proofs.robustness.proof import engine_hash, write_proof  # noqa: E402
+from tests.support.nodes import worked_nodes  # noqa: E402
 
 NAME = "coverage"
 SEED = 20_261
@@ -128,14 +129,14 @@ def draw_and_run(item: tuple[str, int]) -> tuple[str, str, int]:
 
 @cache
 def node_texts() -> tuple[str, ...]:
-    return tuple(path.read_text(encoding="utf-8") for path in sorted((ROOT / "nodes").rglob("*.vsp")))
+    return tuple(path.read_text(encoding="utf-8") for path in worked_nodes())
 
 
 def stages(options: argparse.Namespace) -> list[Stage]:
     from vesper.verify.corpus import kept_programs
     from vesper.verify.programs.campaign import program_seeds
 
-    nodes = [(str(path), options.node_inputs, options.seed) for path in sorted((ROOT / "nodes").rglob("*.vsp"))]
+    nodes = [(str(path), options.node_inputs, options.seed) for path in worked_nodes()]
     kept = [(each.path.stem, each.text, each.seed) for each in kept_programs(CORPUS)]
     programs = [("program", seed) for seed in program_seeds(options.seed, options.programs)]
     variants = [("variant", seed) for seed in program_seeds(options.seed, options.variants)]

@@ -112,11 +112,12 @@ class Subject:
 
 
 def _subjects() -> Iterator[Subject]:
+    from tests.support.nodes import worked_nodes
     from vesper.compiler import compile_file
     from vesper.engines.registry import ENGINES
     from vesper.verify.inputs.responses import run_case
 
-    for path in sorted((ROOT / "nodes").rglob("*.vsp")):
+    for path in worked_nodes():
         compiled, _ = compile_file(path)
         assert compiled is not None
         program = ENGINES["python"].load(compiled)

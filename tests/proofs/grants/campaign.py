@@ -27,12 +27,9 @@ import psycopg  # noqa: E402  # after the path is set
 from tests.proofs.grants.texts import Text, postgres_texts, sqlite_texts  # noqa: E402
 from tests.proofs.robustness.proof import PROOFS, hash_of, write_json  # noqa: E402
 from tests.support.servers import Postgres  # noqa: E402
-from vesper.effects.database.pool import Deadline  # noqa: E402
-from vesper.effects.database.postgres import PostgresBackend  # noqa: E402
-from vesper.effects.database.session import Backend, Purpose  # noqa: E402
+from vesper.effects.database.performer import DatabasePerformer  # noqa: E402
 from vesper.effects.database.settings import DatabaseSettings  # noqa: E402
-from vesper.effects.database.sqlite import SqliteBackend  # noqa: E402
-from vesper.effects.performer import EffectFailed  # noqa: E402
+from vesper.effects.performer import EffectFailed, no_secret  # noqa: E402
 from vesper.language.check.flow.sql import SqlProblem, read_sql  # noqa: E402
 
 NAME = "grants"
@@ -51,8 +48,10 @@ def source_hash() -> str:
     """Change with the check of SQL, with its lists, and with the performers of databases."""
     vesper = ROOT / "vesper"
     folders = (vesper / "language" / "sql", vesper / "effects" / "database", _HERE)
+    native = ROOT / "direct_runtime" / "crates" / "vesper-host" / "src" / "database"
     single = (vesper / "language" / "check" / "flow" / "sql.py", vesper / "values" / "generated" / "sql_functions.py")
-    return hash_of([*single, *(path for folder in folders for path in folder.glob("*.py")), _HERE / "attacks.txt"])
+    python = [path for folder in folders for path in folder.glob("*.py")]
+    return hash_of([*single, *python, *sorted(native.rglob("*.rs")), _HERE / "attacks.txt"])
 
 
 def attacks(path: Path) -> list[Text]:
@@ -73,21 +72,22 @@ def is_accepted(sql: str) -> bool:
     return bool(needs) and needs <= GRANTED
 
 
-class _Undo(Exception):
-    """Ends a transaction without a commit."""
+def performer_of(settings: DatabaseSettings) -> DatabasePerformer:
+    return DatabasePerformer({settings.name: settings}, no_secret)
 
 
 class Runner:
     """Executes accepted texts, and counts what came of them."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, performer: DatabasePerformer) -> None:
+        self._databases = performer.native
         self.counts: Counter[str] = Counter()
         self.leaks: list[str] = []
 
     def run(self, text: Text) -> None:
         try:
-            found = self._change(text.sql) if text.writes else self._rows(text.sql)
+            then = "SELECT name FROM users" if text.writes else None
+            found = self._databases.try_out("main", text.sql, then, 5.0)
         except EffectFailed:
             self.counts["refused_by_the_database"] += 1
             return
@@ -95,20 +95,6 @@ class Runner:
         shown = repr(found)
         if IN_TABLE in shown or IN_FILE in shown:
             self.leaks.append(text.sql)
-
-    def _rows(self, sql: str) -> list[object]:
-        with self._backend.transaction(Purpose(Deadline(5), False, "bad_response")) as session:
-            session.guard(sql)
-            return [list(row) for row in session.rows(sql, {}, 50)[1]]
-
-    def _change(self, sql: str) -> list[object]:
-        found: list[object] = []
-        with suppress(_Undo), self._backend.transaction(Purpose(Deadline(5), True, "conflict")) as session:
-            session.guard(sql)
-            session.change(sql, {})
-            found = [list(row) for row in session.rows("SELECT name FROM users", {}, 50)[1]]
-            raise _Undo
-        return found
 
 
 def tried(texts: Iterable[Text], runner: Runner) -> dict[str, Any]:
@@ -137,7 +123,7 @@ def tried(texts: Iterable[Text], runner: Runner) -> dict[str, Any]:
 
 def on_postgres(server: Postgres, folder: Path, every: int) -> dict[str, Any]:
     dsn, path = server.new_database(), _file(folder)
-    backend = PostgresBackend(DatabaseSettings("main", dsn), None)
+    performer = performer_of(DatabaseSettings("main", dsn))
     with psycopg.connect(dsn, autocommit=True) as watch:
         watch.execute(SCHEMA.encode())
         watch.execute("ALTER SYSTEM SET autovacuum = off")  # it takes transaction ids, as queries must not
@@ -145,11 +131,11 @@ def on_postgres(server: Postgres, folder: Path, every: int) -> dict[str, Any]:
         texts = [*list(postgres_texts(watch, str(path)))[::every], *attacks(path)]
         queries = [text for text in texts if not text.writes]
         before = _postgres_state(watch), _files(folder)
-        runner = Runner(backend)
+        runner = Runner(performer)
         reads = tried(queries, runner)
         given_to_reads = _next_transaction(watch) - before[0]["next_transaction"]
         both = tried([text for text in texts if text.writes], runner)
-        backend.close()
+        performer.close()
         after = _postgres_state(watch), _files(folder)
     before[0].pop("next_transaction")
     after[0].pop("next_transaction")
@@ -197,13 +183,13 @@ def on_sqlite(folder: Path, every: int) -> dict[str, Any]:
     with sqlite3.connect(place) as connection:
         connection.executescript(SCHEMA)
     connection.close()
-    backend = SqliteBackend(DatabaseSettings("main", f"sqlite:{place}", place))
+    performer = performer_of(DatabaseSettings("main", f"sqlite:{place}", place))
     watch = sqlite3.connect(":memory:")
     watch.executescript(SCHEMA)
     texts = [*list(sqlite_texts(watch, str(path)))[::every], *attacks(path)]
     before = _sqlite_state(place), _files(folder)
-    found = tried(texts, Runner(backend))
-    backend.close()
+    found = tried(texts, Runner(performer))
+    performer.close()
     outside = sorted(
         {table for text in texts if is_accepted(text.sql) for table in touched(watch, text.sql)} - {"users"}
     )

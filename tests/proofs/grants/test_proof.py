@@ -20,6 +20,7 @@ from tests.proofs.grants.campaign import (
     campaign,
     is_accepted,
     is_right,
+    performer_of,
     source_hash,
     touched,
 )
@@ -27,7 +28,6 @@ from tests.proofs.grants.texts import Text, postgres_texts, sqlite_texts
 from tests.proofs.robustness.proof import PROOFS, read_json
 from tests.support.servers import Postgres
 from vesper.compiler import compile_file
-from vesper.effects.database.postgres import PostgresBackend
 from vesper.effects.database.settings import DatabaseSettings
 from vesper.values.generated.sql_functions import (
     FUNCTIONS,
@@ -88,12 +88,12 @@ def test_leak_is_noticed(postgres: Postgres, tmp_path: Path) -> None:
     dsn = postgres.new_database()
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(SCHEMA.encode())
-    backend = PostgresBackend(DatabaseSettings("main", dsn), None)
-    runner = Runner(backend)
+    performer = performer_of(DatabaseSettings("main", dsn))
+    runner = Runner(performer)
     bait = "SELECT query_to_xml('select pw from secrets', true, true, '')::text AS x FROM users"
     runner.run(Text("query_to_xml", "select", bait))
     runner.run(Text("attack", "update", "UPDATE users SET name = pw FROM secrets"))
-    backend.close()
+    performer.close()
     assert len(runner.leaks) == 2
     assert IN_TABLE != IN_FILE
     lite = sqlite3.connect(":memory:")

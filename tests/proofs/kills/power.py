@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.proofs.kills.campaign import OutsideProcess
+    from tests.proofs.kills.purchase import OutsideProcess
 
 ROOT = Path(__file__).parents[3]
 CONTROL = 10
@@ -78,17 +78,17 @@ def restore(disk: Path, synced: Path) -> None:
 
 
 def main() -> None:
-    from tests.proofs.kills import campaign
+    from tests.proofs.kills import campaign, purchase
 
     disk, synced, port, losses, seed, kind = sys.argv[1:]
     folder, kept = Path(disk), Path(synced)
-    place = campaign.sqlite_place(folder, int(port))
+    place = purchase.sqlite_place(folder, int(port))
     if kind == "lying":  # at least the empty databases are there
         for path in folder.iterdir():
             if not path.name.endswith("-shm"):
                 shutil.copyfile(path, kept / path.name)
-    outside = campaign.OutsideAt(int(port))
-    compiled = campaign.purchase()
+    outside = purchase.OutsideAt(int(port))
+    compiled = purchase.purchase()
     draw = random.Random(int(seed))
     problems: list[str] = []
     doubts = unheard = lost = 0
@@ -99,8 +99,8 @@ def main() -> None:
         pid = os.fork()
         if pid == 0:
             if point != campaign.RANDOM:
-                campaign.arm(point)
-            campaign.run_purchase(place, compiled, first, event)
+                purchase.arm(point)
+            purchase.run_purchase(place, compiled, first, event)
             os._exit(0)
         if point == campaign.RANDOM:
             time.sleep(draw.random() * 0.15)
@@ -109,22 +109,22 @@ def main() -> None:
         lost += os.WIFSIGNALED(status)
         restore(folder, kept)
         before = outside.counts()
-        status, said = campaign.in_child(lambda second=second: campaign.recover_all(place, second, outside))  # type: ignore[misc]
+        status, said = purchase.in_child(lambda second=second: purchase.recover_all(place, second, outside))  # type: ignore[misc]
         if status != 0:
             problems.append(f"{event}, {point}: recovery failed")
             continue
         doubts += event in said["doubts"]
-        if not campaign.is_heard_of(place, outside, event):
+        if not purchase.is_heard_of(place, outside, event):
             unheard += 1
             if before[f"/charge {event}"] or before[f"/notice {event}"]:
                 problems.append(f"{event}, {point}: something was done, and nobody knows of it")
                 continue
-            status, _ = campaign.in_child(
-                lambda second=second, event=event: campaign.run_purchase(place, compiled, second, event)  # type: ignore[misc]
+            status, _ = purchase.in_child(
+                lambda second=second, event=event: purchase.run_purchase(place, compiled, second, event)  # type: ignore[misc]
             )
             if status != 0:
                 problems.append(f"{event}, {point}: could not be run again")
-        problems += [f"{event}, {point}, {first} to {second}: {each}" for each in campaign.wrong(place, outside, event)]
+        problems += [f"{event}, {point}, {first} to {second}: {each}" for each in purchase.wrong(place, outside, event)]
     print(json.dumps({"losses": lost, "problems": problems, "in_doubt": doubts, "unheard": unheard}))
 
 

@@ -24,12 +24,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
 
+from tests.proofs.policies.reference import gate, rate_limit  # noqa: E402
 from tests.support.servers import Redis  # noqa: E402
+from tests.support.shared_limits import (  # noqa: E402
+    MemoryPolicyState,
+    PolicyState,
+    RedisPolicyState,
+)
 from tests.unit.policies.breaker_reference import ALL, differences  # noqa: E402  # after the path is set
 from tests.unit.policies.crowds import SECOND, Clock, StillClock, at_once, breaker_under_a_crowd, most_in_a_window  # noqa: E402
-from vesper.host.policy.redis_state import RedisPolicyState  # noqa: E402
-from vesper.host.policy.state import MemoryPolicyState, PolicyState  # noqa: E402
-from vesper.policies import gate, rate_limit, retry  # noqa: E402
+from vesper._direct import RetryMachine  # noqa: E402
+from vesper.policies.retry import DEFAULT_CODES  # noqa: E402
 from vesper.policies.settings import Policy  # noqa: E402
 
 RATE, THREADS, PROCESSES = 100, 64, 4
@@ -143,14 +148,13 @@ def retries() -> list[Line]:
     cases = [
         *((listed, code, True) for code in ("http_429", "http_503", "timeout", "unavailable")),
         *((listed, code, False) for code in ("http_400", "http_401")),
-        *((retry.DEFAULT_CODES, code, False) for code in ("http_400", "http_401")),
+        *((DEFAULT_CODES, code, False) for code in ("http_400", "http_401")),
     ]
     lines = []
     for codes, code, expected in cases:
-        rule = retry.Rule.of({"attempts": 3, "retry_on": codes, "backoff_us": 1_000}, "read")
-        _, decided = retry.step(retry.State(rule), retry.Failed(code), 0)
-        is_retried = isinstance(decided, retry.TryAgain)
-        where = "the default list" if codes == retry.DEFAULT_CODES else "a list with 429 and 5xx"
+        machine = RetryMachine({"attempts": 3, "retry_on": codes, "backoff_us": 1_000}, "read")
+        is_retried = json.loads(machine.failed(code, 0, None, 0))["decision"] == "retry"
+        where = "the default list" if codes == DEFAULT_CODES else "a list with 429 and 5xx"
         lines.append(Line(f"retry, {code}, {where}", "retried" if is_retried else "given up", is_retried == expected))
     return lines
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.proofs.policies.load import TOLERANCE, Work, crowd, limiter, limiter_in_memory, limiter_in_redis, retries
+from tests.proofs.policies.reference import gate
 from tests.support.servers import Redis
+from tests.support.shared_limits import Admission, MemoryPolicyState, Token
 from tests.unit.policies.crowds import SECOND, StillClock
-from vesper.host.policy.state import Admission, MemoryPolicyState, Token
-from vesper.policies import gate
 from vesper.policies.settings import Policy
 
 BUSY = 0.3
@@ -54,7 +54,7 @@ class LetsAllProbe(MemoryPolicyState):
     ) -> Admission:
         admission = super().acquire(name, policy, now_us, deadline_us, waiting)
         if isinstance(admission.decision, gate.Rejected) and admission.decision.wait_us == 0:
-            return Admission(gate.Admitted(now_us, 0), Token(name, "x", gate.Rule.of(policy), now_us, "memory", 0))
+            return Admission(gate.Admitted(now_us, 0), super().acquire(name, {}, now_us).token)
         return admission
 
 

@@ -19,7 +19,6 @@ from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -27,6 +26,7 @@ ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
 
 from tests.proofs.robustness.proof import PROOFS, engine_hash, whole_hash, write_json  # noqa: E402  # after the path is set
+from tests.support.nodes import worked_nodes  # noqa: E402
 from tests.support.payments import Shop  # noqa: E402
 from vesper.cli.traces.open_traces import traces_of  # noqa: E402
 from vesper.compiler import Compiled, compile_file  # noqa: E402
@@ -34,9 +34,9 @@ from vesper.config.settings import config_from  # noqa: E402
 from vesper.effects.performer import Ask, EffectFailed  # noqa: E402
 from vesper.engines.engine import Request  # noqa: E402
 from vesper.engines.registry import ENGINES  # noqa: E402
-from vesper.host import attempts  # noqa: E402
 from vesper.host.host import Host  # noqa: E402
 from vesper.replay.rerun import replay  # noqa: E402
+from vesper.testing import Sources  # noqa: E402
 from vesper.trace.journalled import trace_of_execution  # noqa: E402
 from vesper.trace.model import Trace  # noqa: E402
 from vesper.values.generated.effects import EFFECTS  # noqa: E402
@@ -44,6 +44,7 @@ from vesper.verify.inputs.generator import InputGenerator  # noqa: E402
 from vesper.verify.inputs.responses import GeneratedResponses, Responder  # noqa: E402
 
 NAME = "replay"
+NO_WAITS = Sources(wait_scale=0)
 EXECUTIONS, PAYMENTS = 10_000, 100
 
 
@@ -70,7 +71,7 @@ class Counting:
 
 
 def nodes_with_effects() -> list[Compiled]:
-    found = [compile_file(path)[0] for path in sorted((ROOT / "nodes").rglob("*.vsp"))]
+    found = [compile_file(path)[0] for path in worked_nodes()]
     return [each for each in found if each is not None and not each.node.is_pure()]
 
 
@@ -103,7 +104,7 @@ def run_nodes(folder: Path, count: int, seed: int) -> dict[str, object]:
     effects: Counter[str] = Counter()
     differing: list[str] = []
     executions: list[str] = []
-    with Host(config_from(settings, folder), performers=dict.fromkeys(EFFECTS, performer)) as host:
+    with Host(config_from(settings, folder), performers=dict.fromkeys(EFFECTS, performer), sources=NO_WAITS) as host:
         programs = {(each.semantic_hash, name): engine.load(each) for each in nodes for name, engine in ENGINES.items()}
         drawn = [(each, InputGenerator(each.node, seed), GeneratedResponses(each)) for each in nodes]
         tried = 0
@@ -176,8 +177,6 @@ def main() -> int:
     arguments.add_argument("--seed", type=int, default=1)
     given = arguments.parse_args()
     logging.getLogger("vesper.host").setLevel(logging.ERROR)
-    clock = SimpleNamespace(sleep=lambda _: None, monotonic=time.monotonic, monotonic_ns=time.monotonic_ns)
-    setattr(attempts, "time", clock)  # noqa: B010  # nobody here waits for a second try
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         found = run_nodes(Path(name), given.executions, given.seed)

@@ -1,4 +1,4 @@
-"""`make proof-fuzz`: ten minutes of libFuzzer on each target of `direct_runtime/fuzz`, both at once.
+"""`make proof-fuzz`: ten minutes of libFuzzer on each target of `direct_runtime/fuzz`, all at once.
 
 The targets are built by the stable compiler with coverage and without a sanitizer: all but PyO3's crate is safe Rust,
 so what can go wrong is a panic, a fault of the engine, a hang or a lot of memory. Seeds, corpora and what was found
@@ -25,7 +25,7 @@ from tests.proofs.robustness.proof import PROOFS, STATE, engine_hash, write_json
 
 NAME = "fuzz"
 SECONDS = 600
-TARGETS = {"decode_ir": 24_000, "values": 4_096}
+TARGETS = {"decode_ir": 24_000, "values": 4_096, "http_answer": 8_192}
 """Each with the longest input it is given, in bytes."""
 LIMIT_MIB = 512
 LIMIT_SECONDS = 5

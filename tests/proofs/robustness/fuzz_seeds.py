@@ -58,6 +58,18 @@ def documents() -> Iterator[Compiled]:
             yield operation_node(case["op"], [type_from_json(form) for form in case.get("of", [])], args)
 
 
+HTTP_ANSWERS = (
+    b'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"a": 12}',
+    b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4;x=y\r\n{"a"\r\n5\r\n: 12}\r\n0\r\nT: x\r\n\r\n',
+    b'HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\n1HTTP/1.1 200 OK\r\n\r\n"smuggled"',
+    b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+    b"HTTP/1.1 302 Found\r\nLocation: /next\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 429 Slow\r\nRetry-After: Wed, 21 Oct 2015 07:28:00 GMT\r\nContent-Length: 2\r\n\r\nno",
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=latin-1\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b",
+)
+"""Answers of servers, of each way in which a message ends."""
+
+
 def typed_forms() -> Iterator[tuple[Type, str]]:
     """The arguments of examples, in the forms of the examples: near enough to JSON forms to begin with."""
     for case in CASES:
@@ -67,11 +79,12 @@ def typed_forms() -> Iterator[tuple[Type, str]]:
 
 
 def write_seeds(folder: Path) -> dict[str, int]:
-    """Write the seeds of both targets and the words they are made of; how many seeds each target has."""
+    """Write the seeds of all targets and the words they are made of; how many seeds each target has."""
     every = list(documents())
     found = {
         "decode_ir": {b"\n".join([each.ir, *(callee.ir for callee in all_callees(each))]) for each in every},
         "values": {f"{type_}\n{inputs}".encode() for type_, inputs in ODD_VALUES},
+        "http_answer": {first + answer for first in (b"\0", b"\1") for answer in HTTP_ANSWERS},
     }
     for type_, form in typed_forms():
         found["values"].add(f"{_type_text(type_)}\n{form}".encode())

@@ -30,7 +30,6 @@ def whole_hash() -> str:
 
 
 STORES = {
-    "journal": ["store"],
     "storage": ["postgres_server", "sqlite_errors", "sqlite_file", "transaction"],
     "migration/compare": ["divergence"],
     "migration/control": ["controller", "routing", "state"],

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.proofs.robustness.proof import PROOFS, read_json, whole_hash
-from tests.proofs.taint.taint import NAME, NODES, run_campaign, skip_waits
+from tests.proofs.taint.taint import NAME, NODES, run_campaign
 from vesper.host.masking import Masks
 from vesper.language.check.taint import TaintAnalysis
 from vesper.language.ir.taint import NO_FLOW, Flow
-
-
-@pytest.fixture(autouse=True)
-def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vesper.host.attempts.time", time)  # restored after the test
-    skip_waits()
 
 
 def test_a_sample_shows_no_sensitive_value(tmp_path: Path) -> None:

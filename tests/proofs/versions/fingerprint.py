@@ -20,6 +20,7 @@ from itertools import islice
 from pathlib import Path
 
 from tests.proofs.versions.ambient import apply_ambient, state
+from tests.support.nodes import worked_nodes
 from vesper.codegen.module import generate_module
 from vesper.compiler import Compiled, compile_file, compile_source
 from vesper.engines.engine import Done
@@ -94,9 +95,7 @@ def _drawn(compiled: Compiled) -> Iterator[dict[str, object]]:
 
 
 def _compiled(every: int, programs: int) -> Iterator[Compiled]:
-    worked = sorted((ROOT / "nodes").rglob("*.vsp")) + sorted(
-        (ROOT / "tests/integration/differential/nodes").glob("*.vsp")
-    )
+    worked = worked_nodes() + sorted((ROOT / "tests/integration/differential/nodes").glob("*.vsp"))
     for path in worked[::every]:
         node, bag = compile_file(path)
         assert node is not None, f"{path}: {[each.headline for each in bag.sorted()]}"

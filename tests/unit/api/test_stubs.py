@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.nodes import worked_nodes
 from tests.support.prepared import completed
 from tests.unit.api.given import ASKING, BASKET, CLOCK, NODES, ROOT, written
 
@@ -215,7 +216,7 @@ def test_stubs_of_every_worked_node_are_sound(tmp_path: Path, mypy: Mypy) -> Non
     assert done.returncode == 0, done.stderr
     (tmp_path / "use.py").write_text("import vesper\nreveal_type(vesper.load('payment_handler'))\n", encoding="utf-8")
     names = [path.stem for path in (tmp_path / "typings" / "vesper_nodes").glob("*_v*.pyi")]
-    assert len(names) == len(list(NODES.rglob("*.vsp")))
+    assert len(names) == len(worked_nodes())
     done = mypy(tmp_path, "use.py", *(str(each) for each in (tmp_path / "typings").rglob("*.pyi")))
     assert done.returncode == 0, done.stdout + done.stderr
     assert 'Revealed type is "vesper_nodes.payment_handler_v1.Node"' in done.stdout

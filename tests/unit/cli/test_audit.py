@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hmac
 import json
-import sqlite3
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import pairwise
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.journal_file import run_statement, run_statements
 from tests.support.journalled import Place, a_place, invoke, node_text
 from tests.support.servers import free_port
 from vesper.journal.audit import FIRST, audit_hash
@@ -131,12 +131,13 @@ def test_a_log_that_is_whole(place: Place, journal: str) -> None:
     ],
 )
 def test_a_log_that_was_changed(audited: Place, statements: list[str], expected: str) -> None:
-    connection = sqlite3.connect(audited.folder / "journal.db")
-    with connection:
-        for statement in statements:
-            assert connection.execute(statement.replace("replace(line", "replace(CAST(line AS TEXT)")).rowcount > 0
-        connection.execute("UPDATE vesper_audit SET line = CAST(line AS BLOB)")
-    connection.close()
+    changes = [statement.replace("replace(line", "replace(CAST(line AS TEXT)") for statement in statements]
+    found = run_statements(
+        audited.folder / "journal.db",
+        *((f"{change} RETURNING 1", ()) for change in changes),
+        ("UPDATE vesper_audit SET line = CAST(line AS BLOB)", ()),
+    )
+    assert all(found[:-1])
     done = invoke("audit", "verify")
     assert done.exit_code == 1
     assert expected in done.stdout.splitlines()[0]
@@ -145,15 +146,15 @@ def test_a_log_that_was_changed(audited: Place, statements: list[str], expected:
 def test_hashes_made_anew_without_the_secret_are_seen(place: Place) -> None:
     place.settings('audit_key_secret = "audit_key"\n')
     place.run(node_text(audit="detailed"))
-    connection = sqlite3.connect(place.folder / "journal.db")
-    with connection:
-        last = FIRST
-        for seq, line in connection.execute("SELECT seq, line FROM vesper_audit ORDER BY seq").fetchall():
-            line = line.replace(b"ann", b"eve")
-            last = audit_hash(last, line, None)
-            connection.execute("UPDATE vesper_audit SET line = ?, hash = ? WHERE seq = ?", (line, last, seq))
-        connection.execute("UPDATE vesper_audit_head SET hash = ?", (last,))
-    connection.close()
+    path = place.folder / "journal.db"
+    last = FIRST
+    statements: list[tuple[str, tuple[object, ...]]] = []
+    for seq, line in run_statement(path, "SELECT seq, line FROM vesper_audit ORDER BY seq"):
+        assert isinstance(line, bytes)
+        changed = line.replace(b"ann", b"eve")
+        last = audit_hash(last, changed, None)
+        statements.append(("UPDATE vesper_audit SET line = ?, hash = ? WHERE seq = ?", (changed, last, seq)))
+    run_statements(path, *statements, ("UPDATE vesper_audit_head SET hash = ?", (last,)))
     done = invoke("audit", "verify")
     assert done.exit_code == 1
     assert "line 1 was changed" in done.stdout.splitlines()[0]
@@ -305,10 +306,7 @@ def test_a_place_that_cannot_be_written_to(audited: Place) -> None:
 
 
 def test_a_log_that_cannot_be_exported_leaves_no_file(audited: Place) -> None:
-    connection = sqlite3.connect(audited.folder / "journal.db")
-    with connection:
-        connection.execute("UPDATE vesper_audit SET line = x'00' WHERE seq = 5")
-    connection.close()
+    run_statement(audited.folder / "journal.db", "UPDATE vesper_audit SET line = x'00' WHERE seq = 5")
     for style in ("jsonl", "csv"):
         done = invoke("audit", "export", "-o", f"audit.{style}", "--format", style)
         assert done.exit_code == 1, style

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.journal_file import run_statement
 from tests.support.journalled import Place, a_place, compiled_node, invoke, node_text
 from tests.support.servers import Postgres, free_port
 from vesper.cli.journal.command import _with_progress
@@ -21,9 +21,10 @@ from vesper.engines.registry import ENGINES
 from vesper.host.host import Host
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import Status
-from vesper.journal.schema import PLACES
 from vesper.migration.shadow.journal_replay import follow
 
+PLACES = 1 << 31
+"""Places of the rows of one run (docs/spec/journal.md)."""
 RESULT = '{"id": "ch_7", "fee": 0.50}'
 
 
@@ -40,10 +41,7 @@ def kinds(place: Place, execution: str) -> list[str]:
 
 
 def change(place: Place, sql: str, *values: object) -> None:
-    connection = sqlite3.connect(place.folder / "journal.db")
-    with connection:
-        assert connection.execute(sql, values).rowcount > 0
-    connection.close()
+    assert run_statement(place.folder / "journal.db", f"{sql} RETURNING 1", values)
 
 
 # -- list -----------------------------------------------------------------------------------------
@@ -626,9 +624,7 @@ def test_what_cannot_be_read_can_be_erased(place: Place) -> None:
     done = invoke("journal", "erase", execution, "--yes")
     assert done.exit_code == 0
     assert "is broken at entry 1" in done.stderr
-    connection = sqlite3.connect(place.folder / "journal.db")
-    assert connection.execute("SELECT COUNT(*) FROM vesper_keys").fetchone() == (0,)
-    connection.close()
+    assert run_statement(place.folder / "journal.db", "SELECT COUNT(*) FROM vesper_keys") == [(0,)]
 
 
 def test_many_are_checked_with_a_bar(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -677,13 +673,12 @@ def _cut(lines: bytes) -> bytes:
 def test_a_chain_that_is_broken_is_named(place: Place, damage: Callable[[bytes], bytes]) -> None:
     place.run(node_text())
     execution = place.run(node_text())
-    connection = sqlite3.connect(place.folder / "journal.db")
-    with connection:
-        first = 2 * PLACES + 1
-        (lines,) = connection.execute("SELECT lines FROM vesper_commits WHERE place = ?", (first,)).fetchone()
-        assert damage(lines) != lines
-        connection.execute("UPDATE vesper_commits SET lines = ? WHERE place = ?", (damage(lines), first))
-    connection.close()
+    first = 2 * PLACES + 1
+    found = run_statement(place.folder / "journal.db", "SELECT lines FROM vesper_commits WHERE place = ?", (first,))
+    lines = found[0][0]
+    assert isinstance(lines, bytes)
+    assert damage(lines) != lines
+    change(place, "UPDATE vesper_commits SET lines = ? WHERE place = ?", damage(lines), first)
     for arguments in (["verify"], ["verify", execution], ["show", execution]):
         done = invoke("journal", *arguments)
         assert done.exit_code == 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.journal_file import run_statement
 from tests.support.journalled import Place, a_place, invoke, node_text
 
 
@@ -51,10 +51,7 @@ def test_every_table_that_executions_rely_on_is_verified(place: Place, sql: str)
     place.in_doubt(node_text())
     place.in_doubt(node_text(sensitive=True))
     assert invoke("journal", "verify").exit_code == 0
-    connection = sqlite3.connect(place.folder / "journal.db")
-    with connection:
-        assert connection.execute(sql).rowcount > 0
-    connection.close()
+    assert run_statement(place.folder / "journal.db", f"{sql} RETURNING 1")
     done = invoke("journal", "verify")
     assert done.exit_code == 1
     assert TAMPERING[sql] in done.stderr

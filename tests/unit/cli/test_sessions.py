@@ -31,7 +31,9 @@ def test_session(session: list[Command], files: dict[str, str], tmp_path: Path) 
     run_session(session, tmp_path, files)
 
 
-GIVEN = [(path.stem, name, body) for path in PAGES for name, body in markdown_files(path).items()]
+GIVEN = [
+    (path.stem, name, body) for path in PAGES for name, body in markdown_files(path).items() if name.endswith(".vsp")
+]
 
 
 @pytest.mark.parametrize("page, name", [each[:2] for each in GIVEN], ids=[each[1] for each in GIVEN])

@@ -5,19 +5,16 @@ from __future__ import annotations
 import copy
 import pickle
 import tomllib
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from vesper.config.grants import Grant, Handle, Mint, grant_from_table, judge, refuse_void
 from vesper.config.settings import config_from
-from vesper.effects.performer import Ask, EffectFailed, Performer
+from vesper.effects.performer import EffectFailed, Performer
 from vesper.effects.settings import ConfigError, Table
-from vesper.host.gate import Gate, NoHandle
+from vesper.host.performers import Performers
 from vesper.language.diagnostics.capability_words import covers, denies
-from vesper.values.types import INTEGER
 
 READ = "database.read.orders"
 
@@ -85,76 +82,33 @@ def test_a_grant_of_something_else_is_refused(word: str) -> None:
         grant_from_table(Table("grants[0]", {"nodes": ["*"], "allow": [word]}))
 
 
-class _Counts:
-    """Performs anything, and counts."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def perform(self, ask: Ask) -> object:
-        self.count += 1
-        return ask.is_repeat
-
-    def probe(self, ask: Ask) -> object:
-        raise AssertionError
-
-    def close(self) -> None: ...
-
-
-class _Performers(dict[str, Performer]):
-    def key_ttl(self, effect: str, fixed: Mapping[str, str]) -> float | None:
-        return None
-
-
-class _NoSecrets:
-    def text(self, name: str) -> str:
-        return f"text of {name}"
-
-    def redact(self, text: str) -> str:
-        return text
-
-
-ASK = Ask("e", "step", "database_query", "read", {}, {}, INTEGER)
-
-
-def test_the_gate_opens_for_its_own_handles_alone() -> None:
+def test_a_mint_recognizes_its_own_handles_alone() -> None:
     mint, other = Mint([grant("*")]), Mint([grant("*")])
-    performer = _Counts()
-    gate = Gate(mint, _Performers({"database_query": performer}), _NoSecrets())
     write = "database.write.orders"
     handles, refused = mint.handles("n_v1", ["database.*"], [], [READ, write])
     foreign, _ = other.handles("n_v1", ["database.*"], [], [READ])
     assert not refused
     looks_alike = object.__new__(Handle)
     object.__setattr__(looks_alike, "capability", READ)
-    for attempt in ([], [foreign[READ]], [looks_alike], [handles[write]], [READ], [None], [handles[READ]] * 2):
-        with pytest.raises(NoHandle):
-            gate.perform(attempt, [READ], ASK)  # type: ignore[arg-type]  # that is the attempt
-    with pytest.raises(NoHandle):
-        gate.perform([], [], ASK)
-    assert performer.count == 0
-    assert gate.perform([handles[READ]], [READ], ASK) is False
-    assert gate.perform([handles[READ]], [READ], ASK, 1.0, True) is True
-    assert performer.count == 2
+    for attempt in (foreign[READ], looks_alike, handles[write], READ, None):
+        assert not mint.opens(attempt, READ)
+    assert mint.opens(handles[READ], READ)
 
 
-def test_the_operator_is_told_once_of_what_nobody_can_perform(caplog: pytest.LogCaptureFixture) -> None:
-    class NotInstalled(_Performers):
-        def get(self, effect: str, /) -> Performer | None:  # type: ignore[override]  # as the gate asks
-            if effect == "http_request":
-                raise ConfigError("providers", "providers need the package `h11`")
-            return None
+def test_the_operator_is_told_once_of_what_nobody_can_perform(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(_: Performers, effect: str) -> Performer:
+        raise ConfigError("providers", f"`{effect}` needs the package `h11`")
 
-    mint = Mint([grant("*")])
-    handles, _ = mint.handles("n_v1", ["database.*"], [], [READ])
-    gate = Gate(mint, NotInstalled(), _NoSecrets())
-    for effect in ("http_request", "http_request", "database_query", "database_query"):
+    monkeypatch.setattr(Performers, "__getitem__", missing)
+    performers = Performers(config_from({}, Path()), {})
+    for _ in range(2):
         with pytest.raises(EffectFailed) as failed:
-            gate.perform([handles[READ]], [READ], replace(ASK, effect=effect))
+            performers.performer_of("http_request")
         assert failed.value.code == "unavailable"
     assert [record.getMessage() for record in caplog.records] == [
-        "an effect cannot be performed: providers: providers need the package `h11`",
-        "an effect cannot be performed: nothing is configured that performs `database_query`",
+        "an effect cannot be performed: providers: `http_request` needs the package `h11`",
     ]
 
 
@@ -174,14 +128,13 @@ def test_a_handle_cannot_be_made_copied_changed_or_sent() -> None:
         handle.capability = "database.write.orders"
 
 
-def test_a_secret_needs_its_own_handle() -> None:
-    mint = Mint([grant("secrets.read.one")])
-    gate = Gate(mint, _Performers(), _NoSecrets())
-    handles, refused = mint.handles("n_v1", ["secrets.read.*"], [], ["secrets.read.one", "secrets.read.two"])
-    assert gate.secret(handles, "one") == "text of one"
-    assert list(refused) == ["secrets.read.two"]
-    with pytest.raises(Exception, match=r"no handle for `secrets\.read\.two`"):
-        gate.secret(handles, "two")
+def test_a_secret_needs_its_own_capability(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VESPER_SECRET_ONE", "text of one")
+    monkeypatch.setenv("VESPER_SECRET_TWO", "text of two")
+    performers = Performers(config_from({}, Path()), {})
+    assert performers.secret({"secrets.read.one"}, "one") == "text of one"
+    with pytest.raises(EffectFailed, match=r"no handle for `secrets\.read\.two`"):
+        performers.secret({"secrets.read.one"}, "two")
 
 
 MISTYPED = tomllib.loads((Path(__file__).parent / "mistyped_grants.toml").read_text(encoding="utf-8"))

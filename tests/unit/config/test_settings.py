@@ -122,6 +122,21 @@ def test_no_password_is_shown(tmp_path: Path) -> None:
     assert "cache.internal" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "text,where",
+    [
+        ('[databases.main]\ndsn = "sqlite:a/../journal.db"\n', "databases.main.dsn"),
+        ('[migration]\nstore = "sqlite:journal.db"\n', "migration.store"),
+        ('[traces]\npath = "journal.db"\n', "traces.path"),
+    ],
+)
+def test_the_file_of_the_journal_has_one_use(tmp_path: Path, text: str, where: str) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(ConfigError, match=rf"{where}: this is the file of the journal, which needs one of its own"):
+        read(tmp_path, f'[journal]\ndsn = "sqlite:journal.db"\n{text}')
+    read(tmp_path, f'[journal]\ndsn = "sqlite:other.db"\n{text}')
+
+
 @pytest.mark.parametrize("given", ["vesper.toml", {"grants": []}, Path("vesper.toml")])
 def test_what_are_no_settings_is_told(given: Any) -> None:
     with pytest.raises(TypeError, match=r"vesper\.Host\.from_file\(PATH\) reads them from a file"):

@@ -108,7 +108,6 @@ RICH = small_node(
     outputs="\n".join(f'{name}: "{each}"' for name, each in TYPES.items()),
 )
 PROGRAM = DirectEngine().load(RICH)
-INPUT_TYPES = {each.name: each.type for each in RICH.node.inputs}
 OUTPUT_TYPES = {each.name: each.type for each in RICH.node.outputs}
 
 
@@ -183,9 +182,9 @@ def by_dict(text: str) -> str:
 
 def by_objects(program: Program, text: str) -> str:
     """What a program says to the objects that the Python API makes of a text."""
-    given = inputs_of_json(INPUT_TYPES, text)
-    if given.refused is not None:
-        return written(Failed(ErrorCode.BAD_INPUT, None, (given.refused,)))
+    given = inputs_of_json(RICH.node.inputs, text)
+    if given.refused:
+        return written(Failed(ErrorCode.BAD_INPUT, None, given.refused))
     outcome = program.call(given.inputs)
     if isinstance(outcome, Failed):
         outcome = Failed(outcome.code, outcome.at, tuple(map(given.told, outcome.problems)))

@@ -11,7 +11,7 @@ from vesper.compiler import Compiled
 from vesper.engines.engine import run_observed
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
-from vesper.language.syntax.steps_to_ast import MAX_ROWS
+from vesper.language.syntax.table_to_ast import MAX_ROWS
 from vesper.language.syntax.token_reader import MAX_DEPTH
 
 DEEP = MAX_DEPTH - 2

@@ -84,6 +84,7 @@ LARGE: dict[str, Large] = {
     "text.upper": Large(lambda: ("ß" * (HALF_TEXT + 1),), lambda: ("ß" * HALF_TEXT,)),
     "text.replace": Large(lambda: ("x" * 1_001, "x", "y" * 10_000), lambda: ("x" * 1_000, "x", "y" * 10_000)),
     "text.repeat": Large(lambda: ("xy", HALF_TEXT + 1), lambda: ("xy", HALF_TEXT)),
+    "text.normalize": Large(lambda: ("\ufdfa" * (MAX_TEXT // 18 + 1), "nfkd"), lambda: ("\ufdfa" * 999, "nfkd")),
     "text.pad_start": Large(lambda: ("x", MAX_TEXT + 1, "-"), lambda: ("x", MAX_TEXT, "-")),
     "text.pad_end": Large(lambda: ("x", MAX_TEXT + 1, "-"), lambda: ("x", MAX_TEXT, "-")),
     "text.code_points": Large(lambda: ("x" * (MAX_ENTRIES + 1),), lambda: ("x" * MAX_ENTRIES,)),

@@ -10,6 +10,7 @@ from vesper.config.settings import Config, config_from
 from vesper.effects.performer import Ask
 from vesper.host.host import Host
 from vesper.journal.journal import open_journal
+from vesper.testing import Sources
 
 STEP = """\
   - step: {name}
@@ -68,10 +69,12 @@ def settings(folder: Path, **more: object) -> Config:
     return config_from(values, folder)
 
 
-def host_of(config: Config, world: World, owner: str | None = None, lease: float = 60) -> Host:
+def host_of(
+    config: Config, world: World, owner: str | None = None, lease: float = 60, sources: Sources | None = None
+) -> Host:
     dsn = config.dsn(config.journal.dsn)
     journal = open_journal(dsn, owner=owner, lease_seconds=lease, max_body=config.journal.max_body)
-    return Host(config, journal=journal, performers={"custom": world})
+    return Host(config, journal=journal, performers={"custom": world}, sources=sources or Sources())
 
 
 def acting(

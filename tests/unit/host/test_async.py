@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import eventually
 from tests.support.web import Web, says
 from tests.unit.host.small import host_in, node_from
 from vesper.api.node import Node
@@ -197,31 +198,6 @@ def test_cancelled_before_a_thread_was_free_it_never_begins(slow: Slow, tmp_path
         assert len(host.journal.find()) == 1
 
 
-def test_cancelled_while_the_run_is_being_written_down_it_does_nothing(
-    slow: Slow, host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between a thread that has begun and a run that is known to be begun."""
-    beginning, may_begin = threading.Event(), threading.Event()
-    real = host.journal.begin
-
-    def begin(what: Any) -> Any:
-        beginning.set()
-        assert may_begin.wait(_PATIENCE)
-        return real(what)
-
-    monkeypatch.setattr(host.journal, "begin", begin)
-    slow.may_look.set()
-    slow.may_act.set()
-
-    async def run() -> None:
-        await _cancelled(node_from(NODE, tmp_path, host), beginning)
-        may_begin.set()
-
-    asyncio.run(run())
-    assert _ended(host)[0].outcome == "limit_hit"
-    assert (slow.looks, slow.acts) == (0, 0)
-
-
 CALL = """
 node_id: calls_v1
 type: event_handler
@@ -279,9 +255,7 @@ def test_a_cancelled_one_among_many_harms_no_other(shop: tuple[Web, Host], tmp_p
     gone = [each for each in found if isinstance(each, asyncio.CancelledError)]
     assert len(gone) == 10
     assert all(each.ok for each in found if not isinstance(each, BaseException))
-    host._pool().shutdown(wait=True)
-    assert {each.status for each in host.journal.find()} == {Status.ENDED}
-    host._workers = None
+    eventually(lambda: {each.status for each in host.journal.find()} == {Status.ENDED})
 
 
 def test_calls_from_threads(shop: tuple[Web, Host], tmp_path: Path) -> None:
@@ -343,13 +317,22 @@ def test_a_forked_process_goes_on_with_the_same_host(shop: tuple[Web, Host], tmp
     assert {each.status for each in host.journal.find()} == {Status.ENDED}
 
 
-def test_a_lock_that_a_thread_of_the_parent_held_stops_no_child(shop: tuple[Web, Host], tmp_path: Path) -> None:
+def test_a_thread_of_the_parent_that_is_in_the_host_stops_no_child(shop: tuple[Web, Host], tmp_path: Path) -> None:
+    """Whatever locks it holds when another thread forks: in the child it never lets go of them."""
     _, host = shop
     node = node_from(CALL, tmp_path, host)
-    with host._lock, host._performers._lock, host._attempts._lock:
-        done: list[str] = []
-        # Another thread forks while this one has them all: in the child nobody will ever let go.
-        thread = threading.Thread(target=lambda: done.append(_in_a_fork(lambda: node(event_id="inside").ok)))
-        thread.start()
-        thread.join(_PATIENCE + 10)
-    assert done == ["True"]
+    is_over = threading.Event()
+
+    def pay() -> None:
+        while not is_over.is_set():
+            assert node(event_id="outside").ok
+
+    callers = [threading.Thread(target=pay) for _ in range(3)]
+    for caller in callers:
+        caller.start()
+    try:
+        assert [_in_a_fork(lambda: node(event_id="inside").ok) for _ in range(5)] == ["True"] * 5
+    finally:
+        is_over.set()
+        for caller in callers:
+            caller.join(_PATIENCE)

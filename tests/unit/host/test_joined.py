@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,19 @@ def test_a_connection_without_a_transaction_is_no_fault_of_an_engine(
         assert note(event_id="e2").ok
     connection.execute("ROLLBACK")
     assert connection.execute("SELECT * FROM notes").fetchall() == []
+
+
+@pytest.mark.parametrize("engine", ["python", "interp"])
+def test_a_run_of_a_coroutine_is_part_of_the_transaction(tmp_path: Path, host: Host, engine: str) -> None:
+    note = node_from(NODE, tmp_path, host, engine)
+    with closing(sqlite3.connect(tmp_path / "main.db", isolation_level=None, check_same_thread=False)) as connection:
+        connection.execute("CREATE TABLE notes (id text)")
+        connection.execute("BEGIN")
+        with vesper.joined("main", connection):
+            assert asyncio.run(note.arun(event_id="e1")).ok
+        assert connection.execute("SELECT id FROM notes").fetchall() == [("e1",)]
+        connection.execute("ROLLBACK")
+        assert connection.execute("SELECT id FROM notes").fetchall() == []
 
 
 def test_a_name_that_no_database_has_is_told_before_anything_is_done(

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -18,11 +19,12 @@ import vesper
 from tests.unit.host.custom_world import Died, World, acting, dies, host_of, settings
 from vesper.compiler import compile_file
 from vesper.config.settings import config_from
-from vesper.effects.events.performer import OUTBOX_TABLE, EventPerformer
-from vesper.effects.performer import Ask
+from vesper.effects.events.performer import OUTBOX_TABLE
+from vesper.effects.performer import Ask, EffectFailed
 from vesper.engines.outcome import Returned
-from vesper.host.host import Host, HostClosed, compiled_from, definition_of
+from vesper.host.host import Host, HostClosed
 from vesper.host.plans import plans_of
+from vesper.host.prepared import compiled_from, definition_of
 from vesper.journal.journal import Status, open_journal
 
 ROOT = Path(__file__).parents[3]
@@ -37,6 +39,22 @@ def until(holds: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
+def thread_count() -> int:
+    """Return the threads of this process, those of Rust among them."""
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def await_renewals(host: Host, execution: str, count: int) -> None:
+    """Wait until the lease of a run was renewed so often."""
+    times: set[int] = set()
+
+    def is_renewed() -> bool:
+        times.add(host.journal.read(execution).summary.updated_us)
+        return len(times) > count
+
+    until(is_renewed)
+
+
 # -- nodes that need none --------------------------------------------------------------------------
 
 
@@ -46,9 +64,10 @@ def test_a_node_without_effects_pays_nothing(tmp_path: Path, engine: str) -> Non
     node = ROOT / "nodes" / "payments" / "payment_decision_v1.vsp"
     inputs = {"amount": "50.00", "balance": "100.00", "currency": "USD", "country": "DE", "user_age_days": 400}
     with Host(config_from({"journal": {"dsn": f"sqlite:{tmp_path / 'journal.db'}"}}, tmp_path)) as host:
-        assert vesper.load(node, engine=engine, host=host)(inputs).ok
-        assert host._journal is None
-        assert host._leases._thread is None
+        loaded = vesper.load(node, engine=engine, host=host)
+        before = thread_count()
+        assert loaded(inputs).ok
+        assert thread_count() == before
     assert not (tmp_path / "journal.db").exists()
 
 
@@ -72,15 +91,11 @@ def test_leases_are_renewed_while_the_run_of_somebody_else_is_finished(tmp_path:
         return "recovered"
 
     world.does = {"first": slow}
-    renewals: list[float] = []
     with host_of(config, world, "me", 1.0) as host:
 
-        def long(_: Ask) -> object:
-            (running,) = [each for each in host._running.values() if each.thread == threading.get_ident()]
-            real = running.renew
-            running.renew = lambda: (renewals.append(time.monotonic()), real())[1]  # type: ignore[method-assign, func-returns-value]
+        def long(ask: Ask) -> object:
             assert recovering.wait(SOON), "the other run is being finished"
-            until(lambda: len(renewals) >= 2)
+            await_renewals(host, ask.execution, 2)
             may_end.set()
             return "done"
 
@@ -110,9 +125,7 @@ def test_the_outbox_is_emptied_in_the_background(tmp_path: Path) -> None:
     }
     got: list[str] = []
     with Host(config_from(values, tmp_path)) as host:
-        topics = host._performers._part("topics")
-        assert isinstance(topics, EventPerformer)
-        topics.subscribe("news", lambda event: got.append(event.id))
+        host.subscribe("news", lambda event: got.append(event.id))
         outcome = vesper.load(path, host=host)(event_id="e1")
         assert outcome.ok, outcome.error
         until(lambda: got)
@@ -130,13 +143,18 @@ def test_an_outbox_that_is_not_there_is_said_once(tmp_path: Path, caplog: pytest
         "journal": {"dsn": f"sqlite:{tmp_path / 'journal.db'}"},
         "databases": {"main": {"dsn": f"sqlite:{tmp_path / 'shop.db'}"}},
         "topics": {"news": {"url": "memory:", "database": "main"}},
+        "recovery": {"every": "50ms"},
     }
+
+    def said() -> list[str]:
+        return [each.getMessage() for each in caplog.records if "outbox" in each.getMessage()]
+
     with Host(config_from(values, tmp_path)) as host:
-        for _ in range(3):
-            host._performers.relay_outboxes()
-        said = [each.getMessage() for each in caplog.records if "outbox" in each.getMessage()]
-        assert len(said) == 1
-        assert "events wait in the outbox of `main`" in said[0]
+        host.start()
+        until(said)
+        time.sleep(0.5)  # ten more attempts
+    (message,) = said()
+    assert "events wait in the outbox of `main`" in message
 
 
 def test_what_was_left_is_finished_without_a_run_of_our_own(tmp_path: Path) -> None:
@@ -297,7 +315,7 @@ def test_close_waits_for_runs_of_other_threads_and_takes_no_more(tmp_path: Path)
         return "done"
 
     world = World(first=first)
-    host = host_of(settings(tmp_path), world)
+    host = host_of(settings(tmp_path, journal={"dsn": f"sqlite:{tmp_path / 'journal.db'}", "lease": "1s"}), world)
     node = acting(tmp_path, host, "first", "second")
     outcomes: list[object] = []
     caller = threading.Thread(target=lambda: outcomes.append(node(event_id="e", text="t").ok))
@@ -309,13 +327,12 @@ def test_close_waits_for_runs_of_other_threads_and_takes_no_more(tmp_path: Path)
     with pytest.raises(HostClosed, match="Make another one"):
         node(event_id="late", text="t")
     assert closer.is_alive()
-    assert host._leases._thread is not None
-    assert host._leases._thread.is_alive(), "the lease of what still runs is renewed"
+    (running,) = host.journal.find()
+    await_renewals(host, running.execution, 1)
     may_end.set()
     closer.join(SOON)
     caller.join(SOON)
     assert outcomes == [True]
-    assert not host._leases._thread.is_alive()
     host.close()
 
 
@@ -377,34 +394,63 @@ def in_a_child(work: Callable[[], None]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+@pytest.mark.parametrize("engine", ["python", "interp"])
+def test_a_child_waits_between_attempts_while_its_parent_does(tmp_path: Path, engine: str) -> None:
+    """The timers of the parent have a thread that the child lacks."""
+    failed: set[str] = set()
+
+    def fails_once(ask: Ask) -> object:
+        if ask.is_repeat:
+            return "done"
+        failed.add(ask.execution)
+        raise EffectFailed("unavailable", "try again")
+
+    retried = "txn\n    retry: {attempts: 2, backoff: {base: 200ms}}"
+    with host_of(settings(tmp_path), World(first=fails_once)) as host:
+        node = acting(tmp_path, host, "first", effect_class=retried, engine=engine)
+        with ThreadPoolExecutor(4) as pool:
+            waiting = [pool.submit(node, event_id=f"p{number}", text=str(number)) for number in range(4)]
+            until(lambda: len(failed) == 4)
+            in_a_child(lambda: _check(node(event_id="c", text="child").ok))
+            assert all(each.result().ok for each in waiting)
+
+
+def _check(is_true: bool) -> None:
+    assert is_true
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_forked_child_has_threads_and_locks_of_its_own(tmp_path: Path) -> None:
+    held, may_end = threading.Event(), threading.Event()
     world = World()
-    with host_of(settings(tmp_path), world) as host:
+    journal = {"dsn": f"sqlite:{tmp_path / 'journal.db'}", "lease": "1s"}
+    with host_of(settings(tmp_path, journal=journal), world) as host:
+
+        def first(ask: Ask) -> object:
+            if threading.current_thread().name == "holder":
+                held.set()
+                assert may_end.wait(SOON)
+            elif held.is_set() and not may_end.is_set():
+                await_renewals(host, ask.execution, 1)
+            return "done"
+
+        world.does["first"] = first
         node = acting(tmp_path, host, "first")
         assert asyncio.run(node.arun(event_id="parent", text="t")).ok
-        held, may_end = threading.Event(), threading.Event()
-
-        def hold() -> None:
-            with host._lock, host._performers._lock:
-                held.set()
-                may_end.wait(SOON)
-
-        holder = threading.Thread(target=hold)
+        holder = threading.Thread(target=lambda: node(event_id="held", text="t"), name="holder")
         holder.start()
         assert held.wait(SOON)
 
         def work() -> None:
             assert asyncio.run(node.arun(event_id="child", text="t")).ok
             assert node(event_id="child again", text="t").ok
-            assert host._leases._thread is not None
-            assert host._leases._thread.is_alive()
             host.close()
 
         in_a_child(work)
         may_end.set()
         holder.join(SOON)
         assert node(event_id="parent again", text="t").ok
-        assert len(host.journal.find()) == 4
+        assert len(host.journal.find()) == 5
 
 
 # -- what is read off a node -----------------------------------------------------------------------

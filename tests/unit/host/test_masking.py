@@ -18,8 +18,9 @@ from vesper.compiler import compile_file, compile_source
 from vesper.effects.custom.performer import effect, unregister
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Returned
 from vesper.engines.registry import ENGINES
-from vesper.host.host import Host, compiled_from, definition_of
+from vesper.host.host import Host
 from vesper.host.masking import SENSITIVE, Masks
+from vesper.host.prepared import compiled_from, definition_of
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir.encode import encode
 from vesper.migration.compare.comparator import kind_of
@@ -320,17 +321,24 @@ def registered(name: str) -> None:
         return "paid"
 
 
+class Broken:
+    """A program whose executions raise."""
+
+    def __init__(self, program: Any) -> None:
+        self.semantic_hash = program.semantic_hash
+
+    def start(self, inputs: Fields, *_: object, **__: object) -> object:
+        raise RuntimeError(f"income {inputs['income']}")
+
+
 def test_a_log_and_a_message_of_a_broken_engine_repeat_no_value(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    compiled, _ = compile_file(write(tmp_path, INCOME))
+    assert compiled is not None
+    program: Any = Broken(ENGINES["python"].load(compiled))
     with host_of(settings(tmp_path, grants=[{"nodes": ["*"], "allow": ["*"]}]), World()) as host:
-        node = vesper.load(write(tmp_path, INCOME), host=host)
-
-        def broken(_: object, inputs: Fields, *__: object, **___: object) -> object:
-            raise RuntimeError(f"income {inputs['income']}")
-
-        monkeypatch.setattr(type(node._program), "start", broken)
-        outcome = node(income="5000", pin="1234")
+        outcome = vesper.Node(compiled, program, "python", None, (), host)(income="5000", pin="1234")
     assert outcome.error is not None
     assert outcome.error.kind == "engine_fault"
     assert "5000" not in outcome.error.message

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.nodes import worked_nodes
 from tests.support.servers import Postgres, Redis
 from tests.support.web import closes, hangs, says
 from tests.unit.host.tables import empty_tables, make_tables
@@ -75,13 +76,13 @@ def test_scenario(
 def test_no_node_is_left_out() -> None:
     """Every node with effects is in a scenario that succeeds and in one that does not."""
     with_effects = set()
-    for path in sorted((ROOT / "nodes").rglob("*.vsp")):
+    for path in worked_nodes():
         compiled, _ = compile_file(path)
         assert compiled is not None
         if not compiled.node.is_pure():
             with_effects.add(str(path.relative_to(ROOT / "nodes").with_suffix("")))
     played = [node for nodes, _ in SCENARIOS.values() for node in nodes]
-    assert len(with_effects) == 15
+    assert len(with_effects) == 16
     assert {node for node in with_effects if played.count(node) < 2} == set()
 
 
@@ -133,6 +134,27 @@ def a_gateway_that_breaks_is_no_refusal(world: World) -> None:
     assert (outcome.error.kind, outcome.error.code) == ("failed", "http_500")
 
 
+# -- data -----------------------------------------------------------------------------------------
+
+CONTACT = "data/contact_notice_v1"
+
+
+@scenario(CONTACT)
+def a_changed_contact_is_told_under_the_names_of_the_other_system(world: World) -> None:
+    outcome = world.run(CONTACT, event_id="e1", full_name="Ada", country="germany")
+    assert outcome.ok, outcome.error
+    told = {"version": 2, "isTest": False, "Full Name": "Ada", "countryCode": "DE", "score": None}
+    assert world.events("contacts") == [told]
+
+
+@scenario(CONTACT)
+def a_changed_contact_is_not_told_where_the_topic_is_no_stream(world: World) -> None:
+    world.redis.set("vesper:events:contacts", "no stream")
+    outcome = world.run(CONTACT, event_id="e1", full_name="Ada", country="other")
+    assert not outcome.ok
+    assert [path for path, _ in world.codes(outcome)] == ["notice"]
+
+
 # -- finance --------------------------------------------------------------------------------------
 
 RATES = "finance/exchange_rates_v1"
@@ -165,7 +187,7 @@ def a_bank_that_is_away_is_tried_three_times_and_the_last_rate_stands(world: Wor
     assert (outcome["source"], outcome["converted"]) == ("last_known", Decimal("120.00"))
     assert len(world.web.got) == 3
     assert world.decisions(outcome) == ["retry", "retry", "give_up"]
-    assert len(world.slept) == 2
+    assert len(world.delays(outcome)) == 2
 
 
 @scenario(RATES)
@@ -178,8 +200,8 @@ def a_bank_that_comes_back_is_asked_again(world: World) -> None:
 
 @scenario(RATES, KEY_ISSUE, REFUND)
 def providers_that_hang_are_given_up(world: World) -> None:
-    for name, step in ((RATES, "answer"), (KEY_ISSUE, "register"), (REFUND, "call_stripe_api")):
-        world.shorten(name, step, 0.1)
+    for name in (RATES, KEY_ISSUE, REFUND):
+        world.shorten(name, "100ms")
     world.on("/bank/rates/EUR/USD", hangs)
     rates = world.run(RATES, base="EUR", quote="USD")
     assert (rates.error.code, len(world.web.got)) == ("no_rate", 3)
@@ -353,11 +375,10 @@ def a_mail_goes_out_once_and_an_event_waits_in_the_outbox(world: World) -> None:
     assert (outcome["outcome"], outcome["mail_id"]) == ("sent", "m1")
     assert [got.headers["idempotency-key"] for got in world.web.got] == ["ev1"] * 3
     assert world.decisions(outcome) == ["retry", "retry"]
-    assert [seconds for seconds in world.slept if seconds >= 1] == [1.0, 2.0]
+    assert world.delays(outcome) == [1.0, 2.0]
     ((topic, payload),) = world.rows("SELECT topic, payload FROM vesper_outbox")
     assert (topic, "m1" in payload) == ("orders.notified", True)
-    topics: Any = world.host._performers["event_publish"]
-    assert topics.relay_outbox("main") == 1
+    world.relay_outbox()
     assert world.events("orders.notified") == [{"due": "2026-11-18", "mail": "m1", "order": "o1"}]
 
 
@@ -483,7 +504,7 @@ def a_refund_that_was_never_answered_is_sent_again_under_its_key(world: World) -
     assert outcome.ok, outcome.error
     assert world.stripe.counts()["refunds_by_key"] == {"q1": 1}
     assert world.decisions(outcome) == ["retry", "retry"]
-    assert world.slept == [0.5, 1.5]
+    assert world.delays(outcome) == [0.5, 1.5]
     assert world.state("order_lifecycle", "o1") == "refunded"
 
 

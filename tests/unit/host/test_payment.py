@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,14 @@ import pytest
 import vesper
 from tests.support.servers import Postgres
 from tests.support.web import FakeStripe, closes, hangs, message
+from vesper.compiler import compile_file
 from vesper.config.settings import config_from
 from vesper.engines.registry import ENGINES
 from vesper.host.host import Host
 from vesper.journal.entry import Entry, Kind
 from vesper.migration.shadow.journal_replay import follow
 
-ROOT = Path(__file__).parents[3]
+NODE = Path(__file__).parents[3] / "nodes" / "payments" / "payment_handler_v1.vsp"
 TABLE = """CREATE TABLE transactions (
     transaction_id text PRIMARY KEY, order_id text, user_id text, amount {decimal}, status text,
     idempotency_key text UNIQUE, created_at {timestamp})"""
@@ -92,14 +93,16 @@ def shop(
             "journal": {"dsn": f"sqlite:{tmp_path / 'journal.db'}" if database.startswith("sqlite") else database},
         }
         with Host(config_from(settings, tmp_path)) as host:
-            node = vesper.load(ROOT / "nodes/payments/payment_handler_v1.vsp", engine=request.param, host=host)
+            node = vesper.load(NODE, engine=request.param, host=host)
             yield Shop(host, stripe, database, node)
 
 
 def assert_the_other_engine_agrees(shop: Shop, outcome: Any) -> None:
     """Fed the records of the one, the other asks for the same and comes to the same."""
+    compiled, _ = compile_file(NODE)
+    assert compiled is not None
     for name, engine in ENGINES.items():
-        followed = follow(engine.load(shop.node._compiled), shop.entries(outcome))
+        followed = follow(engine.load(compiled), shop.entries(outcome))
         assert followed.difference is None, name
 
 
@@ -162,11 +165,12 @@ def test_a_provider_that_closes_early_is_tried_again_under_the_same_key(shop: Sh
 
 @pytest.mark.parametrize("script", [closes, hangs], ids=["closes", "hangs"])
 def test_a_provider_that_never_answers_leaves_the_order_unpaid(
-    shop: Shop, script: Any, monkeypatch: pytest.MonkeyPatch
+    shop: Shop, script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if script is hangs:  # the node would wait for thirty seconds
-        requests = shop.host.prepare(shop.node._compiled, shop.node._program, shop.node.engine).plans.requests
-        requests["call_stripe_api"] = replace(requests["call_stripe_api"], timeout=0.1)
+        node = tmp_path / NODE.name
+        node.write_text(NODE.read_text("utf-8").replace("timeout: 30s", "timeout: 100ms"), encoding="utf-8")
+        shop.node = vesper.load(node, engine=shop.node.engine, host=shop.host)
     monkeypatch.setattr(shop.stripe, "answer", script)
     outcome = shop.pay()
     assert outcome.error.code == "provider_unavailable"
@@ -220,7 +224,7 @@ def test_without_its_grants_nothing_is_sent(shop: Shop, tmp_path: Path) -> None:
         config = shop.host.config
         grants = config_from({"grants": [{"nodes": ["*"], "allow": allow}]}, tmp_path).grants
         with Host(type(config)(config.path, config.folder, grants, config.journal, parts=config.parts)) as host:
-            node = vesper.load(ROOT / "nodes/payments/payment_handler_v1.vsp", engine=shop.node.engine, host=host)
+            node = vesper.load(NODE, engine=shop.node.engine, host=host)
             order = f"ord_{missing}"
             outcome = node(order_id=order, user_id="cus_7", amount="5", idempotency_key=order)
             assert outcome.error is not None

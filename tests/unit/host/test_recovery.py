@@ -18,6 +18,7 @@ from vesper.engines.registry import ENGINES
 from vesper.host.host import Host
 from vesper.journal.entry import Kind
 from vesper.journal.journal import NotTaken, Status, open_journal
+from vesper.testing import Sources
 
 NODE = """
 node_id: two_steps_v1
@@ -186,19 +187,76 @@ def test_a_read_is_done_again_where_nothing_was_changed(tmp_path: Path, config: 
         assert living.recover() == []
 
 
-def test_a_key_that_is_too_old_is_in_doubt(tmp_path: Path, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
-    world.dies = lambda _, moment: moment == "after"
+CALLING = """
+node_id: two_steps_v1
+type: event_handler
+intent: Ask a provider that forgets keys
+inputs:
+  event_id: string
+outputs:
+  success: {id: string}
+flow:
+  - step: one
+    operation: external_api_call
+    provider: bank
+    method: POST
+    endpoint: /charge
+    body: {event: "{event_id}"}
+    effect: keyed
+    key: event_id
+    expect: {id: string}
+  - operation: return
+    success: {id: one.id}
+security:
+  capabilities_required: [network.http_client.bank]
+"""
+
+
+@pytest.mark.parametrize("hours", [1, 3])
+def test_a_key_that_is_too_old_is_in_doubt(tmp_path: Path, hours: int) -> None:
+    settings = {
+        "grants": [{"nodes": ["two_steps"], "allow": ["network.*"]}],
+        "journal": {"dsn": f"sqlite:{tmp_path / 'journal.db'}"},
+        "providers": {"bank": {"base_url": "https://bank.example", "key_ttl": "2h"}},
+        "recovery": {"enabled": False},
+    }
+    config = config_from(settings, tmp_path)
+    bank = Bank()
+    path = tmp_path / "two_steps_v1.vsp"
+    path.write_text(CALLING, encoding="utf-8")
+    journal = open_journal(config.journal.dsn, owner="one machine", lease_seconds=_LEASE)
+    node = vesper.load(path, host=Host(config, journal=journal, performers={"http_request": bank}))
     with pytest.raises(Died):
-        node_of(tmp_path, "keyed", host_of(config, world, "one machine"), "python")(event_id="e1")
-    world.dies = lambda _ask, _when: False
-    with host_of(config, world, "another machine") as living:
-        monkeypatch.setattr(type(living._performers), "key_ttl", lambda *_: 0.0)
-        wait_for_the_lease()
+        node(event_id="e1")
+    wait_for_the_lease()
+    later = Sources(now_ns=lambda: time.time_ns() + hours * 3_600_000_000_000)
+    with Host(config, performers={"http_request": bank}, sources=later) as living:
         (found,) = living.recover()
-        assert found.outcome is None
-        assert "its key is good for 0 s" in found.why
-        assert world.asked == ["one"]
+        if hours == 1:
+            assert isinstance(found.outcome, Returned)
+            assert bank.asked == 2
+        else:
+            assert found.outcome is None
+            assert "its key is good for 7200 s" in found.why
+            assert bank.asked == 1
+
+
+class Bank:
+    """Dies after its first answer."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def perform(self, _: Ask) -> object:
+        self.asked += 1
+        if self.asked == 1:
+            raise Died
+        return {"id": "ch_1"}
+
+    def probe(self, ask: Ask) -> object:
+        raise AssertionError(ask)
+
+    def close(self) -> None: ...
 
 
 def test_a_run_ends_on_its_own_definition(tmp_path: Path, config: Config) -> None:

@@ -17,6 +17,7 @@ import pytest
 import redis
 from click.testing import CliRunner
 
+from tests.support.dying import run_dying
 from tests.support.servers import Postgres, Redis
 from tests.support.web import Got, Script, Web, Wire, closes, hangs, message, redirects, says
 from tests.unit.host.small import entries, kinds, message_of, node_from
@@ -372,28 +373,15 @@ def test_a_performer_that_breaks_with_it_in_its_message(place: Place) -> None:
     place.assert_nowhere(outcome)
 
 
-class Died(BaseException):
-    """The process is gone."""
-
-
 def test_a_run_that_dies_and_is_finished_by_another(place: Place) -> None:
     place.web.on("/it", says({"thanks": True}))
-    real = place.host._performers["http_request"]
-
-    class Dies:
-        def perform(self, ask: Ask) -> object:
-            real.perform(ask)
-            raise Died
-
-        def probe(self, ask: Ask) -> object:
-            raise AssertionError(ask)
-
-        def close(self) -> None: ...
-
-    with Host(place.host.config, performers={"http_request": Dies()}) as dying:
-        with pytest.raises(Died):
-            node_from(NODE, place.folder, dying, place.engine)(event_id="a thing", what="a thing")
-        (left,) = dying.journal.find(limit=1)
+    path = place.folder / "courier_v1.vsp"
+    path.write_text(NODE, encoding="utf-8")
+    settings = place.host.config.path
+    assert settings is not None
+    # The sixth effect is the call.
+    run_dying(settings, path, place.engine, "effect.performed:6", event_id="a thing", what="a thing")
+    (left,) = place.host.journal.find(limit=1)
     # The reference that it was given stands in the journal: whoever finishes the run sends the very same request.
     other = "interp" if place.engine == "python" else "python"
     recovered = place.host.resume(left.execution, other)

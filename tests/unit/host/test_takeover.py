@@ -4,21 +4,25 @@ and that every run can be ended."""
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 import vesper
+from tests.support.journal_file import run_statement
 from tests.unit.host.custom_world import Died, World, acting, dies, host_of, settings
 from tests.unit.host.small import host_in, node_from
 from vesper.effects.performer import Ask, EffectFailed
 from vesper.engines.outcome import Denied, Returned
 from vesper.engines.registry import ENGINES
 from vesper.host.host import Host
-from vesper.host.running import Running
-from vesper.journal.entry import Kind
-from vesper.journal.journal import NotTaken, Status, open_journal
+from vesper.host.prepared import definition_of
+from vesper.journal.entry import Entry, Kind
+from vesper.journal.journal import Beginning, NotTaken, Status, open_journal
 from vesper.migration.shadow.journal_replay import follow
+from vesper.testing import Sources
 
 DETAILED = "  audit_level: detailed\n"
 
@@ -63,14 +67,13 @@ def test_a_step_that_may_have_happened_is_in_doubt_and_not_denied(tmp_path: Path
         assert host.journal.read(found.execution).summary.status is Status.IN_DOUBT
 
 
-def test_the_time_of_a_run_does_not_undo_what_may_have_happened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_of_a_run_does_not_undo_what_may_have_happened(tmp_path: Path) -> None:
     """Taken over at a step that was sent, with no time left: it is finished, not said to have never been tried."""
     world = World(second=dies)
     left(tmp_path, world, "first", "second", effect_class="txn", performance="{timeout_seconds: 1}")
-    with host_of(settings(tmp_path), world) as host:
-        monkeypatch.setattr(Running, "_is_late", lambda _: True)
+    hours = count(0, 3_600_000_000_000)  # each look at the clock is an hour after the last one
+    sources = Sources(monotonic_ns=lambda: next(hours))
+    with host_of(settings(tmp_path), world, sources=sources) as host:
         (found,) = host.recover()
         assert isinstance(found.outcome, Returned)
 
@@ -201,22 +204,29 @@ def test_a_request_that_was_too_late_is_followed_by_the_other_engine(tmp_path: P
             assert follow(other.load(node._compiled), entries).difference is None
 
 
-def test_a_request_that_differs_can_be_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another definition asks for something else: nothing is sent, and somebody may say what came of it."""
-    world = World(first=dies)
-    left(tmp_path, world, "first", effect_class="txn")
+def test_a_request_that_differs_can_be_resolved(tmp_path: Path) -> None:
+    """The journal has another request at the path: nothing is sent, and somebody may say what came of it."""
+    world = World()
+    with host_of(settings(tmp_path), world, "another machine", 0.01) as other:
+        compiled = acting(tmp_path, other, "first", effect_class="txn")._compiled
+        begun = Beginning(
+            "0" * 32, definition_of(compiled), {"event_id": "e", "text": "t"}, datetime.now(UTC), "python"
+        )
+        run = other.journal.begin(begun)
+        body = {"fixed": {"name": "first"}, "arguments": {}}
+        run.append(Entry(Kind.INTENT, "first", "custom", "txn", None, "another digest", body, 1))
+        run.commit()
+    time.sleep(0.03)
     with host_of(settings(tmp_path), world) as host:
         (summary,) = host.journal.find()
-        with monkeypatch.context() as patch:
-            patch.setattr(Running, "_digest", lambda *_: "another digest")
-            (found,) = host.recover()
+        (found,) = host.recover()
         assert found.outcome is None
-        assert world.asked == ["first"]
+        assert world.asked == []
         host.journal.resolve(summary.execution, "first", "seen", None, "kim", "looked")
         (found,) = host.recover()
         assert isinstance(found.outcome, Returned)
         assert found.outcome.value == {"last": "seen"}
-        assert world.asked == ["first"]
+        assert world.asked == []
 
 
 # -- whose run it is -------------------------------------------------------------------------------
@@ -243,27 +253,20 @@ def test_nobody_takes_over_what_this_process_is_running(tmp_path: Path) -> None:
         assert world.asked == ["first", "second"]
 
 
-def test_a_run_that_cannot_be_finished_is_in_nobodys_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_cannot_be_finished_is_in_nobodys_way(tmp_path: Path) -> None:
     world = World(first=dies)
     left(tmp_path, world, "first", effect_class="txn")
     world.does["first"] = dies
     left(tmp_path, world, "first", effect_class="txn")
     with host_of(settings(tmp_path), world) as host:
         sick, well = (each.execution for each in host.journal.unfinished())
-        real = host._resume
-
-        def resume(execution: str, engine: str | None) -> object:
-            if execution == sick:
-                raise vesper.JournalError("an entry is damaged")
-            return real(execution, engine)
-
-        monkeypatch.setattr(host, "_resume", resume)
+        first = "(SELECT min(place) FROM vesper_commits)"  # of the run that began first
+        run_statement(tmp_path / "journal.db", f"UPDATE vesper_commits SET lines = x'5b' WHERE place = {first}")  # noqa: S608
         found = {each.execution: each for each in host.recover(limit=2)}
         assert isinstance(found[well].outcome, Returned)
         assert found[sick].outcome is None
-        assert "an entry is damaged" in found[sick].why
+        assert found[sick].why.startswith("JournalError: ")
         assert host.recover() == [], "it is tried again, but not at once"
-        assert not host._deferred.is_due(sick)
 
 
 def test_a_node_that_cannot_be_loaded_is_not_taken(tmp_path: Path) -> None:
@@ -276,19 +279,16 @@ def test_a_node_that_cannot_be_loaded_is_not_taken(tmp_path: Path) -> None:
 
 
 def test_a_caller_who_is_left_without_an_outcome_is_told_where_to_look(tmp_path: Path) -> None:
-    world = World(first=dies)
-    with host_of(settings(tmp_path), world) as host:
+    file, aside = tmp_path / "journal.db", tmp_path / "aside.db"
 
-        def no_disk(_: Ask) -> object:
-            host.journal._store.submit = full  # type: ignore[attr-defined]
-            return "done"
+    def lose_journal(_: Ask) -> object:
+        file.rename(aside)
+        return "done"
 
-        def full(_: object) -> None:
-            raise vesper.JournalError("the disk is full")
-
-        world.does["first"] = no_disk
-        with pytest.raises(vesper.JournalError, match="the disk is full") as caught:
+    with host_of(settings(tmp_path), World(first=lose_journal)) as host:
+        with pytest.raises(vesper.JournalError, match="deleted or replaced the journal") as caught:
             acting(tmp_path, host, "first", effect_class="txn")(event_id="e", text="t")
+        aside.rename(file)
         (summary,) = host.journal.find()
         assert summary.execution in caught.value.__notes__[0]
         assert summary.status is Status.RUNNING

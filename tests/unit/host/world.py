@@ -11,10 +11,8 @@ another run.
 from __future__ import annotations
 
 import json
-import random
 import re
 import sqlite3
-import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -22,23 +20,25 @@ from datetime import UTC, datetime
 from functools import cache
 from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Self
 
 import psycopg
 import pytest
 import redis
 
+from tests.support.waiting import eventually
 from tests.support.web import FakeStripe, Got, Script, Web, Wire, message, says
 from vesper.api.node import Node
-from vesper.compiler import Compiled, compile_file
-from vesper.config.settings import config_from
+from vesper.compiler import Compiled, compile_source
+from vesper.config.settings import RecoverySettings, config_from
 from vesper.effects.custom.performer import effect, unregister
 from vesper.effects.performer import Ask, EffectFailed
 from vesper.engines.registry import ENGINES
 from vesper.host.host import Host
 from vesper.journal.entry import Entry, Kind
+from vesper.language.diagnostics.source import SourceFile
 from vesper.migration.shadow.journal_replay import follow
+from vesper.testing import Sources, fixed_sources
 
 ROOT = Path(__file__).parents[3]
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -47,15 +47,21 @@ STRIPE_KEY = "sk_test_0123456789abcdef"
 
 
 @cache
-def compiled_node(name: str) -> Compiled:
-    found, bag = compile_file(ROOT / "nodes" / f"{name}.vsp")
+def compiled_node(name: str, timeout: str | None = None) -> Compiled:
+    """A node of this repository, with another timeout where one is given."""
+    path = ROOT / "nodes" / f"{name}.vsp"
+    text = path.read_text("utf-8")
+    if timeout is not None:
+        text, changes = re.subn(r"\btimeout: [0-9a-z]+", f"timeout: {timeout}", text)
+        assert changes == 1, name
+    found, bag = compile_source(SourceFile(str(path), text))
     assert found is not None, bag.sorted()
     return found
 
 
 @cache
-def _program(name: str, engine: str) -> Any:
-    return ENGINES[engine].load(compiled_node(name))
+def _program(name: str, engine: str, timeout: str | None = None) -> Any:
+    return ENGINES[engine].load(compiled_node(name, timeout))
 
 
 class FixedChance:
@@ -99,17 +105,18 @@ class World:
         self.model: Callable[..., object] = lambda **_: {}
         self.model_calls: list[dict[str, object]] = []
         self.outcomes: list[tuple[str, Any]] = []
-        self.slept: list[float] = []
+        self._timeouts: dict[str, str] = {}
         monkeypatch.setenv("VESPER_SECRET_STRIPE_API_KEY", STRIPE_KEY)
         monkeypatch.setenv("VESPER_SECRET_GATEWAY_TOKEN", GATEWAY_TOKEN)
-        clock = SimpleNamespace(sleep=self.slept.append, monotonic=time.monotonic, monotonic_ns=time.monotonic_ns)
-        monkeypatch.setattr("vesper.host.attempts.time", clock)  # nobody here waits for a second try
         for name in ("templates", "statements", "logs"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         config = config_from({**self._settings(redis_url), **settings}, folder)
         chance = FixedChance()
-        self.host = Host(config, performers=dict.fromkeys(("clock_now", "random_integer", "uuid_new"), chance))
-        self.host._attempts._random = random.Random(7)  # type: ignore[assignment]  # so that two runs draw the same
+        # No test waits for a second attempt, and two runs draw the same delays.
+        sources = Sources(random_bytes=fixed_sources(NOW, seed=7).random_bytes, wait_scale=0)
+        self.host = Host(
+            config, performers=dict.fromkeys(("clock_now", "random_integer", "uuid_new"), chance), sources=sources
+        )
         self._register_model()
 
     def _settings(self, redis_url: str) -> dict[str, Any]:
@@ -164,18 +171,17 @@ class World:
 
     def node(self, name: str, engine: str | None = None) -> Node:
         engine = engine or self.engine
-        return Node(compiled_node(name), _program(name, engine), engine, None, (), self.host)
+        timeout = self._timeouts.get(name)
+        return Node(compiled_node(name, timeout), _program(name, engine, timeout), engine, None, (), self.host)
 
     def run(self, name: str, **inputs: Any) -> Any:
         outcome = self.node(name)(**inputs, now=NOW)
         self.outcomes.append((name, outcome))
         return outcome
 
-    def shorten(self, name: str, step: str, seconds: float) -> None:
-        """A step waits no longer than this: nobody here waits for as long as a node would."""
-        node = self.node(name)
-        requests = self.host.prepare(node._compiled, node._program, self.engine).plans.requests
-        requests[step] = replace(requests[step], timeout=seconds)
+    def shorten(self, name: str, timeout: str) -> None:
+        """Gives a node another timeout: no test waits for as long as the node would."""
+        self._timeouts[name] = timeout
 
     def on(self, path: str, script: Script) -> None:
         """What a provider other than stripe answers: `/mailer/v2/messages`."""
@@ -184,6 +190,13 @@ class World:
     def bodies(self, path: str) -> list[Any]:
         """The JSON bodies that a path of a provider was sent."""
         return [json.loads(got.body) for got in self.web.got if got.path == path]
+
+    def relay_outbox(self) -> None:
+        """Publishes the events that wait in the outbox, as the background work of any Host does."""
+        config = self.host.config
+        with Host(replace(config, recovery=RecoverySettings(every=0.05))) as relaying:
+            relaying.start()
+            eventually(lambda: not self.rows("SELECT id FROM vesper_outbox"))
 
     # -- what is left -----------------------------------------------------------------------------
 
@@ -234,6 +247,11 @@ class World:
             if each.kind is Kind.VALUE and not is_paced(each)
         ]
 
+    def delays(self, outcome: Any) -> list[float]:
+        """The seconds between the attempts of a run."""
+        bodies = [each.body for each in self.entries(outcome) if each.kind is Kind.VALUE]
+        return [int(str(body["delay_us"])) / 1_000_000 for body in bodies if body["decision"] == "retry"]
+
     # -- comparing --------------------------------------------------------------------------------
 
     def assert_all_engines_agree(self) -> None:
@@ -243,7 +261,7 @@ class World:
                 continue  # its inputs did not fit
             entries = self.entries(outcome)
             for engine in ENGINES:
-                followed = follow(_program(name, engine), entries)
+                followed = follow(_program(name, engine, self._timeouts.get(name)), entries)
                 assert followed.difference is None, (name, engine, followed)
 
     def journals(self) -> list[Any]:
@@ -254,7 +272,9 @@ class World:
                 recorded = self.host.journal.read(outcome.trace_id)
                 is_sensitive = recorded.summary.is_sensitive
                 entries = [each.entry for each in recorded.entries if not is_paced(each.entry)]
-                found.append([plain_entry(each, outcome.trace_id, is_sensitive) for each in entries])
+                made = {str(each.body["value"]): "<a new id>" for each in entries if _has_new_id(each)}
+                plain = [plain_entry(each, outcome.trace_id, is_sensitive) for each in entries]
+                found.append([(*rest, _renamed(body, made)) for *rest, body in plain])
         return found
 
 
@@ -270,10 +290,26 @@ def plain_entry(entry: Entry, execution: str, is_sensitive: bool) -> tuple[objec
     """An entry without ids and times. The digests of a sensitive run are made with a key of its own, so that only
     their being there can be compared; what they are of stands in the body."""
     body = {name: _without(value, execution) for name, value in entry.body.items() if name not in _VARIES}
-    if entry.effect == "event_publish" and entry.effect_class in ("unsafe", "txn") and "value" in body:
+    if _has_new_id(entry):
         body["value"] = "<a new id>"
     digest = bool(entry.digest) if is_sensitive else entry.digest
     return (str(entry.kind), entry.path, entry.effect, entry.effect_class, entry.key, digest, body)
+
+
+def _has_new_id(entry: Entry) -> bool:
+    """True where an event was published under an id that is never given again."""
+    return entry.effect == "event_publish" and entry.effect_class in ("unsafe", "txn") and "value" in entry.body
+
+
+def _renamed(value: object, names: Mapping[str, str]) -> object:
+    """With other texts for some: a run may return the id of an event."""
+    if isinstance(value, str):
+        return names.get(value, value)
+    if isinstance(value, Mapping):
+        return {name: _renamed(each, names) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_renamed(each, names) for each in value]
+    return value
 
 
 def _without(value: object, execution: str) -> object:

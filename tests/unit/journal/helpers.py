@@ -6,16 +6,15 @@ import itertools
 import os
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
+from tests.support.journal_file import run_statement
 from vesper.journal.entry import AuditEvent, Definition, Entry, Kind
 from vesper.journal.journal import Beginning, Journal, Run, Status
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NOW = datetime(2026, 11, 15, 12, 0, 0, 500000, tzinfo=UTC)
 CALLED = Definition("cd" * 32, "called", "called.vsp", "id: called\n", b'{"id":"called"}')
@@ -27,6 +26,14 @@ INPUTS: Mapping[str, object] = {
     "tags": frozenset({"a", "b"}),
 }
 _numbers = itertools.count(1)
+
+
+def first_hash(execution: str) -> bytes:
+    return sha256(b"vesper journal 1\n" + execution.encode()).digest()
+
+
+def next_hash(before: bytes, line: bytes) -> bytes:
+    return sha256(before + line).digest()
 
 
 def begin(journal: Journal, execution: str | None = None, **more: Any) -> Run:
@@ -81,23 +88,10 @@ class Raw:
         self._dsn = dsn
 
     def run(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._connection() as connection:
-            if self._dsn.startswith("sqlite:"):
-                return list(connection.execute(sql, values).fetchall())
-            cursor = connection.execute(sql.replace("%", "%%").replace("?", "%s"), values)
-            return list(cursor.fetchall()) if cursor.description else []
-
-    @contextmanager
-    def _connection(self) -> Iterator[Any]:
         if self._dsn.startswith("sqlite:"):
-            import sqlite3
+            return run_statement(Path(self._dsn.removeprefix("sqlite:")), sql, values)
+        import psycopg
 
-            connection: Any = sqlite3.connect(self._dsn.removeprefix("sqlite:"), isolation_level=None, timeout=10)
-        else:
-            import psycopg
-
-            connection = psycopg.connect(self._dsn, autocommit=True)
-        try:
-            yield connection
-        finally:
-            connection.close()
+        with psycopg.connect(self._dsn, autocommit=True) as connection:
+            cursor = connection.execute(sql.replace("%", "%%").replace("?", "%s").encode(), values)
+            return list(cursor.fetchall()) if cursor.description else []

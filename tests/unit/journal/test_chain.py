@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.journal.helpers import CALLED, DEFINITION, Raw, begin, begun, end, intent, result
+from tests.unit.journal.helpers import CALLED, DEFINITION, Raw, begin, begun, end, first_hash, intent, next_hash, result
 from vesper.journal.journal import Journal, JournalError, open_journal
-from vesper.journal.lines import first_hash, next_hash
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import traceback
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,10 +13,19 @@ import pytest
 
 from tests.support.striking import is_free, within
 from tests.unit.journal.helpers import begun, end, event, in_child, intent, result
-from vesper.journal import sqlite_store
 from vesper.journal.audit import verify_audit
 from vesper.journal.journal import Fenced, Journal, JournalError, open_journal
+from vesper.migration.stores.store import Store, StoreError, open_store
 from vesper.storage import sqlite_file
+from vesper.storage.sqlite_file import SqliteFile
+
+
+@pytest.fixture
+def journal(dsn: str) -> Iterator[Journal]:
+    """Locks of SQLite are not fair: on a busy machine a waiter may wait for longer than is usual."""
+    opened = open_journal(dsn, busy_seconds=60)
+    yield opened
+    opened.close()
 
 
 def test_parent_and_child_write_side_by_side(journal: Journal) -> None:
@@ -36,12 +46,6 @@ def test_parent_and_child_write_side_by_side(journal: Journal) -> None:
     assert len(journal.read("run-child").entries) == 22
     assert journal.read("run-child").summary.owner != journal.read("run-parent").summary.owner
     assert in_child(child) == 1  # the id is used: what a child reports arrives here
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is fair to who waits for a lock of SQLite: on a busy machine one may wait for longer than is usual."""
-    monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 60.0)
 
 
 def is_open(folder: Path) -> bool:
@@ -123,7 +127,7 @@ def test_several_processes_write_to_one_store(dsn: str) -> None:
         if pid == 0:
             status = 1
             try:
-                journal = open_journal(dsn)
+                journal = open_journal(dsn, busy_seconds=60)
                 run = begun(journal, f"run-{number}-process")
                 for step in range(10):
                     run.append(result(f"step[{step}]"))
@@ -151,28 +155,37 @@ def test_what_was_closed_opens_again(journal: Journal) -> None:
     assert len(journal.read("run-a").entries) == 1
 
 
+# -- migration state, in the SQLite of Python -------------------------------------------------------
+
+
+def migration_state(folder: Path) -> tuple[Store, SqliteFile]:
+    store = open_store(f"sqlite:{folder / 'migration.db'}")
+    store.versions()
+    file = store._database  # type: ignore[attr-defined]
+    assert isinstance(file, SqliteFile)
+    return store, file
+
+
 def test_a_child_of_a_parent_that_could_not_let_go_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vesper.storage.sqlite_file._FORK_SECONDS", 0.05)
-    journal = open_journal(f"sqlite:{tmp_path / 'journal.db'}")
-    begun(journal, "run-a")
+    store, file = migration_state(tmp_path)
 
     def child() -> None:
-        with pytest.raises(JournalError, match="forked while its parent was writing"):
-            begun(journal, "run-b")
+        with pytest.raises(StoreError, match="forked while its parent was writing"):
+            store.versions()
 
-    with journal._store.writing():  # type: ignore[attr-defined]  # also of the thread that writes
+    with file.writing():  # also of the thread that writes
         assert in_child(child) == 0
-    begun(journal, "run-c")
-    journal.close()
+    store.versions()
+    store.close()
 
 
 def test_of_two_threads_that_fork_neither_lets_go_of_what_the_other_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_file, "_FORK_SECONDS", 0.05)
-    journal = open_journal(f"sqlite:{tmp_path / 'journal.db'}")
-    begun(journal, "run-a")
-    here = journal._store._here  # type: ignore[attr-defined]
+    store, file = migration_state(tmp_path)
+    here = file._here
 
     def forks() -> None:
         sqlite_file._before_fork()
@@ -181,12 +194,12 @@ def test_of_two_threads_that_fork_neither_lets_go_of_what_the_other_holds(
     sqlite_file._before_fork()
     try:
         within(forks)
-        assert here.lock._is_owned()
+        assert here.lock._is_owned()  # type: ignore[attr-defined]
         assert here.reading_lock.locked()
     finally:
         sqlite_file._after_fork_in_parent()
     within(forks)
     assert is_free(here.lock)
     assert is_free(here.reading_lock)
-    begun(journal, "run-b")
-    journal.close()
+    store.versions()
+    store.close()

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from tests.support.striking import SOON, Struck, is_free, strikes, within
-from tests.unit.journal.helpers import begun, result
-from vesper.journal.journal import Journal, open_journal
 from vesper.migration.stores import sqlite_store
 from vesper.migration.stores.store import NodeKey, Store, StoreAway, open_store
 from vesper.storage.sqlite_file import SqliteFile
@@ -24,13 +22,6 @@ KEY = NodeKey("pay", "1")
 def store(tmp_path: Path) -> Any:
     opened = open_store(f"sqlite:{tmp_path / 'migration.db'}")
     opened.versions()
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Any:
-    opened = open_journal(f"sqlite:{tmp_path / 'journal.db'}")
     yield opened
     opened.close()
 
@@ -76,16 +67,6 @@ def test_who_is_struck_while_he_writes_lets_others_write_though_his_traceback_is
         write()  # and the next one begins with the same connection, or a new one
     assert kept
     other.close()
-
-
-def test_who_is_struck_while_he_erases_lets_others_commit_though_his_traceback_is_kept(journal: Journal) -> None:
-    run = begun(journal, "run-a")
-    kept: list[BaseException] = []
-    for moment in strikes(keeping(lambda: journal.erase("run-a"), kept)):
-        run.append(result())
-        within(run.commit)
-        assert is_free(journal._store._here.lock), moment  # type: ignore[attr-defined]
-    assert kept
 
 
 # -- waiting ----------------------------------------------------------------------------------------

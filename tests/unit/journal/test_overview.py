@@ -7,21 +7,42 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.journal.helpers import DEFINITION, begun, end, intent
-from vesper.journal import store_journal
+from tests.unit.journal.helpers import DEFINITION, Raw, begun, end, event, intent
+from vesper.journal.audit import verify_audit
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import Journal, JournalError, Status
 
 
-@pytest.mark.parametrize("page", [1, 2, 5, 1000])
-def test_the_names_come_in_order_and_in_parts(journal: Journal, monkeypatch: pytest.MonkeyPatch, page: int) -> None:
-    monkeypatch.setattr(store_journal, "_PAGE", page)
+def test_the_names_come_in_order(journal: Journal) -> None:
     for name in ("b-2", "a-1", "b-10", "c", "b"):
         begun(journal, name)
     assert list(journal.executions()) == ["a-1", "b", "b-10", "b-2", "c"]
     assert list(journal.executions("b")) == ["b", "b-10", "b-2"]
     assert list(journal.executions("b-")) == ["b-10", "b-2"]
     assert list(journal.executions("d")) == []
+
+
+def test_more_names_and_lines_than_one_query_returns(journal: Journal, raw: Raw) -> None:
+    """1000 rows come at a time."""
+    begun(journal, "run-0000")
+    columns = (
+        "execution, node_id, semantic_hash, status, outcome, owner, fence, lease_until_us, started_us, updated_us, "
+        "engine, is_joined, is_sensitive, is_synced, head_seq, head_hash"
+    )
+    copied = columns.partition(", ")[2]
+    for first in range(1, 2001, 500):
+        names = ", ".join(f"('run-{number:04}')" for number in range(first, first + 500))
+        raw.run(
+            f"WITH given (name) AS (VALUES {names}) INSERT INTO vesper_executions ({columns}) "  # noqa: S608
+            f"SELECT given.name, {copied} FROM vesper_executions, given WHERE execution = 'run-0000'"
+        )
+    assert list(journal.executions()) == [f"run-{number:04}" for number in range(2001)]
+    assert len(list(journal.executions("run-1"))) == 1000
+    raw.run("UPDATE vesper_executions SET lease_until_us = 0")
+    assert [found.execution for found in journal.unfinished(limit=1500)][-1] == "run-1499"
+    journal.audit([event(number=number) for number in range(2001)])
+    assert [line["seq"] for line in journal.audit_events()] == list(range(1, 2002))
+    assert verify_audit(journal) == []
 
 
 def test_a_sign_that_means_something_in_sql_is_only_a_sign(journal: Journal) -> None:

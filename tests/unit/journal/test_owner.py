@@ -9,10 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from vesper.journal import owner
 from vesper.journal.journal import open_journal
 from vesper.journal.owner import is_dead, this_owner
 from vesper.storage.durability import is_volatile
+
+
+def place() -> str:
+    """Return the last part of the names of this machine's processes."""
+    return this_owner().rpartition(":")[2]
+
+
+def started(pid: int) -> int:
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    return int(stat[stat.rindex(")") + 2 :].split()[19])
 
 
 def test_this_process_lives() -> None:
@@ -25,8 +34,7 @@ def test_this_process_lives() -> None:
 
 def test_a_process_that_ended_is_dead_also_while_nobody_waits_for_it() -> None:
     process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
-    started = owner._started(process.pid)
-    name = f"host:{process.pid}:{started}:{owner._place()}"
+    name = f"host:{process.pid}:{started(process.pid)}:{place()}"
     assert not is_dead(name)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -48,7 +56,7 @@ def test_a_pid_that_was_used_again_is_not_its_earlier_process() -> None:
 )
 def test_whoever_cannot_be_looked_up_is_not_called_dead(name: str) -> None:
     assert not is_dead(name)
-    assert not is_dead(name + owner._place())
+    assert not is_dead(name + place())
 
 
 def test_a_process_of_another_machine_is_not_called_dead() -> None:

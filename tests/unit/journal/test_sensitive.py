@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.unit.journal.helpers import Raw, begin, begun, end, intent, result
+from tests.unit.journal.helpers import Raw, begin, begun, end, first_hash, intent, next_hash, result
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import Journal, JournalError, KeyRing, NotTaken, Status, open_journal
 from vesper.journal.typed_json import digest_of
@@ -113,8 +112,6 @@ def test_a_master_key_has_its_size(size: int) -> None:
 
 def test_bodies_cannot_change_places(journal: Journal, raw: Raw) -> None:
     """Bodies of two runs are put in each other's place, with hashes that fit: the encryption still tells."""
-    from vesper.journal.lines import first_hash, next_hash
-
     for name in ("run-a", "run-b"):
         begun(journal, name, is_sensitive=True)
     rows = raw.run("SELECT place, lines FROM vesper_commits ORDER BY place")
@@ -129,8 +126,6 @@ def test_bodies_cannot_change_places(journal: Journal, raw: Raw) -> None:
 def test_bodies_of_one_run_cannot_change_places(journal: Journal, raw: Raw) -> None:
     """One key, so only the place that a body is bound to tells."""
     import json
-
-    from vesper.journal.lines import first_hash, next_hash
 
     run = begun(journal, "run-a", is_sensitive=True)
     run.append(result("a", "first"))
@@ -168,10 +163,3 @@ def test_a_sensitive_run_is_taken_over_and_resolved(journal: Journal, raw: Raw) 
     taken = journal.take_over("run-a", "python")
     assert taken.recorded[-1].body["value"] == SECRET
     assert SECRET.encode() not in everything(raw)
-
-
-def test_without_the_package_the_message_says_what_to_install(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
-    journal = open_journal(dsn)
-    with pytest.raises(JournalError, match=r"pip install 'vesper\[encryption\]'"):
-        begin(journal, is_sensitive=True)

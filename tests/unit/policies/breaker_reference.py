@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 
-from vesper.policies import breaker
+from tests.proofs.policies.reference import breaker
 
 FAILURES, WITHIN, OPEN, LEASE = 3, 10, 7, 4
 RULE = breaker.Rule(FAILURES, WITHIN, OPEN)

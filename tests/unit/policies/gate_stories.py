@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from vesper.policies import breaker, concurrency, rate_limit
-from vesper.policies.gate import Rule
+from tests.proofs.policies.reference import breaker, concurrency, rate_limit
+from tests.proofs.policies.reference.gate import Rule
 from vesper.policies.settings import Policy
 
 SECOND = 1_000_000

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.proofs.policies.reference import breaker
+from tests.proofs.policies.reference.codes import is_trouble
 from tests.unit.policies.breaker_reference import ALL, PLAIN, Pair, differences
-from vesper.policies import breaker
-from vesper.policies.codes import is_trouble
 from vesper.policies.settings import PolicyError
 
 RULE = breaker.Rule(3, 10_000, 5_000)

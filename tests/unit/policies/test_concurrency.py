@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vesper.policies import concurrency
-from vesper.policies.concurrency import (
+from tests.proofs.policies.reference import concurrency
+from tests.proofs.policies.reference.concurrency import (
     ASK_AGAIN_US,
     LONGEST_PAUSE_US,
     MAX_WAITING,

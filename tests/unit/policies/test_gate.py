@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.proofs.policies.reference import breaker, concurrency, gate, rate_limit
+from tests.proofs.policies.reference.gate import Abandoned, Admitted, Ask, Ended, Rejected, Rule, State, Waiting
 from tests.unit.policies.gate_stories import RULES, Happening, happenings
-from vesper.policies import breaker, concurrency, gate, rate_limit
-from vesper.policies.gate import Abandoned, Admitted, Ask, Ended, Rejected, Rule, State, Waiting
 
 SECOND = 1_000_000
 LATER = 10**12

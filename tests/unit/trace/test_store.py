@@ -14,7 +14,7 @@ import pytest
 from tests.support.nodes import PAYMENT_DECISION, compiled
 from vesper.config.traces import TraceSettings
 from vesper.journal.execution_id import trace_id
-from vesper.journal.sealing import KeyRing
+from vesper.journal.journal import KeyRing
 from vesper.trace.model import Trace, TraceError
 from vesper.trace.programs import program_of
 from vesper.trace.recorder import record_trace

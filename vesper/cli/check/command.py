@@ -57,7 +57,7 @@ def command(paths: tuple[str, ...], root: Path, style: str, fix: bool, no_cache:
     PATHS are files, folders or node names; by default every node under --nodes is checked. Results of unchanged files
     are cached in .vesper/cache, beside the folder of nodes. `vesper explain CODE` explains a diagnostic.
     """
-    files = find_nodes(paths, root)
+    files = find_nodes(paths, root, with_libraries=True)
     if not files:
         raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
     all_found: list[_CheckedFile] = []

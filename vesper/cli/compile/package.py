@@ -23,7 +23,7 @@ from vesper.compiler.generated import (
     state_of,
     with_text_hash,
 )
-from vesper.repository.locate import NodeNotFound, node_files
+from vesper.repository.locate import NodeNotFound, is_library_file, node_files
 
 _INIT = "__init__.py"
 _INIT_TEXT = with_text_hash(
@@ -49,7 +49,7 @@ def compile_all(source: Path, folder: Path, is_check: bool, prune: bool) -> int:
 def _compile_nodes(source: Path) -> list[Compiled]:
     """Compile every node under the source, and the nodes elsewhere that they call. An error ends the command."""
     try:
-        files = node_files([source])
+        files = [each for each in node_files([source]) if source.is_file() or not is_library_file(each)]
     except NodeNotFound as problem:
         raise click.UsageError(str(problem)) from None
     if not files:

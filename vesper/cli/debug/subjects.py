@@ -75,7 +75,7 @@ def _find_case(compiled: Compiled, wanted: str | None) -> Case | None:
 def _read_inputs(compiled: Compiled, options: DebugOptions) -> dict[str, object]:
     given, unread = read_inputs(compiled, options.pairs, options.json_file)
     if unread:
-        problems = ", ".join(f"{name}: {kind.value}" for name, kind in unread.items())
+        problems = ", ".join(f"{each.path}: {each.kind.value}" for found in unread.values() for each in found)
         click.echo(f"the inputs do not fit {compiled.node.node_id}: {problems}", err=True)
         sys.exit(WRONG_INPUT)
     unknown = [name for name in given if name not in {each.name for each in compiled.node.inputs}]

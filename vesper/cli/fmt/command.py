@@ -41,7 +41,7 @@ def command(paths: tuple[str, ...], root: Path, check: bool, diff: bool) -> None
             raise click.UsageError("- (standard input) cannot be combined with other paths")
         run.stdin()
     else:
-        files = find_nodes(paths, root)
+        files = find_nodes(paths, root, with_libraries=True)
         if not files:
             raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
         for path in files:

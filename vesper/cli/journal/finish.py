@@ -17,8 +17,9 @@ from vesper.engines.engine import EngineUnavailable
 from vesper.engines.outcome import DeclaredError, EngineFault, Failed, Outcome, Returned
 from vesper.engines.registry import ENGINES
 from vesper.host.auditing import result_of
-from vesper.host.host import Host, Recovered
+from vesper.host.host import Host
 from vesper.host.plans import MachineConflict, plans_of
+from vesper.host.prepared import Recovered
 from vesper.journal.journal import NotTaken, Recorded, Summary
 from vesper.values.model import printable
 

@@ -12,8 +12,8 @@ from vesper.cli.journal.text import Doubt, open_doubts
 from vesper.compiler import Compiled
 from vesper.effects.performer import EffectFailed
 from vesper.effects.stored_json import stored_value
-from vesper.host.host import compiled_from
 from vesper.host.plans import Plan, plans_of
+from vesper.host.prepared import compiled_from
 from vesper.journal.journal import Journal, JournalError, Recorded
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.values.generated.effects import EFFECTS

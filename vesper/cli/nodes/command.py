@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from vesper.compiler.check_result import Checked
     from vesper.compiler.node_cache import NodeCache
     from vesper.language.check.cases import Case
-    from vesper.language.ir.nodes import Node
+    from vesper.language.ir.nodes import Input, Node, Output
     from vesper.repository.lock import PinnedNode
 
 
@@ -44,7 +44,7 @@ def _check_nodes(root: Path, no_cache: bool) -> Iterator[tuple[Path, Checked, No
     from vesper.compiler.check_files import check_files
     from vesper.compiler.node_cache import NodeCache
 
-    files = find_nodes((), root)
+    files = find_nodes((), root, with_libraries=True)
     where = cache_file(root, no_cache)
     with nullcontext() if where is None else NodeCache(where) as cache:
         for path, each in zip(files, check_files(files, cache), strict=True):
@@ -75,6 +75,8 @@ def decode_nodes(root: Path, no_cache: bool) -> dict[str, Node | None]:
 
     found: dict[str, Node | None] = {}
     for path, checked, cache in _check_nodes(root, no_cache):
+        if checked.is_library:
+            continue
         ir = checked.ir or (None if cache is None or checked.is_wrong else cache.ir(path))
         node = None if ir is None else decode(ir)
         if node is None and not checked.is_wrong:  # the cache of IR is limited
@@ -110,6 +112,9 @@ def _listed_lines(each: _ListedNode) -> list[str]:
     name, about = printable(each.node_id), each.about
     if about is None:
         return [f"{name}  {_number(each.errors, 'error')}  {each.path}", ""]
+    if "definitions" in about:
+        facts = [name, about["type"], about["semantic_hash"][:12], each.path]
+        return ["  ".join(facts), f"  {printable(about['intent'])}", f"  {', '.join(about['definitions'])}", ""]
     facts = [name, about["type"], about["semantic_hash"][:12], _number(about["cases"], "case"), each.path]
     inputs, outputs = ([(it["name"], it["type"]) for it in about[which]] for which in ("inputs", "outputs"))
     return ["  ".join(facts), f"  {printable(about['intent'])}", f"  {signature(inputs, outputs)}", ""]
@@ -153,7 +158,7 @@ def _show_lines(path: Path, compiled: Compiled) -> list[str]:
         f"  {printable(node.source.intent)}",
         *_section("types", types),
         *_section("inputs", _inputs(node)),
-        *_section("outputs", [(each.name, str(each.type)) for each in node.outputs]),
+        *_section("outputs", [(each.name, str(each.type), _outside_note(each)) for each in node.outputs]),
         *_section("errors", [(each.name, str(each.type)) for each in node.errors]),
         *_section("constants", [(each.name, str(each.type), show(each.value)) for each in node.constants]),
         *_section("preconditions", [(printable(each.text),) for each in node.preconditions]),
@@ -169,12 +174,19 @@ def _show_lines(path: Path, compiled: Compiled) -> list[str]:
     ]
 
 
+def _outside_note(each: Input | Output) -> str:
+    from vesper.values.model import printable
+
+    return "" if each.outside is None else f"as {printable(each.outside)}"
+
+
 def _inputs(node: Node) -> Sequence[tuple[str, ...]]:
     from vesper.values.model import printable, show
 
     rows = []
     for each in node.inputs:
         notes = [printable(clause.text) for clause in node.constraints if clause.input == each.name]
+        notes += [] if each.outside is None else [_outside_note(each)]
         notes += [] if each.default is None else [f"default {show(each.default)}"]
         rows.append((each.name, str(each.type), "; ".join(notes)))
     return rows
@@ -265,11 +277,33 @@ def capabilities_command(root: Path, no_cache: bool, style: str, config: Path | 
         click.echo(line)
 
 
+@command.command("parameters")
+@nodes_option
+@click.option("--on", "day", metavar="DATE", help="Show only the value in force at this date.")
+@style_option
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def parameters_command(root: Path, day: str | None, style: str, names: tuple[str, ...]) -> None:
+    """List parameters of nodes and libraries, with the dates of their values.
+
+    NAME is a parameter, a node or a library; by default all are listed.
+    """
+    from vesper.cli.nodes.parameters import find_parameters, parameter_json, parameter_lines, read_day
+
+    on = read_day(day)
+    found = find_parameters(root, names)
+    if style == "json":
+        _print_json([parameter_json(each, on) for each in found])
+        return
+    for each in found:
+        click.echo("\n".join(parameter_lines(each, on)))
+    click.echo(_number(len(found), "parameter"))
+
+
 @command.command("lock")
 @nodes_option
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if the file is not up to date.")
 def lock_command(root: Path, check: bool) -> None:
-    """Pin called nodes by semantic hash, in vesper.lock."""
+    """Pin called nodes and used libraries by hash, in vesper.lock."""
     from vesper.compiler.callees import Collection, Neighbours
     from vesper.compiler.pipeline import compile_file
     from vesper.repository.lock import LOCK_NAME, PinnedNode, lock_text
@@ -279,7 +313,8 @@ def lock_command(root: Path, check: bool) -> None:
     collection = Collection(root, follows_lock=False)
     wrong = []
     for path in find_nodes((), root):
-        compiled, bag = compile_file(path, Neighbours(collection, (path.stem,)))
+        neighbours = Neighbours(collection, (path.stem,))
+        compiled, bag = compile_file(path, neighbours)
         if compiled is None:
             wrong.append(bag.source.path)
             continue
@@ -288,6 +323,8 @@ def lock_command(root: Path, check: bool) -> None:
             callee = waiting.pop()
             found[callee.node.node_id] = PinnedNode(callee.node.node_id, callee.semantic_hash)
             waiting += callee.callees
+        for each in neighbours.libraries.values():
+            found |= {name: PinnedNode(name, used.hash) for name, used in each.closure().items()}
     if wrong:
         raise click.ClickException(
             f"{_number(len(wrong), 'node')} with errors: {', '.join(wrong[:3])}; `vesper check` shows them"
@@ -300,7 +337,7 @@ def lock_command(root: Path, check: bool) -> None:
         click.echo(f"{path.as_posix()} is up to date")
         return
     if current is None and not found:
-        click.echo("no node calls another: nothing to pin")
+        click.echo("no node calls another or uses a library: nothing to pin")
         return
     if current == text:
         click.echo(f"{path.as_posix()} is up to date, {_number(len(found), 'node')}")

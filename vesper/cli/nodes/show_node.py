@@ -8,7 +8,7 @@ from typing import Any
 from vesper.cli.output.outcomes import json_value
 from vesper.compiler import Compiled
 from vesper.language.check.cases import Case
-from vesper.language.ir.nodes import Clause, Input, Node, Raise, Require, Return
+from vesper.language.ir.nodes import Clause, Input, Node, Output, Raise, Require, Return
 from vesper.language.ir.statements import all_statements, value_type
 from vesper.repository.describe import capabilities, dependencies, operations, record_types
 
@@ -25,8 +25,8 @@ def show_json(path: Path, compiled: Compiled) -> dict[str, Any]:
             name: {field: str(type_) for field, type_ in record.fields} for name, record in record_types(node).items()
         },
         "inputs": [_input(node, each) for each in node.inputs],
-        "outputs": [{"name": each.name, "type": str(each.type)} for each in node.outputs],
-        "errors": [{"name": each.name, "type": str(each.type)} for each in node.errors],
+        "outputs": [{"name": each.name, "type": str(each.type)} | _outside(each) for each in node.outputs],
+        "errors": [{"name": each.name, "type": str(each.type)} | _outside(each) for each in node.errors],
         "constants": [
             {"name": each.name, "type": str(each.type), "value": json_value(each.value)} for each in node.constants
         ],
@@ -52,7 +52,13 @@ def show_json(path: Path, compiled: Compiled) -> dict[str, Any]:
 def _input(node: Node, each: Input) -> dict[str, Any]:
     constraints = [_clause(clause) for clause in node.constraints if clause.input == each.name]
     shown: dict[str, Any] = {"name": each.name, "type": str(each.type), "constraints": constraints}
+    shown |= _outside(each)
     return shown if each.default is None else shown | {"default": json_value(each.default)}
+
+
+def _outside(each: Input | Output) -> dict[str, str]:
+    found = {} if each.outside is None else {"as": each.outside}
+    return found if each.flag is None else found | {"absent": each.flag}
 
 
 def _clause(clause: Clause) -> dict[str, Any]:

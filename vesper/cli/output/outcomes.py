@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -26,10 +26,12 @@ from vesper.engines.outcome import (
 from vesper.language.diagnostics.diagnostic import Label
 from vesper.language.diagnostics.excerpt import render_excerpt
 from vesper.language.diagnostics.source import SourceFile, Span
-from vesper.language.ir.nodes import Node, Place
+from vesper.language.ir.nodes import Node, Place, record_of
 from vesper.values.generated.error_meanings import ERROR_MEANINGS
 from vesper.values.model import decimal_text, printable, scalar_text, show
-from vesper.values.types import JSON, ArrayOf, MapOf, OptionalOf, Record, Type
+from vesper.values.outside_names import spelled_record, to_outside
+from vesper.values.period import Period
+from vesper.values.types import JSON, ArrayOf, MapOf, OptionalOf, Record, SpelledRecord, Type
 
 
 def span_of(source: SourceFile, place: Place) -> Span:
@@ -126,7 +128,8 @@ def json_value(value: object, type_: Type | None = None) -> Any:
         case MapOf(_, inner), dict():
             return _json_map({key: json_value(found, inner) for key, found in value.items()})
         case Record() as record, dict():
-            return {key: json_value(found, record.field(key)) for key, found in value.items()}
+            other = JSON if isinstance(record, SpelledRecord) else None
+            return {key: json_value(found, record.field(key) or other) for key, found in value.items()}
         case _ if type_ == JSON:
             return value
         case _:
@@ -146,7 +149,7 @@ def _untyped_json(value: object) -> Any:
             return decimal_text(value)
         case float() if math.isfinite(value):
             return value
-        case float() | bytes() | date() | timedelta():
+        case float() | bytes() | date() | timedelta() | time() | Period():
             return scalar_text(value)
         case None | bool() | int() | str():
             return value
@@ -182,9 +185,8 @@ def json_text(value: Any, indent: str = "", is_ascii: bool = True) -> str:
 def outcome_json(node: Node, outcome: Outcome) -> dict[str, Any]:
     match outcome:
         case Returned(value) | DeclaredError(value):
-            types = {each.name: each.type for each in node.outputs}
-            values = {name: json_value(each, types.get(name)) for name, each in value.items()}
-            return {"kind": outcome.kind, "value": values}
+            whole = record_of(node.outputs if isinstance(outcome, Returned) else node.errors)
+            return {"kind": outcome.kind, "value": json_value(to_outside(whole, dict(value)), spelled_record(whole))}
         case ContractBroken(phase, index, values):
             clause = dict(node.phases())[phase][index]
             return {

@@ -16,7 +16,14 @@ from typing import Any, TextIO
 
 import click
 
-_COLOURS = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m", "green": "\x1b[32m", "yellow": "\x1b[33m"}
+_COLOURS = {
+    "bold": "\x1b[1m",
+    "dim": "\x1b[2m",
+    "red": "\x1b[31m",
+    "green": "\x1b[32m",
+    "yellow": "\x1b[33m",
+    "cyan": "\x1b[36m",
+}
 _RESET = "reset"
 _CURSOR = {"restart-line": "\r\x1b[K", "clear-screen": "\x1b[H\x1b[2J"}
 _SEQUENCES = {**_COLOURS, _RESET: "\x1b[0m", **_CURSOR}
@@ -29,7 +36,7 @@ _UNSAFE = re.compile(
 
 
 def style(text: str, *names: str) -> str:
-    """Return a text in colours: `bold`, `dim`, `red`, `green`, `yellow`. The stream decides whether they show."""
+    """Return a text in colours: `bold`, `dim`, `red`, `green`, `yellow`, `cyan`. The stream decides whether to show."""
     return "".join(map(control, names)) + text + control(_RESET)
 
 

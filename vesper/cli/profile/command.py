@@ -105,7 +105,7 @@ def _check_node(wanted: str, root: Path, trace: Trace) -> None:
 
 def _trace_inputs(compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO | None, start: str | None) -> Trace:
     inputs, unread = read_inputs(compiled, pairs, json_file)
-    declared = [(each.name, each.type, each.default) for each in compiled.node.inputs]
+    declared = compiled.node.declared_inputs
     if unread or accept_inputs(declared, inputs)[1]:  # refusing inputs is not worth timing
         sys.exit(print_refusal(compiled, [REFERENCE], inputs, unread, "text"))
     now = read_start(start)

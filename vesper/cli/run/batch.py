@@ -39,7 +39,7 @@ _REFRESH_SECONDS = 0.1
 def run_batch(path: Path, table: Path, options: RunOptions) -> int:
     """Run the node on every row of the table, print a summary, and return the exit code."""
     out = _output_file(table, options)
-    compiled = compile_or_exit(path)
+    compiled = compile_or_exit(path, overlay=options.overlay)
     engine = FIRST_TIER if options.engine == REFERENCE else options.engine
     program = load_or_exit(ENGINES[engine], compiled)
     bar = _ProgressBar(shows_progress())

@@ -42,7 +42,7 @@ def command(context: click.Context, /, **given: Any) -> None:
         from vesper.cli.run.batch import run_batch
 
         sys.exit(run_batch(path, options.batch, options))
-    compiled = compile_or_exit(path)
+    compiled = compile_or_exit(path, overlay=options.overlay)
     if options.case_name is not None:
         from vesper.cli.run.cases import run_case
 

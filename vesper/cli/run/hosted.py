@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,17 +16,22 @@ from vesper.cli.journal.open_journal import read_journal_settings, report_journa
 from vesper.cli.load_node import load_programs
 from vesper.cli.output.outcomes import json_text
 from vesper.cli.run.options import RunRequest
-from vesper.cli.run.output import exit_code, outcome_text, outcomes_document
+from vesper.cli.run.output import exit_code, outcome_text, outcomes_document, print_explanation
 from vesper.compiler import Compiled
 from vesper.effects.settings import ConfigError
 from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import Denied, Failed, Outcome, Returned
-from vesper.host.host import Host, Prepared
+from vesper.host.host import Host
+from vesper.host.in_doubt import InDoubt
 from vesper.host.plans import MachineConflict
-from vesper.host.running import InDoubt, Running
+from vesper.host.prepared import Prepared
 from vesper.journal.journal import JournalError
 from vesper.migration.shadow.journal_replay import ReplayResult, follow
 from vesper.testing.recorder import NotRecorded, Recorder
+
+if TYPE_CHECKING:
+    from vesper._direct import Running
+    from vesper.api.explanation.model import Explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +61,16 @@ def run_with_effects(request: RunRequest) -> int:
         request.compiled, programs, request.inputs, request.now, options.limits, options.config, options.record
     )
     leader = options.engines[0]
+    explanation = None
+    if options.is_explained and ran.trace_id is not None:
+        from vesper.cli.run.explained import explain_run
+
+        explanation = explain_run(request, options.limits, ran.execution)
     if options.style == "json":
-        _print_json(request, ran, leader)
-    else:
+        _print_json(request, ran, leader, explanation)
+    elif options.style == "text" or explanation is None:
         _print_text(request, ran, leader)
+    print_explanation(explanation, options.style)
     if options.record is not None and ran.not_recorded is not None:
         click.echo(f"error: not recorded: {ran.not_recorded}", err=True)
     elif options.record is not None and options.style == "text":
@@ -68,8 +80,10 @@ def run_with_effects(request: RunRequest) -> int:
     return WRONG_INPUT if ran.not_recorded is not None else exit_code({leader: ran.outcome})
 
 
-def _print_json(request: RunRequest, ran: HostedRun, leader: str) -> None:
+def _print_json(request: RunRequest, ran: HostedRun, leader: str, explanation: Explanation | None) -> None:
     document = outcomes_document(request.compiled, {leader: ran.outcome}, ran.why)
+    if explanation is not None:
+        document["explanation"] = explanation.to_json()
     document["execution"] = ran.execution
     if request.options.is_traced:
         document["trace_id"] = ran.trace_id

@@ -11,7 +11,15 @@ import click
 
 from vesper.cli.engine_names import DIRECT, EngineChoice
 from vesper.cli.number_ranges import FiniteRange
-from vesper.cli.options import apply_options, config_option, input_options, nodes_option, now_option, style_option
+from vesper.cli.options import (
+    ReadPath,
+    apply_options,
+    config_option,
+    format_option,
+    input_options,
+    nodes_option,
+    now_option,
+)
 from vesper.compiler import Compiled
 from vesper.engines.engine import MEBIBYTE, Limits, limits_of_node
 from vesper.engines.registry import NAMES, PAIR, REFERENCE
@@ -19,6 +27,7 @@ from vesper.values.limits import DEFAULT_FUEL, DEFAULT_MEMORY, MAX_FUEL, MAX_MEM
 
 _SANDBOX_ENGINE = "interp"
 _SANDBOX_SECONDS = 10.0
+_NOT_ROUTED = {"case_name": "--case", "record": "--record", "is_traced": "--trace", "overlay": "--overlay"}
 AUTO = "auto"
 BOTH = "both"
 
@@ -34,7 +43,7 @@ run_options = apply_options(
         help=f"Engine: {REFERENCE} or {DIRECT}; interp and jit select a tier of {DIRECT}. `both` runs {REFERENCE} and "
         f"{DIRECT}, compares and times them; `auto` follows the mode of the node (vesper status).",
     ),
-    style_option,
+    format_option("text", "json", "md", help="Form of the outcome; md requires --explain."),
     now_option("now"),
     click.option(
         "--fuel",
@@ -55,6 +64,12 @@ run_options = apply_options(
         is_flag=True,
         help="Run a node that is not trusted in a confined process, on the direct engine; 10 seconds by default.",
     ),
+    click.option(
+        "--overlay",
+        type=ReadPath(),
+        metavar="FILE",
+        help="Replace values of parameters by those of FILE, for this run or batch.",
+    ),
     click.option("--case", "case_name", metavar="NAME", help="Run a case of the node, with the answers it lists."),
     config_option("for effects"),
     click.option(
@@ -64,6 +79,12 @@ run_options = apply_options(
         help="Write the run with its requests and answers to FILE, as a test case.",
     ),
     click.option("--trace", "is_traced", is_flag=True, help="Keep a trace of the run and print its id."),
+    click.option(
+        "--explain",
+        "is_explained",
+        is_flag=True,
+        help="Print why: matched rows, conditions with their values, and the nearest input with another outcome.",
+    ),
     click.option(
         "--batch",
         type=click.Path(path_type=Path),
@@ -95,10 +116,12 @@ class RunOptions:
     memory: int | None
     seconds: float | None
     is_sandboxed: bool
+    overlay: Path | None
     case_name: str | None
     config: Path | None
     record: Path | None
     is_traced: bool
+    is_explained: bool
     batch: Path | None
     output: Path | None
     resume: bool
@@ -140,6 +163,12 @@ class RunRequest:
 def check_combination(context: click.Context) -> None:
     """Refuse options that exclude each other."""
     given = context.params
+    if given["style"] == "md" and not given["is_explained"]:
+        raise click.UsageError("--format md is a form of explanations: add --explain")
+    if given["is_explained"]:
+        for name, option in {"is_sandboxed": "--sandbox", "case_name": "--case", "batch": "--batch"}.items():
+            if given[name]:
+                raise click.UsageError(f"--explain cannot be combined with {option}")
     if given["is_sandboxed"]:
         _check_sandbox(context)
     if given["batch"] is not None:
@@ -149,7 +178,7 @@ def check_combination(context: click.Context) -> None:
         if given[name]:
             raise click.UsageError(f"--{name} requires --batch FILE")
     if given["engine"] == AUTO:
-        for name, option in {"case_name": "--case", "record": "--record", "is_traced": "--trace"}.items():
+        for name, option in _NOT_ROUTED.items():
             if given[name]:
                 raise click.UsageError(f"{option} cannot be combined with --engine {AUTO}: name an engine, or `both`")
     if given["case_name"] is not None:

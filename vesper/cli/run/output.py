@@ -6,7 +6,7 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,9 @@ from vesper.engines.compare import same_outcome
 from vesper.engines.engine import Limits, Program
 from vesper.engines.outcome import EngineFault, LimitHit, Outcome, Returned
 from vesper.values.limits import DEFAULT_FUEL
+
+if TYPE_CHECKING:
+    from vesper.api.explanation.model import Explanation
 
 _TIMED_CALLS = 200
 
@@ -73,13 +76,28 @@ def outcomes_document(compiled: Compiled, outcomes: Mapping[str, Outcome], why: 
     return {**document, "why": list(why)} if why else document
 
 
-def print_json(compiled: Compiled, outcomes: Mapping[str, Outcome], trace_id: str | None = None) -> None:
+def print_json(
+    compiled: Compiled,
+    outcomes: Mapping[str, Outcome],
+    trace_id: str | None = None,
+    explanation: Explanation | None = None,
+) -> None:
     document = outcomes_document(compiled, outcomes)
+    if explanation is not None:
+        document["explanation"] = explanation.to_json()
     if trace_id is not None:
         document["trace_id"] = trace_id
     if len(outcomes) > 1 and not has_timed_out(outcomes):
         document["agree"] = engines_agree(outcomes)
     click.echo(json_text(document))
+
+
+def print_explanation(explanation: Explanation | None, style: str) -> None:
+    """Print an explanation after the outcome; a JSON document has it as a field."""
+    if explanation is not None and style == "md":
+        click.echo(explanation.markdown, nl=False)
+    elif explanation is not None and style == "text":
+        click.echo(f"\nwhy: {explanation.text}")
 
 
 def print_both(

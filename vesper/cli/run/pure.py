@@ -6,7 +6,7 @@ import click
 
 from vesper.cli.load_node import load_programs
 from vesper.cli.run.options import BOTH, RunRequest
-from vesper.cli.run.output import exit_code, outcome_text, print_both, print_json
+from vesper.cli.run.output import exit_code, outcome_text, print_both, print_explanation, print_json
 from vesper.engines.outcome import Returned
 
 
@@ -24,14 +24,22 @@ def run_pure(request: RunRequest) -> int:
         outcomes, trace_id = run_traced(compiled, programs, inputs, now, limits, options.config)
     else:
         outcomes = {name: program.call(inputs, now, limits) for name, program in programs.items()}
-    if options.style == "json":
-        print_json(compiled, outcomes, trace_id)
+    explanation = None
+    if options.is_explained:
+        from vesper.cli.run.explained import explain_run
+
+        explanation = explain_run(request, limits)
+    if options.style == "md":
+        pass  # the explanation has the outcome
+    elif options.style == "json":
+        print_json(compiled, outcomes, trace_id, explanation)
     elif options.engine == BOTH:
         print_both(compiled, programs, outcomes, inputs, now, limits)
     else:
         (outcome,) = outcomes.values()
         text = outcome_text(compiled, outcome, inputs, limits)
         click.echo(text, err=not isinstance(outcome, Returned))
+    print_explanation(explanation, options.style)
     if options.style == "text" and trace_id is not None:
         click.echo(f"\ntrace {trace_id}")
     return exit_code(outcomes)

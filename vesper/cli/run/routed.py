@@ -17,7 +17,7 @@ from vesper.cli.load_node import has_effects
 from vesper.cli.migrate.open_store import report_store_errors
 from vesper.cli.output.outcomes import json_text
 from vesper.cli.run.options import AUTO, RunRequest
-from vesper.cli.run.output import exit_code, outcome_text, outcomes_document
+from vesper.cli.run.output import exit_code, outcome_text, outcomes_document, print_explanation
 from vesper.cli.settings import read_settings
 from vesper.compiler import Compiled
 from vesper.engines.engine import EngineUnavailable
@@ -72,12 +72,20 @@ def run_routed(request: RunRequest) -> int:
             programs = {AUTO: run.program}
             ran = run_hosted(compiled, programs, request.inputs, request.now, options.limits, options.config)
             outcome, execution, why = ran.outcome, ran.execution, ran.why
+    explanation = None
+    if options.is_explained:
+        from vesper.cli.run.explained import explain_run
+
+        explanation = explain_run(request, options.limits, execution)
     if options.style == "json":
         document = outcomes_document(compiled, {AUTO: outcome}, why)
+        if explanation is not None:
+            document["explanation"] = explanation.to_json()
         document |= {"mode": run.mode.value, "divergences": run.divergences}
         click.echo(json_text(document if execution is None else {**document, "execution": execution}))
-    else:
+    elif options.style == "text":
         _print_text(request, run, outcome, execution, why)
+    print_explanation(explanation, options.style)
     return OUR_BUG if run.divergences else exit_code({AUTO: outcome})
 
 

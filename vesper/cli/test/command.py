@@ -18,13 +18,20 @@ from vesper.cli.output.branches import below_text, refused_json, uncovered_json,
 from vesper.cli.output.outcomes import json_text, json_value, outcome_json
 from vesper.cli.output.terminal import control, shows_progress
 from vesper.cli.output.terminal import style as style_text
-from vesper.cli.test.failure_text import case_failure_text, expected_text, notes, property_failure_text
+from vesper.cli.test.failure_text import (
+    case_failure_text,
+    claim_failure_text,
+    expected_text,
+    notes,
+    property_failure_text,
+)
 from vesper.compiler import Compiled, compile_file
 from vesper.compiler.reading import shown_path
 from vesper.engines.engine import Engine, EngineUnavailable
 from vesper.engines.registry import ENGINES, NAMES, PAIR, REFERENCE
 from vesper.language.check.cases import Case
 from vesper.values.model import printable
+from vesper.verify.claims import ClaimResult
 from vesper.verify.node_tests import CaseResult, NodeResult, NodeTester, PropertyFailure, PropertyReport
 
 PROPERTIES = "properties"
@@ -155,6 +162,7 @@ def _test_node(
                 return result
         if max_examples:
             result.properties = tester.run_properties(max_examples, seed)
+            result.claims = tester.run_claims(max_examples, seed)
     except EngineUnavailable as problem:
         raise click.UsageError(f"engine {', '.join(engines)}: {problem}") from None
     return result
@@ -221,10 +229,15 @@ def _print_node(result: NodeResult, run: _Results) -> None:
     report = result.properties
     for failure in () if report is None else report.failures:
         click.echo(_colour(property_failure_text(compiled, failure, seed)) + "\n", err=True)
+    for claim in result.claims:
+        if not claim.passed:
+            click.echo(_colour(claim_failure_text(compiled, claim, seed)) + "\n", err=True)
     verdict = style_text("ok    ", "green") if result.passed else style_text("FAILED", "red", "bold")
     parts = [f"{sum(each.passed for each in result.cases)}/{len(result.cases)} cases"]
     if report is not None:
         parts.append(f"{report.examples} examples")
+    if result.claims:
+        parts.append(f"{sum(each.passed for each in result.claims)}/{len(result.claims)} properties")
     if result.branches_total:
         parts.append(f"{len(result.branches)} of {result.branches_total} branches")
     click.echo(f"{verdict}  {compiled.node.node_id}  {', '.join(parts)}")
@@ -292,6 +305,7 @@ def _node_json(result: NodeResult) -> dict[str, Any]:
         "uncovered_branches": uncovered_json(result.uncovered),
         "cases": [_case_json(compiled, each) for each in result.cases],
         "properties": None if report is None else _properties_json(compiled, report),
+        "claims": [_claim_json(compiled, each) for each in result.claims],
     }
 
 
@@ -318,6 +332,24 @@ def _properties_json(compiled: Compiled, report: PropertyReport) -> dict[str, An
         "notes": notes(compiled, report),
         "failures": [_failure_json(compiled, each) for each in report.failures],
     }
+
+
+def _claim_json(compiled: Compiled, result: ClaimResult) -> dict[str, Any]:
+    claim, failure = result.claim, result.failure
+    types = {each.name: each.type for each in compiled.node.inputs}
+    found: dict[str, Any] = {"name": claim.name, "line": claim.line, "passed": result.passed}
+    found |= {"examples": result.examples, "drawn": result.drawn}
+    if failure is None:
+        return found
+    return found | {
+        "code": failure.code,
+        "engine": failure.engine,
+        "runs": [
+            {"inputs": {name: json_value(each, types.get(name)) for name, each in run.items()},
+             "outcome": outcome_json(compiled.node, outcome)}
+            for run, outcome in zip(failure.runs, failure.outcomes, strict=True)
+        ],
+    }  # fmt: skip
 
 
 def _failure_json(compiled: Compiled, failure: PropertyFailure) -> dict[str, Any]:
@@ -349,6 +381,10 @@ def _junit(run: _Results, require_cases: bool) -> str:
         if (report := result.properties) is not None:
             texts = [property_failure_text(result.compiled, each, run.seed) for each in report.failures]
             tests.append((PROPERTIES, "\n\n".join(texts) or None))
+        tests += [
+            (each.claim.name, None if each.passed else claim_failure_text(result.compiled, each, run.seed))
+            for each in result.claims
+        ]
         if require_cases and not result.compiled.cases:
             tests.append(("cases", "error: the node has no cases"))
         uncovered = uncovered_lines(result.compiled.source.path, result.uncovered, len(result.uncovered))

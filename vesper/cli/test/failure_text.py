@@ -8,9 +8,11 @@ from vesper.cli.output.outcomes import one_line, span_of
 from vesper.compiler import Compiled
 from vesper.engines.outcome import ContractBroken, DeclaredError, Outcome, Returned
 from vesper.language.check.cases import Case
+from vesper.language.check.properties import RUNS
 from vesper.language.diagnostics.diagnostic import Label
 from vesper.language.diagnostics.excerpt import display_width, render_excerpt
 from vesper.values.model import Value, printable, same, show
+from vesper.verify.claims import ClaimResult
 from vesper.verify.node_tests import PROMISES, CaseAnswer, CaseResult, PropertyFailure, PropertyReport
 
 _OUR_BUG = "this is a bug in Vesper, not in your node; please report it"
@@ -102,6 +104,29 @@ def property_failure_text(compiled: Compiled, failure: PropertyFailure, seed: in
     if failure.case is None:
         return text
     return f"{text}\nto keep it, paste under `testing: test_cases:`\n\n{failure.case}"
+
+
+def claim_failure_text(compiled: Compiled, result: ClaimResult, seed: int) -> str:
+    """Render a property that does not hold: the claim, and the smallest runs that break it."""
+    claim, failure = result.claim, result.failure
+    lines = [
+        f"error: property `{printable(claim.name)}` of {compiled.node.node_id} does not hold: `{claim.text}`",
+        f"  --> {compiled.source.path}:{claim.line}",
+    ]
+    if failure is None:
+        lines[0] = f"error: property `{printable(claim.name)}` of {compiled.node.node_id} was never tried"
+        help_ = "add cases whose inputs meet it, or weaken `where`"
+        return "\n".join([*lines, f"  = none of {result.drawn} drawn inputs return and meet its `where`: {help_}"])
+    names = ("inputs",) if len(failure.runs) == 1 else RUNS
+    for name, run, outcome in zip(names, failure.runs, failure.outcomes, strict=True):
+        inputs = ", ".join(f"{each}={show(value)}" for each, value in run.items())
+        lines.append(f"  {name}: {inputs or 'none'}  ->  {one_line(compiled.node, outcome)}")
+    if failure.code is not None:
+        lines.append(f"  = the claim itself fails with {failure.code}")
+    lines.append(
+        f"  = the smallest found, after {failure.tried} inputs, seed {seed}, on {engine_label(failure.engine)}"
+    )
+    return "\n".join(lines)
 
 
 def notes(compiled: Compiled, report: PropertyReport) -> list[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
 
+from vesper.api.explanation.derive import explain_trace
 from vesper.cli.journal.text import moment_json, short_ids, table, time_text, took_text, typed_json, words
+from vesper.cli.output.outcomes import json_text
 from vesper.cli.output.value_lines import pad
 from vesper.host.outcomes import outcome_record
 from vesper.language.diagnostics.excerpt import display_width
@@ -101,6 +104,7 @@ def show_lines(trace: Trace, reveals: bool) -> list[str]:
         "inputs": ", ".join(f"{name} {show(each)}" for name, each in trace.inputs.items()),
         "contracts": _contracts(trace),
     }  # fmt: skip
+    rows["reasons"] = ", ".join(explain_trace(trace).reasons)
     if trace.waits_at is not None and trace.outcome is None:
         rows["waits at"] = trace.waits_at
     if trace.divergence is not None:
@@ -164,6 +168,7 @@ def show_json(trace: Trace, reveals: bool) -> dict[str, Any]:
     """Return a trace as JSON values, without the text and IR of its node; values in typed JSON."""
     trace = trace if reveals else masked_trace(trace)
     outcome = None if trace.outcome is None else outcome_record(trace.outcome)
+    explanation = explain_trace(trace)
     return {
         "trace_id": trace.trace_id,
         "node": trace.node_id,
@@ -195,6 +200,7 @@ def show_json(trace: Trace, reveals: bool) -> dict[str, Any]:
             }
             for each in trace.transitions
         ],
+        "explanation": json.loads(json_text(explanation.to_json())),
     }
 
 

@@ -165,6 +165,10 @@ class ExpressionLayout:
             return ["()"]
         if len(arguments) == 1 and isinstance(arguments[0].value, cst.GeneratorExp) and not arguments[0].value.lpar:
             return self._lay_out_brackets("(", self._lay_out_comprehension(arguments[0].value), ")", level)
+        if len(arguments) == 1 and isinstance(arguments[0].value, cst.NamedExpr) and not arguments[0].keyword:
+            # The parentheses of the call are enough.
+            items = [self._lay_out_bare(arguments[0].value, "inside")]
+            return self._lay_out_brackets("(", [Group(self._separate(items))], ")", level)
         items = [
             [f"{argument.keyword.value}=" if argument.keyword else "", *self.lay_out(argument.value)]
             for argument in arguments

@@ -20,7 +20,7 @@ from vesper.debug.start import Subject
 from vesper.debug.stops import Position, Stop
 from vesper.debug.view import divergence_lines, location, outcome_rows
 from vesper.engines.outcome import Returned
-from vesper.host.host import Ran
+from vesper.host.prepared import Ran
 from vesper.trace.expressions import BadExpression, Expressions
 from vesper.values.model import show
 from vesper.values.types import Type

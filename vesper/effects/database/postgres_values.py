@@ -1,6 +1,6 @@
-"""Columns of PostgreSQL in text, as the server sends them, to what database_values reads.
+"""Columns of PostgreSQL in text, as the server sends them to a joined connection, as objects of Python.
 
-A connection of ours is in UTC with ISO dates and ISO 8601 intervals (postgres.py), so there is one form of each.
+During a query the session is in UTC with ISO dates and ISO 8601 intervals, so there is one form of each.
 """
 
 from __future__ import annotations
@@ -10,10 +10,17 @@ from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 
-from vesper.effects.database.values import JsonText, Unreadable
+from vesper.effects.database.joined import Unreadable
 from vesper.values.numbers import parse_decimal, parse_float
 from vesper.values.problem import ProblemKind, ValueProblem
 from vesper.values.times import parse_date, parse_timestamp
+
+
+class JsonText(str):
+    """The text of a column of JSON: no string of the language."""
+
+    __slots__ = ()
+
 
 _INTERVAL = re.compile(
     r"P(?:(?P<y>-?[0-9]+)Y)?(?:(?P<mo>-?[0-9]+)M)?(?:(?P<d>-?[0-9]+)D)?"

@@ -25,16 +25,17 @@ from typing import Any, Final, Protocol
 from vesper.effects.events.event import Event
 from vesper.effects.events.memory import MemoryTopic, Subscriber
 from vesper.effects.events.redis import RedisTopic
-from vesper.effects.performer import Ask, EffectFailed, Performer, no_secret
+from vesper.effects.performer import Ask, EffectFailed, no_secret
 from vesper.effects.redis_server import RedisAddress, require_redis
 from vesper.effects.settings import Table
 from vesper.effects.stored_json import TooLong, stored_text
+from vesper.storage.kill_points import kill_point
 from vesper.values.generated.effects import EFFECTS
 from vesper.values.json_value import Json, canonical_text, parse_json
 from vesper.values.model import Value, accept
 from vesper.values.problem import ValueProblem
 from vesper.values.times import timestamp_text
-from vesper.values.types import INTEGER, JSON, STRING, ArrayOf, OptionalOf, Record
+from vesper.values.types import INTEGER, JSON, STRING, ArrayOf, OptionalOf, Record, Type
 
 OUTBOX_TABLE: Final = {
     "sqlite": """\
@@ -55,6 +56,16 @@ _WAITING: Final = (
     "SELECT id, topic, payload, event_key, execution, created_at FROM vesper_outbox ORDER BY seq LIMIT :most"
 )
 _TAKE: Final = "DELETE FROM vesper_outbox WHERE id = :id"
+_OUTBOX: Final[Mapping[str, Type]] = {
+    "id": STRING,
+    "topic": STRING,
+    "payload": STRING,
+    "event_key": OptionalOf(STRING),
+    "execution": STRING,
+    "created_at": STRING,
+    "most": INTEGER,
+}
+"""Types of the parameters of statements on the outbox."""
 _ROW: Final = Record(
     (
         ("id", STRING),
@@ -132,6 +143,14 @@ class Topic(Protocol):
     def close(self) -> None: ...
 
 
+class OutboxDatabases(Protocol):
+    """The databases that outboxes are in."""
+
+    def perform(self, ask: Ask, types: Mapping[str, Type]) -> object:
+        """Perform a query or a write, whose parameters have these types. Raises `EffectFailed`."""
+        ...
+
+
 class EventPerformer:
     """Publishes to all configured topics.
 
@@ -144,7 +163,7 @@ class EventPerformer:
         topics: Mapping[str, EventSettings],
         default: EventSettings | None = None,
         secret: Callable[[str], str] = no_secret,
-        databases: Performer | None = None,
+        databases: OutboxDatabases | None = None,
     ) -> None:
         self._settings = dict(topics)
         self._default = default
@@ -210,7 +229,7 @@ class EventPerformer:
             arguments=_bound(most=most),
             gives=ArrayOf(_ROW),
         )
-        rows = databases.perform(ask)
+        rows = databases.perform(ask, _OUTBOX)
         assert isinstance(rows, list)
         failed: dict[str, EffectFailed] = {}
         for row in rows:
@@ -223,10 +242,14 @@ class EventPerformer:
             except EffectFailed as failure:
                 failed[topic] = failure
                 continue
+            kill_point("outbox.published")
             fixed = {"database": database, "sql": _TAKE}
             bind = _bound(id=event.id)
             databases.perform(
-                replace(ask, effect="database_write", effect_class="unsafe", fixed=fixed, arguments=bind, gives=INTEGER)
+                replace(
+                    ask, effect="database_write", effect_class="unsafe", fixed=fixed, arguments=bind, gives=INTEGER
+                ),
+                _OUTBOX,
             )
         for first in failed.values():
             raise first
@@ -263,7 +286,7 @@ class EventPerformer:
             password,
         )
 
-    def _required_databases(self, database: str) -> Performer:
+    def _required_databases(self, database: str) -> OutboxDatabases:
         if self._databases is None:
             raise EffectFailed("unavailable", f"the outbox is in the database `{database}`, and none is configured")
         return self._databases
@@ -287,7 +310,7 @@ class EventPerformer:
         try:
             # The receipt is that of this ask: a repeat finds it, and writes no second row.
             self._required_databases(settings.database).perform(
-                replace(ask, effect="database_write", fixed=fixed, arguments=bind, gives=INTEGER)
+                replace(ask, effect="database_write", fixed=fixed, arguments=bind, gives=INTEGER), _OUTBOX
             )
         except EffectFailed as failure:
             code = failure.code if failure.code in EFFECTS["event_publish"].codes() else "unavailable"

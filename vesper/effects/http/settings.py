@@ -2,22 +2,66 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
-from vesper.effects.http.headers import BadHeader, header_name, header_value
-from vesper.effects.http.secrets import Template
-from vesper.effects.http.url import BadUrl, Origin, Url, joined, read_origin, read_url
+from vesper._direct import (
+    check_http_endpoint,
+    check_http_header,
+    check_http_value,
+    read_http_origin,
+    read_http_url,
+)
 from vesper.effects.settings import Table
 
 MAX_RESPONSE = 16 << 20
 """The largest `max_response`: the body is held in memory, and reading a megabyte of JSON may take seconds."""
 _KEY_HOLE = "{key}"
 _BASIC = ("user", "password")
+_HOLE = re.compile(r"\{secret:([a-z][a-z0-9_.-]*)\}", re.ASCII)
+_PORTS = {True: 443, False: 80}
 
 BodyFormat = Literal["json", "form"]
 Redirects = Literal["none", "same_host", "allowed_hosts"]
+
+
+class Origin(NamedTuple):
+    """Destination of a connection; the host has its one spelling."""
+
+    is_secure: bool
+    host: str
+    port: int
+
+    @property
+    def authority(self) -> str:
+        """Return host and port as the header `Host` has them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.is_secure] else f"{host}:{self.port}"
+
+
+class BaseUrl(NamedTuple):
+    """URL above all endpoints of a provider; its path does not end with `/`."""
+
+    origin: Origin
+    path: str
+
+
+class Template(NamedTuple):
+    """A text of the configuration: one more text than names of secrets, which stand between the texts."""
+
+    texts: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def read(cls, text: str) -> Template:
+        """Read a text with holes. Raises `ValueError` for a brace that belongs to no `{secret:NAME}`."""
+        parts = _HOLE.split(text)
+        template = cls(tuple(parts[::2]), tuple(parts[1::2]))
+        if any("{" in each or "}" in each for each in template.texts):
+            raise ValueError("braces are only for secrets: `{secret:NAME}`, with a name in lower case")
+        return template
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +95,7 @@ class HttpSettings:
     """One provider. All texts were checked: whoever has one of these need not look at them again."""
 
     name: str
-    base: Url
+    base: BaseUrl
     allowed: tuple[Origin, ...]
     """Where a connection may go at all, `base` among them."""
     auth: AuthHeader | Basic | None = None
@@ -115,36 +159,29 @@ class HttpSettings:
         table.done()
         return settings
 
-    @property
-    def reserved_headers(self) -> frozenset[str]:
-        """Names in lower case that the configuration sets, so that a node cannot."""
-        names = [name for name, _ in self.headers]
-        if self.auth is not None:
-            names.append(self.auth.name if isinstance(self.auth, AuthHeader) else "Authorization")
-        return frozenset(name.lower() for name in names)
 
-
-def _base_url(table: Table, allow_http: bool) -> Url:
+def _base_url(table: Table, allow_http: bool) -> BaseUrl:
     text = table.text("base_url")
     try:
-        base = read_url(text)
-    except BadUrl as bad:
+        origin, path, query = read_http_url(text)
+    except ValueError as bad:
         raise table.error("base_url", str(bad)) from None
-    if base.query or "#" in text or "?" in text:
+    if query or "#" in text or "?" in text:
         raise table.error("base_url", "a base URL has neither query nor fragment")
+    base = BaseUrl(Origin(*origin), path.rstrip("/"))
     if not base.origin.is_secure and not allow_http:
         raise table.error(
             "base_url", "`https://` is expected; `allow_http = true` lets requests and credentials travel in the clear"
         )
-    return Url(base.origin, base.path.rstrip("/"), "")
+    return base
 
 
-def _allowed(table: Table, base: Url) -> tuple[Origin, ...]:
+def _allowed(table: Table, base: BaseUrl) -> tuple[Origin, ...]:
     found: list[Origin] = []
     for text in table.texts("allowed_hosts", (base.origin.authority,)):
         try:
-            origin = read_origin(base.origin.scheme, text)
-        except BadUrl as bad:
+            origin = Origin(*read_http_origin(base.origin.is_secure, text))
+        except ValueError as bad:
             raise table.error("allowed_hosts", str(bad)) from None
         has_port = text.rpartition(":")[2].isdigit() and not text.endswith("]")
         found.append(base.origin if origin.host == base.origin.host and not has_port else origin)
@@ -188,17 +225,18 @@ def _template(table: Table, name: str, text: str) -> Template:
     try:
         template = Template.read(text)
         for part in template.texts:
-            header_value(name, f"x{part}x")  # spaces at its ends may stand between a text and a secret
-    except (ValueError, BadHeader) as bad:
+            check_http_value(name, f"x{part}x")  # spaces at its ends may stand between a text and a secret
+    except ValueError as bad:
         raise table.error(name, str(bad)) from None
     return template
 
 
 def _header_name(table: Table, setting: str, name: str) -> str:
     try:
-        return header_name(name)
-    except BadHeader as bad:
+        check_http_header(name)
+    except ValueError as bad:
         raise table.error(setting, str(bad)) from None
+    return name
 
 
 def _positive(table: Table, name: str, default: float) -> float:
@@ -225,7 +263,7 @@ def _ca_file(table: Table) -> Path | None:
     return path
 
 
-def _probe(table: Table, base: Url) -> Probe | None:
+def _probe(table: Table, base: BaseUrl) -> Probe | None:
     inner = table.table("probe")
     if "probe" not in table:
         return None
@@ -237,13 +275,8 @@ def _probe(table: Table, base: Url) -> Probe | None:
     if probe.endpoint.count(_KEY_HOLE) != 1:
         raise inner.error("endpoint", f"`{_KEY_HOLE}` is expected once, where the name of what was asked for comes")
     try:
-        joined(base, probe_endpoint(probe, "a"), [])
-    except BadUrl as bad:
+        check_http_endpoint(base.origin, base.path, probe.endpoint.replace(_KEY_HOLE, "a"))
+    except ValueError as bad:
         raise inner.error("endpoint", str(bad)) from None
     inner.done()
     return probe
-
-
-def probe_endpoint(probe: Probe, encoded_key: str) -> str:
-    """The endpoint with the name, which was percent-encoded, in its place."""
-    return probe.endpoint.replace(_KEY_HOLE, encoded_key)

@@ -1,46 +1,21 @@
-"""The forms in which a secret may stand in a text after something encoded it."""
+"""Secrets in values, in any form in which a program may have encoded them."""
 
 from __future__ import annotations
 
-import base64
-import html
-import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
-from urllib.parse import quote, quote_plus
 
-_MIN_FORM: Final = 4
+from vesper._direct import secret_forms
+
 _MIN_IN_VALUES: Final = 8
 """A shorter secret is not looked for in what comes back: `test` stands in half of all answers."""
 
 
 @lru_cache(maxsize=256)
 def forms_of(secret: str) -> frozenset[str]:
-    """All forms that are looked for; none is so short that it stands everywhere. Asked for with every request."""
-    data = secret.encode("utf-8")
-    escaped = json.dumps(secret)[1:-1]
-    percent = {quote(secret, safe=""), quote(secret), quote_plus(secret), quote(secret, safe="!~*'()")}
-    found = {
-        secret,
-        escaped,
-        escaped.replace("/", "\\/"),
-        json.dumps(secret, ensure_ascii=False)[1:-1],
-        repr(secret)[1:-1],
-        repr(data)[2:-1],
-        html.escape(secret),
-        data.hex(),
-        data.hex().upper(),
-        *percent,
-        *map(_with_lower_hex, percent),
-    }
-    for before in range(3):
-        inner = _inside_base64(data, before)
-        found |= {inner, inner.replace("+", "-").replace("/", "_")}
-    whole = base64.b64encode(data).decode()
-    for form in (whole, whole.replace("+", "-").replace("/", "_")):
-        found |= {form, form.rstrip("=")}
-    return frozenset(form for form in found if len(form) >= _MIN_FORM)
+    """Return all forms that are looked for; none is so short that it stands everywhere."""
+    return frozenset(secret_forms(secret))
 
 
 def holds_any(value: object, secrets: Iterable[str]) -> bool:
@@ -63,16 +38,3 @@ def holds_any(value: object, secrets: Iterable[str]) -> bool:
             if any(form in text for form in forms):
                 return True
     return False
-
-
-def _inside_base64(data: bytes, before: int) -> str:
-    """The characters that are the same in the base64 of every text that has `data` after so many bytes (modulo 3)."""
-    text = base64.b64encode(b"\0" * before + data).decode().rstrip("=")
-    first = (0, 2, 3)[before]  # these hold bits of what comes before
-    bits = 8 * (before + len(data))
-    return text[first : bits // 6]  # one more would hold bits of what comes after
-
-
-def _with_lower_hex(percent: str) -> str:
-    parts = percent.split("%")
-    return "%".join([parts[0], *(part[:2].lower() + part[2:] for part in parts[1:])])

@@ -47,12 +47,14 @@ def is_text(text: str) -> bool:
 
 
 class Inputs:
-    """The declared inputs of a node: type texts by name, and defaults."""
+    """The declared inputs of a node: type texts by name, defaults, and flags with the inputs whose absence they are."""
 
-    __slots__ = ("_defaults", "_read", "_types")
+    __slots__ = ("_defaults", "_flags", "_read", "_types")
 
-    def __init__(self, types: Mapping[str, str], defaults: Mapping[str, object]) -> None:
-        self._types, self._defaults = types, defaults
+    def __init__(
+        self, types: Mapping[str, str], defaults: Mapping[str, object], flags: Mapping[str, str] | None = None
+    ) -> None:
+        self._types, self._defaults, self._flags = types, defaults, flags or {}
         self._read: spec.Declared | None = None
 
     @property
@@ -62,8 +64,9 @@ class Inputs:
         Parsed on first use: plain inputs do not need it, so the first call of a process stays fast.
         """
         if self._read is None:
+            defaults = {name: spec.Absence(of) for name, of in self._flags.items()} | dict(self._defaults)
             self._read = [
-                (name, declared_type(text), cast(Value, self._defaults.get(name))) for name, text in self._types.items()
+                (name, declared_type(text), cast(Value, defaults.get(name))) for name, text in self._types.items()
             ]
         return self._read
 

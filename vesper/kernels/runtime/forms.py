@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import dropwhile, takewhile
 from typing import Any, TypeVar
 
-from vesper.kernels.equality import hashable
 from vesper.kernels.order import order_of
+from vesper.kernels.runtime.equality import hashable
 from vesper.values.model import Key
 
 _Item = TypeVar("_Item")

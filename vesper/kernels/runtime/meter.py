@@ -192,6 +192,12 @@ def key_of_each(meter: Meter, price: ItemPrice, function: Callable[[_Item], _Res
     return paid
 
 
+def charge_result(meter: Meter, price: ItemPrice, value: _Item) -> _Item:
+    """Charge the value that a call of a recursive function made."""
+    meter.add_memory(_price(price)(value))
+    return value
+
+
 def charge_groups(meter: Meter, groups: _Items) -> _Items:
     """Charge the groups of a form."""
     meter.add_memory(_MAP_BYTES + _GROUP_BYTES * len(groups))

@@ -14,25 +14,32 @@ from vesper.language.check.callees import Callees, Interface, NoCallees
 from vesper.language.check.capabilities import check_capabilities
 from vesper.language.check.cases import Case, check_cases
 from vesper.language.check.constraints import constraint_clause
-from vesper.language.check.expressions.checker import ExpressionChecker, place_of
-from vesper.language.check.expressions.literals import UNREAD, Unread, read_literal
+from vesper.language.check.declarations import Declarations
+from vesper.language.check.expressions.checker import place_of
+from vesper.language.check.expressions.literals import Unread, read_literal
 from vesper.language.check.expressions.narrowing import facts_when
 from vesper.language.check.flow.ends import step_leaves
 from vesper.language.check.flow.machines import check_machine
 from vesper.language.check.flow.policies import PolicyReader
 from vesper.language.check.flow.requests import RequestChecker
 from vesper.language.check.flow.steps import FlowChecker
-from vesper.language.check.named_types import TypeResolver
 from vesper.language.check.node_types import check_errors, check_node_type
+from vesper.language.check.outside_names import check_outside, outside_name
+from vesper.language.check.properties import Property, check_properties
+from vesper.language.check.recursive_types import erase
 from vesper.language.check.scope import Scope
+from vesper.language.check.tables.lowered import locate_tables
 from vesper.language.check.taint import TaintAnalysis
 from vesper.language.check.taint_notes import check_releases, report_taint
 from vesper.language.check.type_clauses import type_clauses, value_clauses
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.source import Span
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.failures import HTTP_CODE, can_become_declared, possible_codes_in
+from vesper.language.ir.lookup_tables import Table
+from vesper.language.ir.recursion import MAX_FRAMES, count_frames, reachable_functions
 from vesper.language.syntax import ast
 from vesper.values.model import Value
 from vesper.values.types import BOOLEAN, Enum, Type, optional
@@ -44,6 +51,13 @@ class CheckedNode:
 
     node: ir.Node
     cases: tuple[Case, ...]
+    silent: tuple[Span, ...] = ()
+    """Spans in which a constant condition is no mistake of the node: its functions, and what libraries define."""
+    analysed: tuple[Span, ...] = ()
+    """Spans of rows and cells of tables, about which the analysis of tables reports."""
+    properties: tuple[Property, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    """Files with rows of tables: path and SHA-256."""
 
 
 def check_document(
@@ -56,12 +70,25 @@ def check_document(
     found = checker.node()
     if found is None:
         return None
-    node = ir.number_expressions(found)
+    node = checker.finish(found)
+    whole = checker.with_library_parts(found)
+    node = replace(node, tables=locate_tables(checker.tables, whole.expressions()))
+    node = replace(node, reasons=_locate_reasons(checker.reasons, whole))
     analysis = TaintAnalysis(node, checker.called)
     node = replace(node, taint=analysis.run())
     report_taint(document, node, analysis.effective, bag)
     cases = check_cases(document.cases, node, checker.called, bag)
-    return None if bag.has_errors else CheckedNode(node, cases)
+    properties = checker.properties(found)
+    analysed = tuple(checker.analysed)
+    return None if bag.has_errors else CheckedNode(node, cases, checker.silent, analysed, properties, checker.files)
+
+
+def _locate_reasons(reasons: list[tuple[ir.Expression, str]], node: ir.Node) -> tuple[tuple[int, str], ...]:
+    """Return reason codes by the index of their guards; `node` has the guards before they are numbered."""
+    codes = {id(guard): code for guard, code in reasons}
+    if not codes:
+        return ()
+    return tuple((index, codes[id(each)]) for index, each in enumerate(node.expressions()) if id(each) in codes)
 
 
 class _NodeChecker:
@@ -70,17 +97,55 @@ class _NodeChecker:
         self._bag = bag
         self._callees = callees
         self._scope = Scope(has_clock=document.type.text != "function")
-        self._types = TypeResolver(document.types, bag)
-        self._expressions = ExpressionChecker(self._scope, bag, self._types)
+        self._declared = Declarations(document.types, self._scope, bag, callees, document.node_id.text)
+        self._types = self._declared.types
+        self._expressions = self._declared.expressions
+        self._expressions.callees = callees
         self.called: dict[str, Interface] = {}
+        self.tables = self._expressions.tables
+        self.analysed = self._expressions.analysed
+        self.reasons: list[tuple[ir.Expression, str]] = []
+
+    @property
+    def silent(self) -> tuple[Span, ...]:
+        return (*(each.value.span for each in self._document.functions), *self._expressions.silent)
+
+    def with_library_parts(self, node: ir.Node) -> ir.Node:
+        """Return the node with what it refers to in libraries."""
+        return self._declared.with_library_parts(node)[0]
+
+    def finish(self, node: ir.Node) -> ir.Node:
+        """Return the node with what it refers to in libraries, numbered, without recursive types."""
+        whole, names = self._declared.with_library_parts(node)
+        node = ir.number_expressions(whole, names)
+        node = replace(node, lookup_tables=self._used_tables(node))
+        return erase(node) if self._types.has_recursive else node
+
+    def properties(self, node: ir.Node) -> tuple[Property, ...]:
+        """Return the properties of the checked node, as it was before it was finished."""
+        declared = self._document.properties
+        return check_properties(declared, node, self._scope, self._expressions, self.finish, self._bag)
+
+    @property
+    def files(self) -> tuple[tuple[str, str], ...]:
+        return tuple(self._expressions.files)
+
+    def _used_tables(self, node: ir.Node) -> tuple[Table, ...]:
+        """Return the tables that lookups of the node name; other calls of a function that has one may be absent."""
+        lookups = [each for each in node.expressions() if isinstance(each, ir.Call) and each.op.startswith("lookup.")]
+        named = {each.args[0].value for each in lookups if isinstance(each.args[0], ir.Literal)}
+        return tuple(table for hash_, table in sorted(self._expressions.lookup_tables.items()) if hash_ in named)
 
     def node(self) -> ir.Node | None:
         document = self._document
+        self._declared.use(document.uses)
         self._types.resolve_all()
         types = [self._declare_input(each) for each in document.inputs]
-        constants = [self._constant(each) for each in document.constants]
+        constants = [self._declared.constant(each) for each in document.constants]
+        for each in document.parameters:
+            self._declared.parameter(each)
         outputs = [self._output(each) for each in document.outputs]
-        self._functions()
+        functions = self._declared.functions(document.functions)
         constraints = [
             clause
             for each, type_ in zip(document.inputs, types, strict=True)
@@ -88,20 +153,28 @@ class _NodeChecker:
         ]
         inputs = [self._input(each, type_) for each, type_ in zip(document.inputs, types, strict=True)]
         preconditions = [self._clause(each) for each in document.preconditions]
+        self._expressions.assumptions += [each.holds for each in (*constraints, *preconditions) if each is not None]
         errors = [self._error_field(each) for each in document.errors]
+        check_outside("input", list(zip(document.inputs, types, strict=True)), self._bag)
+        for what, listed, named in (
+            ("output", document.outputs, self._scope.outputs),
+            ("error field", document.errors, self._scope.errors),
+        ):
+            check_outside(what, [(each, named[each.name.text].type) for each in listed], self._bag)
         machines = {each.name.text: check_machine(each, self._bag) for each in document.machines}
         requests = RequestChecker(
             self._scope, self._expressions, self._types, machines, self._callees, document.type.text, self._bag
         )
         flow = FlowChecker(self._scope, self._expressions, self._types, requests, self._bag)
         body = self._flow(flow)
-        self.called = requests.called
+        self.called, self.reasons = requests.called, flow.reasons
         self._scope.in_postcondition = True
         postconditions = [
             *(clause for each in document.outputs for clause in self._output_clauses(each)),
-            *(self._clause(each) for each in document.postconditions),
+            *(self._clause(each) for each in document.postconditions if not flow.is_observed(each)),
         ]
         invariants = self._invariants()
+        requests.calls += self._expressions.inlined_calls
         requests.report_conflicts()
         requests.check_dependencies(document.dependencies)
         check_capabilities(requests.needs, document.security, self._bag)
@@ -126,6 +199,7 @@ class _NodeChecker:
             machines=tuple(machines.values()),
             calls=tuple(requests.called[name].callee() for name in sorted(requests.called)),
             invariants=tuple(clause for clause in invariants if clause),
+            functions=(*functions, *self._declared.library_functions()),
             grants=ir.Grants(
                 tuple(sorted({word.text for word in document.security.required})),
                 tuple(sorted({word.text for word in document.security.denied})),
@@ -135,6 +209,7 @@ class _NodeChecker:
                 tuple(sorted((name.text, reason.text) for name, reason in document.security.declassified)),
             ),
         )
+        node = self._with_called_functions(node)
         check_node_type(document, node, requests, self._bag)
         self._report_errors(node, flow, requests)
         return node
@@ -167,25 +242,29 @@ class _NodeChecker:
             default = read_literal(type_, declared.default, "default", self._bag)
         if type_ is None or isinstance(default, Unread):
             return None
-        return ir.Input(declared.name.text, type_, default)
+        flag = None if declared.flag is None else declared.flag.text
+        return ir.Input(declared.name.text, type_, default, outside_name(declared), flag)
 
-    def _functions(self) -> None:
-        functions = self._document.functions
-        self._expressions.functions_below = {each.name.text: each.name for each in functions}
-        for each in functions:
-            parameters = [(part.name, self._types.resolve(part.type)) for part in each.parameters]
-            self._expressions.declare_function(each, parameters, self._types.resolve(each.returns))
-
-    def _constant(self, declared: ast.Constant) -> ir.Constant | None:
-        type_ = self._types.resolve(declared.type)
-        self._scope.declare("constant", declared.name, type_, self._bag)
-        value = UNREAD if type_ is None else read_literal(type_, declared.value, "value", self._bag)
-        return None if type_ is None or isinstance(value, Unread) else ir.Constant(declared.name.text, type_, value)
+    def _with_called_functions(self, node: ir.Node) -> ir.Node:
+        """Return the node with the recursive functions that it calls, and report the others."""
+        called = reachable_functions(node)
+        names = {each.name for each in called}
+        declared = {each.name.text: each.name for each in self._document.functions}
+        for each in node.functions:
+            if each.name not in names and each.name in declared:
+                self._bag.warning(Code.UNUSED_VALUE, declared[each.name].span, what="the function", name=each.name)
+        if count_frames(called) > MAX_FRAMES:
+            help_ = "lower `max_depth`, or put fewer FORs around the calls; each FOR counts as one more call"
+            span = declared[called[0].name].span if called[0].name in declared else self._document.node_id.span
+            self._bag.error(
+                Code.TOO_DEEP, span, limit=f"{MAX_FRAMES:,}", what="active calls and FORs around them", help=help_
+            )
+        return replace(node, functions=called)
 
     def _output(self, declared: ast.Output) -> ir.Output | None:
         type_ = self._types.resolve(declared.type)
         self._scope.declare("output", declared.name, type_, self._bag)
-        return None if type_ is None else ir.Output(declared.name.text, type_)
+        return None if type_ is None else _output(declared, type_)
 
     def _output_clauses(self, declared: ast.Output) -> list[ir.Clause | None]:
         """Return the postconditions that follow from the types of an output."""
@@ -198,7 +277,7 @@ class _NodeChecker:
     def _error_field(self, declared: ast.Output) -> ir.Output | None:
         type_ = self._types.resolve(declared.type)
         self._scope.declare("error", declared.name, type_, self._bag)
-        return None if type_ is None else ir.Output(declared.name.text, type_)
+        return None if type_ is None else _output(declared, type_)
 
     def _sensitive(self) -> tuple[str, ...]:
         security = self._document.security
@@ -218,7 +297,8 @@ class _NodeChecker:
     def _flow(self, flow: FlowChecker) -> ir.Block:
         for clause in self._document.preconditions:
             self._expressions.know(facts_when(clause.holds, True, self._scope))
-        body = flow.block(self._document.flow)
+        before = flow.observe(self._document.observed, self._document.postconditions)
+        body = (*before, *flow.block(self._document.flow))
         if not any(step_leaves(step) for step in self._document.flow):
             span = self._document.flow_span
             first = self._bag.source.text[span.start :].partition("\n")[0]
@@ -263,5 +343,10 @@ class _NodeChecker:
     def _report_unused(self) -> None:
         self._expressions.report_unused_functions()
         for declared in (*self._scope.names.values(), *self._scope.ended.values()):
-            if declared.kind in ("constant", "step") and not declared.used:
+            if declared.kind in ("constant", "parameter", "step") and not declared.used:
                 self._bag.warning(Code.UNUSED_VALUE, declared.span, what=f"the {declared.kind}", name=declared.name)
+
+
+def _output(declared: ast.Output, type_: Type) -> ir.Output:
+    flag = None if declared.flag is None else declared.flag.text
+    return ir.Output(declared.name.text, type_, outside_name(declared), flag)

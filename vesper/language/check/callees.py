@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from vesper.language.diagnostics.codes import Code
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.taint import Taint
 from vesper.values.types import Type
+
+if TYPE_CHECKING:  # a library is checked with the protocol below
+    from vesper.language.check.libraries import Library
+    from vesper.language.check.overlay import Overlay
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,11 @@ class Interface:
 
     A caller's cases list them below the call's name.
     """
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """Inputs that are true where a call omits another one, and that one."""
+
+    node: ir.Node | None = None
+    """The node itself, for callers that inline it."""
 
     def callee(self) -> ir.Callee:
         """Return the interface in the form that the IR of a caller holds."""
@@ -54,7 +63,14 @@ class NotCallable:
 
 
 class Callees(Protocol):
-    """Source of the interfaces of called nodes."""
+    """Source of the interfaces of called nodes, and of used libraries."""
+
+    overlay: Overlay | None
+    """Entries that replace values of parameters."""
+
+    def library(self, wanted: str) -> Library | NotCallable:
+        """Return the library with this id, or the one that a name without version selects."""
+        ...
 
     def find(self, wanted: str) -> Interface | NotCallable:
         """Return the node with this id, or the node that a name without version selects."""
@@ -63,6 +79,11 @@ class Callees(Protocol):
 
 class NoCallees:
     """A source without nodes, for nodes checked alone, such as examples in the documentation."""
+
+    overlay: Overlay | None = None
+
+    def library(self, wanted: str) -> Library | NotCallable:
+        return NotCallable(Code.UNKNOWN_LIBRARY, {"library": wanted}, "libraries are not available here")
 
     def find(self, wanted: str) -> Interface | NotCallable:
         return NotCallable(Code.UNKNOWN_NODE, {"node": wanted}, "other nodes are not available here")

@@ -13,7 +13,7 @@ from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.failures import is_code
 from vesper.language.ir.statements import all_statements
-from vesper.language.syntax import ast, yaml_tree
+from vesper.language.syntax import case_ast, yaml_tree
 from vesper.language.syntax.fields import expect_scalar
 from vesper.language.syntax.yaml_tree import Tree
 from vesper.values.model import Value
@@ -46,12 +46,12 @@ class CaseEffects:
         # The IR name of a step that may be skipped starts with `_`; cases use the name without it.
         self._requests = {_plain_path(path): request for path, request in self._requests.items()}
 
-    def read(self, case: ast.TestCase) -> tuple[ExpectedRequest, ...]:
+    def read(self, case: case_ast.TestCase) -> tuple[ExpectedRequest, ...]:
         """Return the expected requests of a case; faulty ones are reported."""
         found = [self._effect(each) for each in case.effects]
         return tuple(each for each in found if each is not None)
 
-    def _effect(self, effect: ast.CaseEffect) -> ExpectedRequest | None:
+    def _effect(self, effect: case_ast.CaseEffect) -> ExpectedRequest | None:
         path = effect.step.text
         request = self._requests.get(_plain_path(path))
         if request is None:
@@ -68,7 +68,7 @@ class CaseEffects:
         value = read_literal(request.result.type, effect.returns, "returns", self._bag)
         return None if isinstance(value, Unread) else ExpectedRequest(path, parts, value, None)
 
-    def _parts(self, request: ir.Request, effect: ast.CaseEffect) -> dict[str, Value]:
+    def _parts(self, request: ir.Request, effect: case_ast.CaseEffect) -> dict[str, Value]:
         types = {name: value.type for name, value in request.arguments}
         names = [*types, *request.fixed, *(() if request.key is None else ("key",))]
         found: dict[str, Value] = {}

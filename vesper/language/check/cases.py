@@ -14,7 +14,7 @@ from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.failures import is_code
-from vesper.language.syntax import ast
+from vesper.language.syntax import ast, case_ast
 from vesper.language.syntax.yaml_tree import Tree
 from vesper.values.model import Value, plain
 from vesper.values.types import TIMESTAMP, Type
@@ -46,7 +46,7 @@ _WORD = re.compile(r"'[^']*'|\"[^\"]*\"|\w+|[^\w\s]")
 
 
 def check_cases(
-    cases: tuple[ast.TestCase, ...], node: ir.Node, called: Mapping[str, Interface], bag: DiagnosticBag
+    cases: tuple[case_ast.TestCase, ...], node: ir.Node, called: Mapping[str, Interface], bag: DiagnosticBag
 ) -> tuple[Case, ...]:
     """Return the cases of a node. Cases that name unknown inputs, outputs, clauses or codes are reported."""
     inputs = {each.name: each.type for each in node.inputs}
@@ -60,12 +60,12 @@ def check_cases(
     uses_now = node.type != "function" and any(isinstance(each, ir.Now) for each in node.expressions())
     reader = CaseEffects(node, called, bag)
     for case in cases:
-        given = _values(case.inputs, inputs, "no input", bag)
+        given = read_values(case.inputs, inputs, "no input", bag)
         now, effects = _now(case, uses_now, bag), reader.read(case)
         line = bag.source.position(case.name.span.start)[0]
         if case.error is not None:
             errors = {each.name: each.type for each in node.errors}
-            error = _values(case.error, errors, "no field of the errors", bag)
+            error = read_values(case.error, errors, "no field of the errors", bag)
             found.append(Case(case.name.text, given, None, None, error=error, now=now, effects=effects, line=line))
             continue
         if case.fails is not None:
@@ -76,7 +76,7 @@ def check_cases(
             found.append(Case(case.name.text, given, None, None, None, failure, now, effects, line))
             continue
         if case.breaks is None:
-            expect = _values(case.expect, outputs, "no output", bag)
+            expect = read_values(case.expect, outputs, "no output", bag)
             found.append(Case(case.name.text, given, expect, None, now=now, effects=effects, line=line))
             continue
         found_clause = clauses.get(_words(case.breaks.text))
@@ -89,7 +89,7 @@ def check_cases(
     return tuple(found)
 
 
-def _now(case: ast.TestCase, uses_now: bool, bag: DiagnosticBag) -> Value | None:
+def _now(case: case_ast.TestCase, uses_now: bool, bag: DiagnosticBag) -> Value | None:
     """Return the start time of a case. A missing one is reported where the node calls `now()`."""
     if case.now is None:
         if uses_now:
@@ -100,9 +100,10 @@ def _now(case: ast.TestCase, uses_now: bool, bag: DiagnosticBag) -> Value | None
     return None if isinstance(value, Unread) else value
 
 
-def _values(
+def read_values(
     given: tuple[tuple[ast.Word, Tree], ...], declared: dict[str, Type], kinds: str, bag: DiagnosticBag
 ) -> dict[str, Value]:
+    """Return literals by name, read by their declared types. Unknown names are reported."""
     values: dict[str, Value] = {}
     for word, scalar in given:
         if word.text not in declared:

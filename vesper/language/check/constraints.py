@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vesper.language.check.expressions.checker import place_of
-from vesper.language.check.expressions.literals import Unread, read_literal, value_from_text
+from vesper.language.check.expressions.literals import Unread, read_literal
 from vesper.language.check.expressions.patterns import is_scalar_pattern
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
@@ -16,6 +16,7 @@ from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast
 from vesper.language.syntax.yaml_tree import Scalar
+from vesper.values.literal_text import value_from_text
 from vesper.values.model import Value, show
 from vesper.values.types import BOOLEAN, DECIMAL, FLOAT, INTEGER, STRING, Type
 

@@ -44,7 +44,7 @@ def check_node_type(document: ast.Document, node: ir.Node, requests: RequestChec
                 report("needs an input `event_id: string`")
         case "scheduled_job":
             for each, declared in zip(node.inputs, document.inputs, strict=True):
-                if each.default is None and not isinstance(each.type, OptionalOf):
+                if each.default is None and not isinstance(each.type, OptionalOf) and each.name not in node.flagged:
                     report(f"runs without a caller: `{each.name}` needs a default", declared.name.span)
         case "workflow":
             if not requests.calls:

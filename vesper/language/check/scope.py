@@ -26,12 +26,15 @@ class Declared:
     """Number of a local in the IR."""
     used: bool = False
     ir_name: str | None = None
-    """Name of a step's value in the IR, where it differs from the step's name."""
+    """Name in the IR, where it differs: of a step's value, and of a library's constant until the node names it."""
+    library: str | None = None
+    """The library that declares it; the span is that of its use."""
 
     def describe(self) -> str:
         """Return the kind with its article, for messages."""
         kind = "name bound here" if self.kind == "local" else self.kind
-        return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+        of = "" if self.library is None else f" of `{self.library}`"
+        return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}{of}"
 
 
 @dataclass(slots=True)
@@ -53,6 +56,8 @@ class Scope:
     local_count: int = 0
     ended: dict[str, Declared] = field(default_factory=dict)
     """Steps of ended blocks. They are no longer visible, and their names stay reserved."""
+    observed: dict[str, tuple[Declared, Declared]] = field(default_factory=dict)
+    """Observed values before and after the flow, while a clause about them is checked."""
     has_clock: bool = False
     """Whether `now()` is allowed here."""
     is_start: bool = False
@@ -74,7 +79,7 @@ class Scope:
         if other is None:
             table[word.text] = declared
         else:
-            _report_taken("an output" if kind == "output" else f"this {kind}", word, other, bag)
+            report_taken("an output" if kind == "output" else f"this {kind}", word, other, bag)
         return declared
 
     @contextmanager
@@ -101,7 +106,7 @@ class Scope:
         """Bind a name for the duration of an expression."""
         other = self.locals.get(word.text) or self.find(word.text)
         if other is not None:
-            _report_taken("a bound name", word, other, bag)
+            report_taken("a bound name", word, other, bag)
         local = Declared("local", word.text, type_, word.span, self.local_count)
         self.local_count += 1
         outer = self.locals.get(word.text)
@@ -119,9 +124,11 @@ class Scope:
         if name in self.locals:
             return self.locals[name]
         if self.in_postcondition:
+            if name in self.observed:
+                return self.observed[name][0 if self.is_start else 1]
+            if not self.is_start and not self.in_invariant and name in self.outputs:
+                return self.outputs[name]
             found = self.names.get(name)
-            if not self.is_start and not self.in_invariant:
-                found = self.outputs.get(name) or found
             return None if found is None or found.kind == "step" else found
         return self.names.get(name)
 
@@ -148,6 +155,6 @@ class Scope:
         return "no output, input or constant" if self.in_postcondition else "no input, constant or earlier step"
 
 
-def _report_taken(what: str, word: ast.Word, other: Declared, bag: DiagnosticBag) -> None:
-    also = (Label(other.span, f"{other.describe()} is declared here"),)
+def report_taken(what: str, word: ast.Word, other: Declared, bag: DiagnosticBag) -> None:
+    also = (Label(other.span, f"{other.describe()} is {'declared' if other.library is None else 'used'} here"),)
     bag.error(Code.NAME_TAKEN, word.span, also=also, what=what, name=word.text, other=other.describe())

@@ -20,7 +20,7 @@ _Key = TypeVar("_Key", str, int)
 _ITEM_OPERATIONS = frozenset(
     ("array.at", "array.get", "array.first", "array.last", "array.take", "array.drop", "array.slice", "array.append",
      "array.concat", "array.replace_at", "array.flatten", "array.reverse", "array.chunks", "optional.some",
-     "optional.unwrap", "optional.require")
+     "optional.unwrap", "optional.require", "optional.in_force")
 )  # fmt: skip
 """Operations that hand items on without reading them: flows of fields pass through."""
 _WITHIN_ITEMS = frozenset(("sort_by", "distinct_by", "min_by", "max_by", "take_while", "drop_while"))
@@ -197,6 +197,8 @@ class TaintAnalysis:
                 return self._locals[number]
             case ir.Call(op=op, args=args):
                 return self._operation(op, [self._flow(each) for each in args], expression)
+            case ir.Apply(args=args):  # a function reads its parameters and constants only
+                return Flow(join(*(self._flow(each) for each in args)).sources)
             case ir.If(then=then, otherwise=otherwise):
                 return join(self._flow(then), self._flow(otherwise))
             case ir.Logical(left=left, right=right):

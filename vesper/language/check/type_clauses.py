@@ -10,7 +10,11 @@ from dataclasses import dataclass, replace
 
 from vesper.language.check.constraints import constraint_clause
 from vesper.language.check.expressions.checker import ExpressionChecker, place_of
+from vesper.language.check.expressions.relocate import relocate
+from vesper.language.check.libraries import Library
 from vesper.language.check.named_types import TypeResolver
+from vesper.language.check.scope import Scope
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast
 from vesper.values.types import BOOLEAN, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
@@ -66,6 +70,9 @@ class _Clauses:
         self._checker = checker
 
     def within(self, held: _TypedValue, text: ast.TypeText) -> list[ir.Clause | None]:
+        library = self._types.library_of(text)
+        if library is not None:
+            return self._of_library(held, text, library)
         declared = self._types.declaration(text)
         if isinstance(declared, ast.NamedType):
             return [*self.within(held, declared.type), *(self._own(held, each) for each in declared.constraints)]
@@ -74,6 +81,23 @@ class _Clauses:
         if isinstance(text, ast.TypeApplied):
             return self._of_applied(held, text)
         return []
+
+    def _of_library(self, held: _TypedValue, text: ast.TypeText, library: Library) -> list[ir.Clause | None]:
+        """Return the clauses of a library's type, checked among its definitions, at the place of the value."""
+        outer = self._checker
+        scope = Scope(local_count=outer.scope.local_count)
+        checker = ExpressionChecker(scope, DiagnosticBag(library.source), library.types)
+        checker.functions = dict(library.functions)
+        checker.library_id = library.library_id
+        found = _Clauses(library.types, checker).within(held, text)
+        outer.scope.local_count = scope.local_count
+        moved: list[ir.Clause | None] = []
+        for clause in found:
+            if clause is None:
+                return [None]
+            outer.count_inlined(len(ir.walk(clause.holds)), text.span)
+            moved.append(replace(clause, holds=relocate(clause.holds, held.value.place)))
+        return moved
 
     def _own(self, held: _TypedValue, constraint: ast.Constraint | ast.Clause) -> ir.Clause | None:
         if isinstance(constraint, ast.Constraint):

@@ -223,6 +223,26 @@ class Code(Enum):
         "wrong-callee",
         "`{node}` has errors of its own",
     )
+    UNKNOWN_LIBRARY = (
+        "VSP1309",
+        "unknown-library",
+        "there is no library `{library}`",
+    )
+    WRONG_LIBRARY = (
+        "VSP1310",
+        "wrong-library",
+        "the library `{library}` {problem}",
+    )
+    IS_A_LIBRARY = (
+        "VSP1311",
+        "is-a-library",
+        "`{id}` is a library, and libraries do not run",
+    )
+    NOT_INLINED = (
+        "VSP1312",
+        "not-inlined",
+        "an expression cannot hold {what}",
+    )
     TYPE_MISMATCH = (
         "VSP2001",
         "type-mismatch",
@@ -327,6 +347,16 @@ class Code(Enum):
         "VSP3109",
         "needless-release",
         "`{name}` depends on no input and no sensitive answer: there is nothing to release",
+    )
+    TABLE_GAP = (
+        "VSP3120",
+        "table-gap",
+        "no row of this table matches {witness}",
+    )
+    TABLE_OVERLAP = (
+        "VSP3121",
+        "table-overlap",
+        "rows {first} and {second} both match {witness}",
     )
     MISSING_CAPABILITY = (
         "VSP4001",

@@ -64,6 +64,8 @@ class DiagnosticBag:
     def __init__(self, source: SourceFile) -> None:
         self.source = source
         self.error_count = 0
+        self.reads_others = False
+        """Whether the diagnostics depend on other files too: called nodes, libraries, rows of tables."""
         self._found: list[Diagnostic] = []
 
     def error(

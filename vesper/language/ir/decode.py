@@ -14,9 +14,11 @@ from vesper.language.ir.flow_json import (
     machine_from_json,
     statement_forms,
 )
+from vesper.language.ir.lookup_tables import tables_from_json
 from vesper.language.ir.nodes import (
     IR_VERSION,
     REF_KINDS,
+    Apply,
     Array,
     Call,
     Clause,
@@ -24,6 +26,7 @@ from vesper.language.ir.nodes import (
     Expression,
     Field,
     For,
+    Function,
     If,
     Input,
     Let,
@@ -33,6 +36,8 @@ from vesper.language.ir.nodes import (
     Node,
     Now,
     Output,
+    Parameter,
+    ParameterUse,
     Place,
     RecordValue,
     Ref,
@@ -41,6 +46,7 @@ from vesper.language.ir.nodes import (
     for_type,
     item_types,
 )
+from vesper.language.ir.tables import table_from_json
 from vesper.language.ir.taint import taint_from_json
 from vesper.language.ir.type_json import type_from_json
 from vesper.values.generated.operations import OPERATIONS
@@ -75,9 +81,23 @@ def decode(data: bytes) -> Node:
         raise IrError(f"format version {document.get('ir_version')!r}; this Vesper reads {IR_VERSION}")
     try:
         node = _Reader(document["semantics"], document["source"]).node()
+        node = replace(node, lookup_tables=tables_from_json(document.get("tables", {})))
         return replace(node, taint=taint_from_json(document["taint"])) if "taint" in document else node
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise IrError(f"not an IR document: {error!r}") from error
+
+
+def _parameter_uses(source: dict[str, Any]) -> tuple[ParameterUse, ...]:
+    return tuple(
+        ParameterUse(
+            each["name"],
+            each.get("unit"),
+            each.get("reference"),
+            tuple((entry["since"], entry.get("reference")) for entry in each["entries"]),
+            each["at"],
+        )
+        for each in source.get("parameters", ())
+    )
 
 
 class _Reader:
@@ -90,6 +110,9 @@ class _Reader:
         self._table: list[Expression] = []
         self._binders: dict[int, tuple[int, int | None]] = {}
         """Binder of each local: index of its value, and position in a `for`. The position is None for a `let`."""
+        self._parameters: dict[int, Type] = {}
+        """Types of the parameters of functions, by local."""
+        self._returns: dict[str, Type] = {}
         self._steps: dict[str, tuple[str, dict[str, Any]]] = {}
         self._first_invariant = 0
         self._has_errors = False
@@ -97,20 +120,27 @@ class _Reader:
     def node(self) -> Node:
         semantics = self._semantics
         inputs = tuple(self._input(entry) for entry in semantics["inputs"])
-        outputs = tuple(Output(o["name"], type_from_json(o["type"])) for o in semantics["outputs"]["success"])
+        outputs = tuple(_output(form) for form in semantics["outputs"]["success"])
         constants = tuple(self._constant(entry) for entry in semantics["constants"])
-        errors = tuple(Output(o["name"], type_from_json(o["type"])) for o in semantics["outputs"]["error"])
+        errors = tuple(_output(form) for form in semantics["outputs"]["error"])
         for kind, declared in (("input", inputs), ("output", outputs), ("constant", constants), ("error", errors)):
             self._types |= {(kind, each.name): each.type for each in declared}
         statements = statement_forms(semantics["body"])
         self._steps = {body["name"]: (kind, body) for kind, body in statements if "name" in body}
+        functions = semantics.get("functions", [])
+        self._parameters = {
+            each["local"]: type_from_json(each["type"]) for form in functions for each in form["params"]
+        }
+        self._returns = {form["name"]: type_from_json(form["returns"]) for form in functions}
         self._find_binders(semantics["expressions"], statements)
         # Expressions after the postconditions belong to invariants, in which outputs and errors may be missing.
         self._first_invariant = _first_invariant(semantics)
         self._has_errors = bool(errors)
         for index, form in enumerate(semantics["expressions"]):
             self._table.append(self._expression(index, form))
-        source = Source(self._source["path"], self._source["sha256"], self._source["intent"])
+        source = Source(
+            self._source["path"], self._source["sha256"], self._source["intent"], _parameter_uses(self._source)
+        )
         return Node(
             node_id=semantics["node_id"],
             type=semantics["type"],
@@ -127,11 +157,23 @@ class _Reader:
             calls=tuple(callee_from_json(form) for form in semantics["calls"]),
             invariants=self._clauses("invariants"),
             grants=grants_from_json(semantics),
+            functions=tuple(self._function(form) for form in functions),
+            tables=tuple(table_from_json(form) for form in self._source.get("tables", ())),
+            reasons=tuple(sorted((int(index), code) for index, code in self._source.get("reasons", {}).items())),
         )
+
+    def _function(self, form: dict[str, Any]) -> Function:
+        names = self._source["locals"]
+        parameters = tuple(
+            Parameter(each["local"], names[each["local"]], self._parameters[each["local"]]) for each in form["params"]
+        )
+        value = self._table[form["value"]]
+        return Function(form["name"], parameters, self._returns[form["name"]], form["max_depth"], value)
 
     def _input(self, form: dict[str, Any]) -> Input:
         type_ = type_from_json(form["type"])
-        return Input(form["name"], type_, from_json(type_, form["default"]) if "default" in form else None)
+        default = from_json(type_, form["default"]) if "default" in form else None
+        return Input(form["name"], type_, default, form.get("as"), form.get("absent"))
 
     def _constant(self, form: dict[str, Any]) -> Constant:
         type_ = type_from_json(form["type"])
@@ -179,6 +221,9 @@ class _Reader:
             case "record":
                 fields = tuple((each["name"], self._table[each["value"]]) for each in body["fields"])
                 return RecordValue(fields, place, index)
+            case "apply":
+                args = tuple(self._table[argument] for argument in body["args"])
+                return Apply(body["function"], args, self._returns[body["function"]], place, index)
             case "field":
                 of = self._table[body["of"]]
                 assert isinstance(of.type, Record)
@@ -207,6 +252,8 @@ class _Reader:
                     self._binders[number] = (form["for"]["over"], position)
 
     def _local_type(self, number: int) -> Type:
+        if number in self._parameters:
+            return self._parameters[number]
         index, position = self._binders[number]
         bound = self._table[index].type
         return bound if position is None else item_types(bound)[position]
@@ -254,6 +301,10 @@ class _Reader:
         return self._table[index]
 
 
+def _output(form: dict[str, Any]) -> Output:
+    return Output(form["name"], type_from_json(form["type"]), form.get("as"), form.get("absent"))
+
+
 def _first_invariant(semantics: dict[str, Any]) -> int:
     """Return the index of the first expression that belongs to an invariant."""
     ends = [clause["holds"] for clause in semantics["postconditions"]]
@@ -275,7 +326,7 @@ def _first_invariant(semantics: dict[str, Any]) -> int:
 def _operands(form: dict[str, Any]) -> list[int]:
     ((kind, body),) = form.items()
     match kind:
-        case "call":
+        case "call" | "apply":
             return list(body["args"])
         case "and" | "or":
             return list(body)

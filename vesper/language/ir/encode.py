@@ -8,14 +8,18 @@ from json.encoder import encode_basestring as _quoted
 from typing import Any
 
 from vesper.language.ir.flow_json import block_to_json, callee_to_json, grants_to_json, machine_to_json
+from vesper.language.ir.lookup_tables import MAX_TABLES, tables_to_text
 from vesper.language.ir.nodes import (
     IR_VERSION,
+    Apply,
     Array,
     Call,
     Expression,
     Field,
     For,
+    Function,
     If,
+    Input,
     Let,
     Literal,
     Local,
@@ -23,6 +27,8 @@ from vesper.language.ir.nodes import (
     Loop,
     Node,
     Now,
+    Output,
+    ParameterUse,
     Place,
     Raise,
     RecordValue,
@@ -31,15 +37,19 @@ from vesper.language.ir.nodes import (
     Result,
     Return,
     children,
+    record_of,
 )
 from vesper.language.ir.statements import all_statements
+from vesper.language.ir.tables import table_to_json
 from vesper.language.ir.taint import taint_to_json
-from vesper.language.ir.type_json import type_to_json
+from vesper.language.ir.type_json import field_to_json, type_to_json
 from vesper.values.model import Value, to_json
 from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
 
 MAX_DOCUMENT = 8 * 1024 * 1024
 """Maximum size in bytes that engines read."""
+MAX_EXPRESSIONS = 65_536
+"""Maximum number of expressions that engines read."""
 
 
 # One encoder, since `json.dumps` would create one per call.
@@ -68,15 +78,18 @@ def encode_and_hash(node: Node) -> tuple[bytes, str] | None:
     if _size_of_types(expressions) > MAX_DOCUMENT:
         return None
     encoded, semantic = _encode_parts(node, expressions)
-    return (encoded, semantic) if len(encoded) <= MAX_DOCUMENT else None
+    in_tables = sum(len(each.text.encode()) for each in node.lookup_tables)
+    fits = len(encoded) - in_tables <= MAX_DOCUMENT and in_tables <= MAX_TABLES
+    return (encoded, semantic) if fits else None
 
 
 def _encode_parts(node: Node, expressions: list[Expression]) -> tuple[bytes, str]:
-    # INVARIANT: `source` and `taint` sort last, so the document starts with the hashed text without its brace.
+    # INVARIANT: `source`, `tables` and `taint` sort last: the document starts with the hashed text without its brace.
     hashed = f'{{"ir_version":{IR_VERSION},"semantics":{_semantics(node, expressions)}}}'.encode()
     source = _source(node, expressions).encode()
     flags = b"" if node.taint is None else b',"taint":%s' % canonical_json(taint_to_json(node.taint))
-    return b'%s,"source":%s%s}' % (hashed[:-1], source, flags), hashlib.sha256(hashed).hexdigest()
+    tables = b',"tables":%s' % tables_to_text(node.lookup_tables).encode() if node.lookup_tables else b""
+    return b'%s,"source":%s%s%s}' % (hashed[:-1], source, tables, flags), hashlib.sha256(hashed).hexdigest()
 
 
 def _size_of_types(expressions: list[Expression]) -> int:
@@ -127,17 +140,15 @@ def _with_list(form: dict[str, Any], name: str, items: list[str]) -> str:
 
 
 def _semantics(node: Node, expressions: list[Expression]) -> str:
-    form = {
+    form: dict[str, Any] = {
         "node_id": node.node_id,
         "type": node.type,
         "inputs": [
-            {"name": i.name, "type": type_to_json(i.type)}
-            | ({} if i.default is None else {"default": to_json(i.type, i.default)})
-            for i in node.inputs
+            _declared(i) | ({} if i.default is None else {"default": to_json(i.type, i.default)}) for i in node.inputs
         ],
         "outputs": {
-            "success": [{"name": o.name, "type": type_to_json(o.type)} for o in node.outputs],
-            "error": [{"name": o.name, "type": type_to_json(o.type)} for o in node.errors],
+            "success": [_declared(o) for o in node.outputs],
+            "error": [_declared(o) for o in node.errors],
         },
         "machines": [machine_to_json(machine) for machine in node.machines],
         "calls": [callee_to_json(callee) for callee in node.calls],
@@ -151,7 +162,23 @@ def _semantics(node: Node, expressions: list[Expression]) -> str:
         "invariants": [{"holds": c.holds.index} for c in node.invariants],
         **grants_to_json(node.grants),
     }
+    if node.functions:
+        form["functions"] = [_function(each) for each in node.functions]
     return _with_list(form, "expressions", [_expression(expression) for expression in expressions])
+
+
+def _declared(each: Input | Output) -> dict[str, object]:
+    return field_to_json(each.name, each.type, record_of((each,)).outside)
+
+
+def _function(function: Function) -> dict[str, Any]:
+    return {
+        "name": function.name,
+        "params": [{"local": each.local, "type": type_to_json(each.type)} for each in function.parameters],
+        "returns": type_to_json(function.returns),
+        "max_depth": function.max_depth,
+        "value": function.value.index,
+    }
 
 
 def _expression(expression: Expression) -> str:
@@ -184,7 +211,7 @@ def _value(type_: Type, value: Value) -> str:
 
 
 def _other_expression(
-    expression: Local | Let | For | Array | RecordValue | Field | Now | Result,
+    expression: Local | Let | For | Array | RecordValue | Field | Apply | Now | Result,
 ) -> dict[str, Any]:
     operands = [child.index for child in children(expression)]
     match expression:
@@ -207,6 +234,8 @@ def _other_expression(
             return {"record": {"fields": [{"name": name, "value": value.index} for name, value in expression.fields]}}
         case Field():
             return {"field": {"name": expression.name, "of": operands[0]}}
+        case Apply():
+            return {"apply": {"function": expression.function, "args": operands}}
         case Now():
             return {"now": type_to_json(expression.type)}
         case Result():
@@ -215,7 +244,7 @@ def _other_expression(
 
 def _source(node: Node, expressions: list[Expression]) -> str:
     clauses = [clause for _, clauses in node.phases() for clause in clauses]
-    form = {
+    form: dict[str, Any] = {
         "path": node.source.path,
         "sha256": node.source.sha256,
         "intent": node.source.intent,
@@ -225,12 +254,30 @@ def _source(node: Node, expressions: list[Expression]) -> str:
         "clauses": {str(clause.holds.index): clause.text for clause in clauses},
         "locals": _local_names(node, expressions),
     }
+    if node.reasons:
+        form["reasons"] = {str(index): code for index, code in node.reasons}
+    if node.source.parameters:
+        form["parameters"] = [_parameter_use(each) for each in node.source.parameters]
+    if node.tables:
+        form["tables"] = [table_to_json(table) for table in node.tables]
     places = [expression.place for expression in expressions]
     return _with_list(form, "spans", [f"[{p.line},{p.column},{p.end_line},{p.end_column}]" for p in places])
 
 
+def _parameter_use(use: ParameterUse) -> dict[str, Any]:
+    entries = [{"since": since} | _if_given("reference", reference) for since, reference in use.entries]
+    given = _if_given("unit", use.unit) | _if_given("reference", use.reference)
+    return {"name": use.name, "at": use.at, "entries": entries, **given}
+
+
+def _if_given(name: str, value: str | None) -> dict[str, str]:
+    return {} if value is None else {name: value}
+
+
 def _local_names(node: Node, expressions: list[Expression]) -> list[str]:
     names: dict[int, str] = {}
+    for function in node.functions:
+        names |= {each.local: each.name for each in function.parameters}
     for statement in all_statements(node.body):
         if isinstance(statement, Loop):
             names |= dict(zip(statement.locals, statement.names, strict=True))

@@ -15,6 +15,10 @@ from vesper.values.types import DECIMAL, FLOAT, INTEGER, STRING, Enum, OptionalO
 HTTP_CODE = re.compile(r"http_(?:[1-5][0-9][0-9]|[45]xx|error)", re.ASCII)
 ANY = "any"
 CONTRACT_BROKEN = "contract_broken"
+_APPLY_CODES = frozenset(("recursion_limit", "too_large", "duplicate_key", "empty_collection")).union(
+    *(spec.raises for spec in OPERATIONS.values())
+)
+"""Codes with which the value of any function can fail."""
 
 
 def codes_of_expression(expression: ir.Expression) -> set[str]:
@@ -25,6 +29,8 @@ def codes_of_expression(expression: ir.Expression) -> set[str]:
             found |= set(OPERATIONS[part.op].raises)
         elif isinstance(part, ir.For):
             found |= _codes_of_for(part.kind, part.value.type)
+        elif isinstance(part, ir.Apply):
+            found |= _APPLY_CODES
     return found
 
 

@@ -64,7 +64,9 @@ _UNBOUNDED = 2**40
 class Planner:
     """Find the new parts of values within one scope."""
 
-    def __init__(self) -> None:
+    def __init__(self, plan_apply: Plan = FRESH) -> None:
+        self.plan_apply = plan_apply
+        """Plan of the value of a recursive function. A function pays for it when it returns."""
         self.locals: dict[int, Plan] = {}
         self.steps: dict[str, Plan] = {}
 
@@ -96,6 +98,8 @@ class Planner:
                 names = expression.locals[:-1] if expression.kind == "fold" else expression.locals
                 self.locals.update(zip(names, over, strict=False))
                 return self._plan_for(expression, over[0])
+            case ir.Apply():
+                return self.plan_apply
             case ir.Result() | ir.Logical():
                 return FRESH
 
@@ -231,6 +235,14 @@ def price_states(loop: ir.Loop) -> list[ItemPrice]:
     return [] if all(isinstance(price, int) for price in prices) else prices
 
 
+def price_function(function: ir.Function) -> ItemPrice | None:
+    """Return the price of the value that a call of a recursive function made; None where it is fixed.
+
+    The values of inner calls are older: those calls paid for them.
+    """
+    return _varying(_price(function.returns, Planner(KEPT).plan(function.value), 0))
+
+
 def price_collected(loop: ir.Loop) -> ItemPrice:
     assert loop.collect is not None
     planner = Planner()
@@ -255,7 +267,7 @@ def loop_takes_memory(loop: ir.Loop) -> bool:
 
 def _takes_memory(expression: ir.Expression) -> bool:
     match expression:
-        case ir.For():
+        case ir.For() | ir.Apply():
             return True
         case ir.Call(op=op):
             spec = OPERATIONS[op]
@@ -292,7 +304,7 @@ def _max_price(type_: Type, plan: Plan) -> int:
 
 def _price(type_: Type, plan: Plan, place: int) -> ItemPrice:
     price = price_of(type_, plan)
-    return place + price if isinstance(price, int) else (place, type_text(type_), plan)
+    return place + price if isinstance(price, int) else (place, type_text(type_, has_outside=False), plan)
 
 
 def _varying(price: ItemPrice) -> ItemPrice | None:

@@ -7,11 +7,12 @@ Nothing here depends on Python: operations are those that `schemas/ops` declares
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias
 
+from vesper.language.ir.lookup_tables import Table
 from vesper.language.ir.statements import (
     Arm,
     Block,
@@ -34,7 +35,9 @@ from vesper.language.ir.statements import (
     all_statements,
     expressions_of,
 )
+from vesper.language.ir.tables import TableSource
 from vesper.language.ir.taint import Taint
+from vesper.values.inputs import Absence
 from vesper.values.model import Value
 from vesper.values.types import (
     BOOLEAN,
@@ -44,6 +47,7 @@ from vesper.values.types import (
     ArrayOf,
     Enum,
     MapOf,
+    Outside,
     Record,
     SetOf,
     Type,
@@ -157,6 +161,19 @@ class Local:
 
 
 @dataclass(frozen=True, slots=True)
+class ParameterUse:
+    """A use of a parameter, for explanations: its name, unit and source, and the dates of its values."""
+
+    name: str
+    unit: str | None
+    reference: str | None
+    entries: tuple[tuple[str, str | None], ...]
+    """Date and source of each value, in order."""
+    at: int = UNNUMBERED
+    """Index of the `let` that binds the date and selects the value."""
+
+
+@dataclass(frozen=True, slots=True)
 class Let:
     """A local bound to a value inside `body`."""
 
@@ -166,6 +183,8 @@ class Let:
     body: Expression
     place: Place
     index: int = UNNUMBERED
+    note: ParameterUse | None = None
+    """The parameter that it looks up, until the node is numbered; `Source` has it then."""
 
     @property
     def type(self) -> Type:
@@ -211,10 +230,12 @@ class RecordValue:
     fields: tuple[tuple[str, Expression], ...]
     place: Place
     index: int = UNNUMBERED
+    declared: Record | None = field(default=None, compare=False)
+    """The type with its outside names, where the place of the record has one. It is not encoded."""
 
     @property
     def type(self) -> Type:
-        return Record(tuple((name, value.type) for name, value in self.fields))
+        return self.declared or Record(tuple((name, value.type) for name, value in self.fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +244,17 @@ class Field:
 
     of: Expression
     name: str
+    type: Type
+    place: Place
+    index: int = UNNUMBERED
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A call of a recursive function of the node."""
+
+    function: str
+    args: tuple[Expression, ...]
     type: Type
     place: Place
     index: int = UNNUMBERED
@@ -250,7 +282,7 @@ class Result:
 
 
 Expression: TypeAlias = (
-    Literal | Ref | Call | If | Logical | Local | Let | For | Array | RecordValue | Field | Now | Result
+    Literal | Ref | Call | If | Logical | Local | Let | For | Array | RecordValue | Field | Apply | Now | Result
 )
 FOR_KINDS = (
     "array", "set", "map", "forall", "exists", "sum", "count", "min", "max", "avg", "sort_by", "distinct_by", "min_by",
@@ -319,6 +351,10 @@ class Input:
     name: str
     type: Type
     default: Value | None
+    outside: str | None = None
+    """Name in JSON and Arrow, if another."""
+    flag: str | None = None
+    """Input that is true where a caller left this one out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +363,21 @@ class Output:
 
     name: str
     type: Type
+    outside: str | None = None
+    """Name in JSON and Arrow, if another."""
+    flag: str | None = None
+    """Output that is true where this one is left out."""
+
+
+def record_of(declared: Iterable[Input | Output]) -> Record:
+    """Return the record of all inputs, outputs or error fields, with their outside names."""
+    listed = tuple(declared)
+    outside = Outside(
+        tuple((each.name, each.outside) for each in listed if each.outside is not None),
+        tuple((each.name, each.flag) for each in listed if each.flag is not None),
+    )
+    fields = tuple((each.name, each.type) for each in listed)
+    return Record(fields, None, None if outside == Outside() else outside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,12 +399,35 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a recursive function: the local that it binds."""
+
+    local: int
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A recursive function of the node. Its value reads parameters and constants only."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    returns: Type
+    max_depth: int
+    """Maximum number of active calls of the functions that call each other with this one."""
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """Source file of a node."""
 
     path: str
     sha256: str
     intent: str
+    parameters: tuple[ParameterUse, ...] = ()
+    """Uses of parameters, in table order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,8 +450,16 @@ class Node:
     calls: tuple[Callee, ...] = ()
     invariants: tuple[Clause, ...] = ()
     grants: Grants = field(default_factory=Grants)
+    functions: tuple[Function, ...] = ()
+    """Recursive functions; all others are inlined."""
+    lookup_tables: tuple[Table, ...] = ()
+    """Tables that its lookups name by hash."""
     taint: Taint | None = None
     """Flags of its values; None for a node of a document without them, and before the check ends."""
+    tables: tuple[TableSource, ...] = ()
+    """Where its decision tables are."""
+    reasons: tuple[tuple[int, str], ...] = ()
+    """Reason codes of guards by the index of their expressions, for explanations."""
 
     def phases(self) -> tuple[tuple[str, tuple[Clause, ...]], ...]:
         """Return the clauses by phase, under the names that outcomes use."""
@@ -393,13 +475,29 @@ class Node:
         """Return the clauses of validation steps, in program order."""
         return tuple(each.clause for each in all_statements(self.body) if isinstance(each, Require))
 
+    @property
+    def declared_inputs(self) -> list[tuple[str, Type, Value | Absence]]:
+        """The inputs as their reader takes them: name, type and default."""
+        flagged = self.flagged
+        return [
+            (each.name, each.type, Absence(flagged[each.name]) if each.name in flagged else each.default)
+            for each in self.inputs
+        ]
+
+    @property
+    def flagged(self) -> dict[str, str]:
+        """The inputs that are flags, each with the input whose absence it states."""
+        return {each.flag: each.name for each in self.inputs if each.flag is not None}
+
     def is_pure(self) -> bool:
         """Return whether an execution makes no requests. A function calls functions only."""
         makes_requests = any(isinstance(each, Request | CallNode) for each in all_statements(self.body))
         return self.type == "function" or not makes_requests
 
     def roots(self) -> Iterator[Expression]:
-        """Yield the outermost expressions in program order."""
+        """Yield the outermost expressions in program order, those of functions first."""
+        for function in self.functions:
+            yield function.value
         for clause in (*self.constraints, *self.preconditions):
             yield clause.holds
         yield from expressions_of(self.body)
@@ -414,7 +512,7 @@ class Node:
 def children(expression: Expression) -> tuple[Expression, ...]:
     """Return the operands in evaluation order."""
     match expression:
-        case Call(args=args):
+        case Call(args=args) | Apply(args=args):
             return args
         case If(condition=condition, then=then, otherwise=otherwise):
             return (condition, then, otherwise)
@@ -459,17 +557,21 @@ def depth(expression: Expression) -> int:
     return depths[id(expression)]
 
 
-def number_expressions(node: Node) -> Node:
+def number_expressions(node: Node, names: Mapping[str, str] | None = None) -> Node:
     """Return the node with indices of expressions and new numbers of locals, without flags.
 
     Locals follow the order of their binders. Flags name expressions by index, so they are computed afterwards.
+    `names` are new names of constants, and of functions under their name and `()`.
     """
     numbers, locals_ = count(), count()
+    renamed = names or {}
+    parameters: list[ParameterUse] = []
 
     def number(expression: Expression, bound: dict[int, int]) -> Expression:
         # The three most frequent kinds come first and without `match`, which would dominate the cost.
         if isinstance(expression, Ref):
-            return Ref(expression.kind, expression.name, expression.type, expression.place, next(numbers))
+            name = renamed.get(expression.name, expression.name) if expression.kind == "constant" else expression.name
+            return Ref(expression.kind, name, expression.type, expression.place, next(numbers))
         if isinstance(expression, Literal):
             return Literal(expression.type, expression.value, expression.place, next(numbers))
         if isinstance(expression, Call):
@@ -486,7 +588,11 @@ def number_expressions(node: Node) -> Node:
             case Let(local, name, value, body, place):
                 first = number(value, bound)
                 inner = bound | {local: next(locals_)}
-                return Let(inner[local], name, first, number(body, inner), place, next(numbers))
+                bound_body = number(body, inner)
+                made = Let(inner[local], name, first, bound_body, place, next(numbers))
+                if expression.note is not None:
+                    parameters.append(replace(expression.note, at=made.index))
+                return made
             case For():
                 over = number(expression.over, bound)
                 with_ = None if expression.with_ is None else number(expression.with_, bound)
@@ -501,10 +607,14 @@ def number_expressions(node: Node) -> Node:
                 )  # fmt: skip
             case Array(items, of, place):
                 return Array(tuple([number(each, bound) for each in items]), of, place, next(numbers))
-            case RecordValue(fields, place):
-                return RecordValue(tuple([(name, number(each, bound)) for name, each in fields]), place, next(numbers))
+            case RecordValue(fields, place, _, declared):
+                numbered = tuple([(name, number(each, bound)) for name, each in fields])
+                return RecordValue(numbered, place, next(numbers), declared)
             case Field(of, name, type_, place):
                 return Field(number(of, bound), name, type_, place, next(numbers))
+            case Apply(function, args, type_, place):
+                called = renamed.get(f"{function}()", function)
+                return Apply(called, tuple([number(each, bound) for each in args]), type_, place, next(numbers))
             case Now(place):
                 return Now(place, next(numbers))
             case Result(type_, place):
@@ -513,15 +623,24 @@ def number_expressions(node: Node) -> Node:
     def clauses(of: tuple[Clause, ...]) -> tuple[Clause, ...]:
         return tuple([Clause(number(each.holds, {}), each.text, each.input) for each in of])
 
+    def numbered_function(function: Function) -> Function:
+        bound = {each.local: next(locals_) for each in function.parameters}
+        parameters = tuple([replace(each, local=bound[each.local]) for each in function.parameters])
+        return replace(function, parameters=parameters, value=number(function.value, bound))
+
+    functions = tuple([numbered_function(each) for each in node.functions])
     constraints, preconditions = clauses(node.constraints), clauses(node.preconditions)
     body = Rebuilder(number, lambda: next(locals_)).block(node.body, {})
+    postconditions, invariants = clauses(node.postconditions), clauses(node.invariants)
     return replace(
         node,
         constraints=constraints,
         preconditions=preconditions,
         body=body,
-        postconditions=clauses(node.postconditions),
-        invariants=clauses(node.invariants),
+        postconditions=postconditions,
+        invariants=invariants,
+        functions=functions,
+        source=replace(node.source, parameters=tuple(parameters)) if parameters else node.source,
         taint=None,
     )
 

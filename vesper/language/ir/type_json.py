@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vesper.values.types import PRIMITIVES, ArrayOf, Enum, MapOf, OptionalOf, Primitive, Record, SetOf, Type
+from vesper.values.types import PRIMITIVES, ArrayOf, Enum, MapOf, OptionalOf, Outside, Primitive, Record, SetOf, Type
 
 
 def type_to_json(type_: Type) -> object:
@@ -12,8 +12,9 @@ def type_to_json(type_: Type) -> object:
     match type_:
         case Primitive(name):
             return name
-        case Enum(members):
-            return {"enum": list(members)}
+        case Enum(members, outside):
+            texts = {name: text for name, text in zip(members, outside, strict=False) if name != text}
+            return {"enum": list(members)} | ({"as": texts} if texts else {})
         case SetOf(element):
             return {"set": type_to_json(element)}
         case ArrayOf(element):
@@ -22,20 +23,48 @@ def type_to_json(type_: Type) -> object:
             return {"optional": type_to_json(inner)}
         case MapOf(key, value):
             return {"map": [type_to_json(key), type_to_json(value)]}
-        case Record(fields):
-            return {"record": [{"name": name, "type": type_to_json(each)} for name, each in fields]}
+        case Record(fields, _, outside):
+            entries = [field_to_json(name, each, outside) for name, each in fields]
+            rest = None if outside is None else outside.rest
+            return {"record": entries} | ({} if rest is None else {"rest": rest})
         case _:
             raise AssertionError(f"no value has type {type_}")
+
+
+def field_to_json(name: str, type_: Type, outside: Outside | None = None) -> dict[str, object]:
+    """Return the JSON form of a named type: a field of a record, an input or an output."""
+    form: dict[str, object] = {"name": name, "type": type_to_json(type_)}
+    if outside is None:
+        return form
+    named, flag = outside.name_of(name), dict(outside.flags).get(name)
+    return form | ({} if named == name else {"as": named}) | ({} if flag is None else {"absent": flag})
+
+
+def outside_from_json(fields: Any, rest: Any = None) -> Outside | None:
+    """Return the outside names of a list of named types."""
+    outside = Outside(
+        tuple((each["name"], each["as"]) for each in fields if "as" in each),
+        tuple((each["name"], each["absent"]) for each in fields if "absent" in each),
+        rest,
+    )
+    return None if outside == Outside() else outside
 
 
 def type_from_json(form: Any) -> Type:
     """Return the type of a JSON form."""
     if isinstance(form, str):
         return PRIMITIVES[form]
+    body: Any
+    if "enum" in form:
+        members = tuple(form["enum"])
+        texts = form.get("as", {})
+        return Enum(members, tuple(texts.get(name, name) for name in members) if texts else ())
+    if "record" in form:
+        body = form["record"]
+        fields = tuple((each["name"], type_from_json(each["type"])) for each in body)
+        return Record(fields, None, outside_from_json(body, form.get("rest")))
     ((kind, body),) = form.items()
     match kind:
-        case "enum":
-            return Enum(tuple(body))
         case "set":
             return SetOf(type_from_json(body))
         case "array":
@@ -44,7 +73,5 @@ def type_from_json(form: Any) -> Type:
             return OptionalOf(type_from_json(body))
         case "map":
             return MapOf(type_from_json(body[0]), type_from_json(body[1]))
-        case "record":
-            return Record(tuple((each["name"], type_from_json(each["type"])) for each in body))
         case _:
             raise KeyError(kind)

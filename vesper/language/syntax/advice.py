@@ -184,6 +184,33 @@ def _operator_types(_: SourceFile, diagnostic: Diagnostic) -> str | None:
     return None
 
 
+_QUANTIFIERS = {"all": "FORALL", "every": "FORALL", "any": "EXISTS", "some": "EXISTS"}
+_OF_ERRORS = {
+    "occurred": "whether an error occurred is `error.error_code IS NOT NULL`, under `invariants`: "
+    "postconditions hold only where the node returns",
+    "logged": "every error is logged under `security: {audit_level: basic}`; whether one occurred is "
+    "`error.error_code IS NOT NULL`, under `invariants`",
+}
+
+
+def _unknown_name(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+    name, headline = _marked_text(source, diagnostic), diagnostic.headline
+    rest = source.text[diagnostic.primary.span.end :].partition("\n")[0]
+    if headline.startswith("no function") and name in _QUANTIFIERS:
+        inner = re.match(r"\((([a-z_][a-z0-9_]*)[^()]*)\)", rest)
+        clause, item = (inner[1], inner[2]) if inner is not None else ("item > 0", "item")
+        return (
+            f"write `{_QUANTIFIERS[name]} {item} IN {item}s SATISFIES {clause}`, over the collection of each `{item}`"
+        )
+    if "invariants no error" in headline:
+        return _OF_ERRORS.get(name, f"write it under `invariants`, as in `error.{name} IS NULL`")
+    if headline.startswith("no output, input or constant") and rest.startswith("."):
+        return (
+            f"state that the node reads or changes is named under `contracts`: `observe: {{{name}: {{operation: …}}}}`"
+        )
+    return None
+
+
 _FINDERS: dict[Code, Callable[[SourceFile, Diagnostic], str | None]] = {
     Code.UNREADABLE_FILE: _unreadable,
     Code.INVALID_YAML: _invalid_yaml,
@@ -197,4 +224,5 @@ _FINDERS: dict[Code, Callable[[SourceFile, Diagnostic], str | None]] = {
     Code.BAD_LITERAL: _bad_literal,
     Code.TYPE_MISMATCH: _type_mismatch,
     Code.OPERATOR_TYPES: _operator_types,
+    Code.UNKNOWN_NAME: _unknown_name,
 }

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from vesper.language.diagnostics.source import SourceFile, Span
+from vesper.language.syntax.scalar_text import PlacedText
 from vesper.language.syntax.yaml_tree import Scalar, Tree
+from vesper.language.tables.cells import Test
+
+if TYPE_CHECKING:  # which is made of the classes below
+    from vesper.language.syntax import case_ast, library_ast, property_ast
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,18 @@ class IsNull:
 
 
 @dataclass(frozen=True, slots=True)
+class InRange:
+    """`value IN [low..high)`; a square bracket includes the bound, a round one does not."""
+
+    value: Expression
+    low: Expression
+    high: Expression
+    includes_low: bool
+    includes_high: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class If:
     condition: Expression
     then: Expression
@@ -142,6 +159,33 @@ class Cast:
 
     value: Expression
     type: TypeText
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Ascription:
+    """`value AS type`: the type of the place of a value, stated beside it."""
+
+    value: Expression
+    type: TypeText
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCall:
+    """`price_order(items: xs)`: a call of a function node, whose value is the record of its outputs."""
+
+    node: Word
+    inputs: tuple[tuple[Word, Expression], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AtDate:
+    """`parameter AT date`: the value in force at a date."""
+
+    parameter: Word
+    date: Expression
     span: Span
 
 
@@ -234,10 +278,18 @@ class JsonTree:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class JsonLiteral:
+    """A plain number, `true`, `false` or null in a tree that is sent as JSON."""
+
+    scalar: Scalar
+    span: Span
+
+
 Expression: TypeAlias = (
-    Unread | Name | Number | String | Boolean | Null | Prefix | Infix | IsNull | If | Let | Field | Index | Call
-    | Aggregate | Quantifier | ArrayLiteral | RecordLiteral | MapLiteral | With | Comprehension | Cast
-    | Template | JsonTree
+    Unread | Name | Number | String | Boolean | Null | Prefix | Infix | IsNull | InRange | If | Let | Field | Index
+    | Call | Aggregate | Quantifier | ArrayLiteral | RecordLiteral | MapLiteral | With | Comprehension | Cast
+    | Ascription | AtDate | NodeCall | Template | JsonTree | JsonLiteral
 )  # fmt: skip
 
 
@@ -248,12 +300,16 @@ def parts(expression: Expression) -> tuple[Expression, ...]:
             return (operand,)
         case Infix(left=left, right=right):
             return (left, right)
+        case InRange(value=value, low=low, high=high):
+            return (value, low, high)
         case If(condition=condition, then=then, otherwise=otherwise):
             return (condition, then, otherwise)
         case Let(value=value, body=body):
             return (value, body)
-        case Field(base=base) | Cast(value=base):
+        case Field(base=base) | Cast(value=base) | Ascription(value=base):
             return (base,)
+        case AtDate(date=date):
+            return (date,)
         case Index(base=base, index=index):
             return (base, index)
         case Call(arguments=arguments, binding=binding, named=named):
@@ -264,7 +320,7 @@ def parts(expression: Expression) -> tuple[Expression, ...]:
             return (*_binding_parts(binding), holds)
         case ArrayLiteral(items=items):
             return items
-        case RecordLiteral(entries=entries):
+        case RecordLiteral(entries=entries) | NodeCall(inputs=entries):
             return tuple(value for _, value in entries)
         case MapLiteral(entries=pairs):
             return tuple(part for pair in pairs for part in pair)
@@ -332,6 +388,10 @@ class Input:
     constraints: tuple[Constraint, ...]
     default: Tree | None
     is_required: bool = True
+    outside: Word | None = None
+    """Name in JSON and Arrow."""
+    flag: Word | None = None
+    """Input that is true where a caller left this one out; it follows in the list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,6 +400,10 @@ class Output:
 
     name: Word
     type: TypeText
+    outside: Word | None = None
+    """Name in JSON and Arrow."""
+    flag: Word | None = None
+    """Output or field that is true where this one is left out; it follows in the list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +413,8 @@ class RecordType:
     name: Word
     fields: tuple[Output, ...]
     constraints: tuple[Clause, ...]
+    rest: Word | None = None
+    """The last field, which holds undeclared keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +424,8 @@ class NamedType:
     name: Word
     type: TypeText
     constraints: tuple[Constraint | Clause, ...]
+    outside: tuple[tuple[Word, Word], ...] = ()
+    """Members of an enum, and their texts in JSON and Arrow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,12 +437,15 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function declared by the node: an expression over its parameters and the node's constants."""
+    """A function declared by the node: an expression or a table over its parameters and the node's constants."""
 
     name: Word
     parameters: tuple[Output, ...]
-    returns: TypeText
-    value: Expression
+    returns: TypeText | None
+    """None for a top-level table, whose outputs decide."""
+    value: Expression | DecisionTable
+    max_depth: Scalar | None = None
+    """Bound of its recursion; None for a function that is inlined."""
 
 
 # -- flow -----------------------------------------------------------------------------------------
@@ -406,20 +477,68 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A row of a decision table."""
+class Cell:
+    """A cell of a decision table: its tests, and its text as written, from which operands are read."""
 
-    when: Expression
-    then: Expression
+    tests: tuple[Test, ...]
+    text: PlacedText
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of conditions: its value, by default that of the name in scope, and the cells of its allowed values."""
+
+    name: Word
+    value: Expression | None
+    allowed: tuple[Cell, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableOutput:
+    """A column of results: its type and the literals that it allows, the highest priority first."""
+
+    name: Word
+    type: TypeText
+    values: tuple[Tree, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a decision table: cells by column and a further condition, all of which hold, and the result."""
+
+    cells: tuple[tuple[Word, Cell], ...]
+    when: Expression | None
+    then: Expression | None
+    """None only where the hit policy counts rows."""
+    span: Span
+    line: int
+    annotation: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """`rows: {file: rates.csv}`: rows of a file beside the node."""
+
+    path: Word
+    sheet: Word | None
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionTable:
-    """A decision table; the first row whose condition holds decides."""
+    """A decision table; `hit` selects the rows that count if several conditions hold."""
 
-    rows: tuple[Row, ...]
-    otherwise: Expression
+    rows: tuple[Row, ...] | TableFile
+    otherwise: Row | None
+    """The default row, without cells and condition."""
+    span: Span
+    """Span of the rows."""
     type: TypeText | None = None
+    hit: Word | None = None
+    columns: tuple[Column, ...] = ()
+    outputs: tuple[TableOutput, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -585,6 +704,8 @@ class Step:
     """`when`, then the guards."""
     action: Action
     handlers: tuple[Handler, ...]
+    reasons: tuple[Word | None, ...] = ()
+    """Reason codes of the conditions, for explanations; empty where none has one."""
 
     @property
     def span(self) -> Span:
@@ -617,30 +738,6 @@ class Security:
 
 
 @dataclass(frozen=True, slots=True)
-class CaseEffect:
-    """One request that a case expects, with its completion."""
-
-    step: Word
-    request: tuple[tuple[Word, Tree], ...]
-    returns: Tree | None
-    fails: Word | None
-
-
-@dataclass(frozen=True, slots=True)
-class TestCase:
-    """A test case: inputs, and the expected outputs, declared error, failure or broken clause."""
-
-    name: Word
-    inputs: tuple[tuple[Word, Tree], ...]
-    expect: tuple[tuple[Word, Tree], ...]
-    breaks: Word | None
-    error: tuple[tuple[Word, Tree], ...] | None = None
-    fails: Word | None = None
-    now: Scalar | None = None
-    effects: tuple[CaseEffect, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Document:
     """A node as written."""
 
@@ -657,7 +754,7 @@ class Document:
     postconditions: tuple[Clause, ...]
     flow: tuple[Step, ...]
     flow_span: Span
-    cases: tuple[TestCase, ...]
+    cases: tuple[case_ast.TestCase, ...]
     errors: tuple[Output, ...] = ()
     errors_span: Span | None = None
     invariants: tuple[Clause, ...] = ()
@@ -666,3 +763,8 @@ class Document:
     security: Security = Security()
     policies: dict[str, Tree] = field(default_factory=dict)
     performance: dict[str, Tree] = field(default_factory=dict)
+    properties: tuple[property_ast.Property, ...] = ()
+    observed: tuple[Step, ...] = ()
+    """Reads of `contracts.observe`; the name of each is that of the observed value."""
+    uses: tuple[library_ast.Use, ...] = ()
+    parameters: tuple[library_ast.Parameter, ...] = ()

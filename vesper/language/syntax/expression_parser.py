@@ -26,7 +26,7 @@ _INFIX = {
     if level.associates != "prefix"
 }
 _COMPARISON = _INFIX["=="]
-_POSTFIX = (".", "[", "WITH")
+_POSTFIX = (".", "[", "WITH", "AS")
 
 
 def parse_expression(scalar: Scalar, bag: DiagnosticBag) -> ast.Expression | None:
@@ -74,13 +74,16 @@ class ExpressionParser(TypeParser):
     _ends_at_in = False
     """True in the value of a LET, which ends at the word IN. Inside parentheses IN is an operator again."""
 
+    _ends_at_as = False
+    """True in the value of a CAST, which ends at the word AS. Inside parentheses AS is a suffix again."""
+
     def closed_expression(self) -> ast.Expression:
-        """Parse an expression in which IN is an operator."""
-        outer, self._ends_at_in = self._ends_at_in, False
+        """Parse an expression in which IN is an operator and AS a suffix."""
+        outer, self._ends_at_in, self._ends_at_as = (self._ends_at_in, self._ends_at_as), False, False
         try:
             return self.expression()
         finally:
-            self._ends_at_in = outer
+            self._ends_at_in, self._ends_at_as = outer
 
     def _let_value(self) -> ast.Expression:
         outer, self._ends_at_in = self._ends_at_in, True
@@ -198,6 +201,9 @@ class ExpressionParser(TypeParser):
 
     def _infix(self, left: ast.Expression, sign: Token, level: int) -> ast.Expression:
         inside = self.take() if sign.text == "NOT" else sign
+        if inside.text == "IN" and self._is_at_range():
+            joined: ast.Expression = self._range(left)
+            return joined if inside is sign else ast.Prefix(ast.Word("NOT", sign.span), joined, joined.span)
         associates = OPERATOR_LEVELS[level].associates
         if associates == "right":
             right = self.parse_nested(lambda: self._operators(level))
@@ -206,6 +212,28 @@ class ExpressionParser(TypeParser):
         whole = left.span.to(right.span)
         joined = ast.Infix(left, ast.Word(inside.text, inside.span), right, whole)
         return joined if inside is sign else ast.Prefix(ast.Word("NOT", sign.span), joined, whole)
+
+    def _is_at_range(self) -> bool:
+        """Return whether the bracket ahead encloses two bounds with `..` between them."""
+        depth = 0
+        for token in self.upcoming() if self.at("[", "(") else ():
+            if token.kind is SIGN and token.text in "([{":
+                depth += 1
+            elif token.kind is SIGN and token.text in ")]}":
+                depth -= 1
+            if depth == 0 or (depth == 1 and token.kind is SIGN and token.text == ".."):
+                return depth == 1
+        return False
+
+    def _range(self, value: ast.Expression) -> ast.Expression:
+        includes_low = self.take().text == "["
+        low = self.closed_expression()
+        self.expect("..")
+        high = self.closed_expression()
+        if not self.at("]", ")"):
+            self.fail("`]` or `)`")
+        end = self.take()
+        return ast.InRange(value, low, high, includes_low, end.text == "]", value.span.to(end.span))
 
     def _is_null(self, operand: ast.Expression, start: Token) -> ast.Expression:
         del start
@@ -237,7 +265,14 @@ class ExpressionParser(TypeParser):
         return ast.Prefix(ast.Word(operator, sign.span), operand, sign.span.to(operand.span))
 
     def _postfix(self, base: ast.Expression) -> ast.Expression:
+        # `AT` is no reserved word: a name directly after a value has no other meaning, and enums have members `AT`.
+        if self.next.kind is NAME and self.next.text == "AT" and isinstance(base, ast.Name):
+            self.take()
+            date = self.parse_nested(lambda: self._postfix(self._primary()))
+            return ast.AtDate(ast.Word(base.text, base.span), date, base.span.to(date.span))
         while self.next.text in _POSTFIX and self.at(*_POSTFIX):
+            if self._ends_at_as and self.at("AS"):
+                break
             sign = self.take()
             if sign.text == ".":
                 name = self.name("a name after the point")
@@ -245,6 +280,9 @@ class ExpressionParser(TypeParser):
             elif sign.text == "[":
                 index = self.closed_expression()
                 base = ast.Index(base, index, base.span.to(self.expect("]").span))
+            elif sign.text == "AS":
+                type_ = self.type()
+                base = ast.Ascription(base, type_, base.span.to(type_.span))
             else:
                 changes = self._braces()
                 if not isinstance(changes, ast.RecordLiteral):
@@ -297,6 +335,8 @@ class ExpressionParser(TypeParser):
             return ast.Name(name.text, name.span)
         word = ast.Word(name.text, name.span)
         self.take()
+        if self.next.kind is NAME and self.next_but_one_is(":"):
+            return self._node_call(word)
         arguments: list[ast.Expression] = []
         named: list[tuple[ast.Word, ast.Expression]] = []
         binding: ast.Binding | None = None
@@ -314,6 +354,17 @@ class ExpressionParser(TypeParser):
         span = word.span.to(self.expect(")").span)
         return ast.Call(word, tuple(arguments), binding, span, tuple(named))
 
+    def _node_call(self, word: ast.Word) -> ast.Expression:
+        """Parse the inputs of a called node, after the parenthesis."""
+        inputs: list[tuple[ast.Word, ast.Expression]] = []
+        while not self.at(")"):
+            name = self.name("the name of an input")
+            self.expect(":")
+            inputs.append((name, self.closed_expression()))
+            if not self.at(")"):
+                self.expect(",")
+        return ast.NodeCall(word, tuple(inputs), word.span.to(self.take().span))
+
     def _aggregate(self) -> ast.Expression:
         word = self.take()
         self.expect("(")
@@ -324,10 +375,17 @@ class ExpressionParser(TypeParser):
     def _cast(self) -> ast.Expression:
         start = self.take()
         self.expect("(")
-        value = self.closed_expression()
+        value = self._cast_value()
         self.expect("AS")
         type_ = self.type()
         return ast.Cast(value, type_, start.span.to(self.expect(")").span))
+
+    def _cast_value(self) -> ast.Expression:
+        outer, self._ends_at_in, self._ends_at_as = (self._ends_at_in, self._ends_at_as), False, True
+        try:
+            return self.expression()
+        finally:
+            self._ends_at_in, self._ends_at_as = outer
 
     def _brackets(self) -> ast.Expression:
         start = self.take()

@@ -19,6 +19,7 @@ NODE: Final = Shape(
         "inputs",
         "constants",
         "functions",
+        "tables",
         "contracts",
         "testing",
         "metadata",
@@ -26,8 +27,44 @@ NODE: Final = Shape(
         "policies",
         "performance",
         "security",
+        "use",
+        "parameters",
     ),
     later=("observability",),
+)
+LIBRARY: Final = Shape(
+    "a library",
+    required=(
+        "library_id",
+        "intent",
+    ),
+    optional=(
+        "use",
+        "types",
+        "constants",
+        "parameters",
+        "functions",
+        "tables",
+    ),
+)
+PARAMETER: Final = Shape(
+    "a parameter",
+    required=("since",),
+    optional=(
+        "type",
+        "scale",
+        "unit",
+        "reference",
+    ),
+)
+PARAMETER_ENTRY: Final = Shape(
+    "an entry of `since`",
+    required=("value",),
+    optional=("reference",),
+)
+OVERLAY: Final = Shape(
+    "an overlay",
+    required=("parameters",),
 )
 METADATA: Final = Shape(
     "`metadata`",
@@ -117,17 +154,41 @@ INPUT: Final = Shape(
         "constraints",
         "default",
         "required",
+        "as",
+        "absent",
+    ),
+)
+OUTPUT: Final = Shape(
+    "an output",
+    required=("type",),
+    optional=(
+        "as",
+        "absent",
+    ),
+)
+FIELD: Final = Shape(
+    "a field",
+    required=("type",),
+    optional=(
+        "as",
+        "absent",
     ),
 )
 RECORD_TYPE: Final = Shape(
     "a type",
     required=("fields",),
-    optional=("constraints",),
+    optional=(
+        "open",
+        "constraints",
+    ),
 )
 NAMED_TYPE: Final = Shape(
     "a type",
     required=("type",),
-    optional=("constraints",),
+    optional=(
+        "as",
+        "constraints",
+    ),
 )
 CONSTANT: Final = Shape(
     "a constant",
@@ -138,11 +199,13 @@ CONSTANT: Final = Shape(
 )
 FUNCTION: Final = Shape(
     "a function",
-    required=(
-        "returns",
+    required=("returns",),
+    optional=(
+        "params",
         "value",
+        "table",
+        "max_depth",
     ),
-    optional=("params",),
 )
 OUTPUTS: Final = Shape(
     "`outputs`",
@@ -154,13 +217,32 @@ CONTRACTS: Final = Shape(
     optional=(
         "preconditions",
         "postconditions",
+        "observe",
         "invariants",
     ),
 )
 TESTING: Final = Shape(
     "`testing`",
-    optional=("test_cases",),
-    later=("properties",),
+    optional=(
+        "test_cases",
+        "properties",
+    ),
+)
+PROPERTY: Final = Shape(
+    "a property",
+    required=(
+        "name",
+        "holds",
+    ),
+    optional=(
+        "given",
+        "twice",
+        "where",
+    ),
+)
+TWICE: Final = Shape(
+    "`twice`",
+    required=("same except",),
 )
 TEST_CASE: Final = Shape(
     "a test case",
@@ -181,6 +263,13 @@ CASE_EFFECT: Final = Shape(
         "request",
         "returns",
         "fails",
+    ),
+)
+GUARD: Final = Shape(
+    "a guard",
+    required=(
+        "holds",
+        "reason",
     ),
 )
 COMPUTE: Final = Shape(
@@ -222,24 +311,72 @@ DECISION_TABLE: Final = Shape(
     ),
     optional=(
         "type",
+        "hit",
+        "columns",
+        "outputs",
         "when",
         "guards",
         "on_error",
         "error_handling",
         "parameters",
     ),
-    later=("hit",),
+)
+TABLE: Final = Shape(
+    "a table",
+    required=(
+        "inputs",
+        "rows",
+    ),
+    optional=(
+        "type",
+        "hit",
+        "columns",
+        "outputs",
+    ),
+)
+FUNCTION_TABLE: Final = Shape(
+    "the table of a function",
+    required=("rows",),
+    optional=(
+        "hit",
+        "columns",
+        "outputs",
+    ),
+)
+TABLE_COLUMN: Final = Shape(
+    "a column",
+    optional=(
+        "value",
+        "allowed",
+    ),
+)
+TABLE_OUTPUT: Final = Shape(
+    "an output of a table",
+    required=("type",),
+    optional=("values",),
+)
+TABLE_FILE: Final = Shape(
+    "`rows`",
+    required=("file",),
+    optional=("sheet",),
 )
 ROW: Final = Shape(
     "a row",
-    required=(
+    optional=(
+        "in",
         "when",
         "then",
+        "annotation",
+        "reason",
     ),
 )
 OTHERWISE: Final = Shape(
     "the last row",
     required=("otherwise",),
+    optional=(
+        "annotation",
+        "reason",
+    ),
 )
 RETURN: Final = Shape(
     "a return",
@@ -791,4 +928,21 @@ STEPS: Final = {
     "random": RANDOM,
     "uuid": UUID,
     "custom": CUSTOM,
+}
+IMPLIED: Final = {
+    "node": "call_node",
+    "template": "string_template",
+    "stages": "data_transform",
+    "over": "loop",
+    "while": "loop",
+    "cases": "match",
+    "condition": "conditional",
+    "require": "validation",
+    "rows": "decision_table",
+    "compute": "compute",
+    "value": "compute",
+}
+SHORT: Final = {
+    "return": "success",
+    "raise": "error",
 }

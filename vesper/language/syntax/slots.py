@@ -45,6 +45,8 @@ NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 CONFIGURED_NAME = re.compile(r"[a-z][a-z0-9_.-]*", re.ASCII)
 """Pattern of names from the configuration: providers, databases, caches, topics, secrets."""
+_JSON_SCALAR = re.compile(r"null|~|true|false|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+"""Plain scalars that are JSON values other than texts (docs/spec/yaml.md)."""
 _Item = TypeVar("_Item")
 
 
@@ -163,11 +165,16 @@ class SlotReader:
         return None if scalar is None else parse_template(self._count(scalar), self._bag, in_url)
 
     def _json_tree(self, tree: Tree | None, key: str) -> ast.Expression | None:
-        """Read a tree of templates that is sent as JSON. Keys of its mappings are any text."""
+        """Read a tree of templates that is sent as JSON. Keys of its mappings are any text.
+
+        A plain scalar that is a JSON number, a boolean or null is that value; any other scalar is a template.
+        """
         if tree is None:
             return None
         if isinstance(tree, Scalar):
             scalar = expect_scalar(tree, key, self._bag)
+            if scalar is not None and scalar.style == "" and _JSON_SCALAR.fullmatch(scalar.text):
+                return ast.JsonLiteral(self._count(scalar), scalar.span)
             return self._template(scalar)
         if isinstance(tree, Sequence):
             items = [self._json_tree(item, key) for item in tree.items]

@@ -9,29 +9,35 @@ from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.syntax import ast, shapes
 from vesper.language.syntax.effects_to_ast import EffectReader
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, report_wrong_kind
+from vesper.language.syntax.table_to_ast import TableReader
 from vesper.language.syntax.template import as_text
 from vesper.language.syntax.transform_stages import Stages
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 
-MAX_ROWS = 100
 MAX_STEPS = 1_000
 MAX_BLOCKS = 16
 _LEAVING = ("return", "raise")
 
 
-def _drop_undecided_rows(table: ast.DecisionTable) -> ast.DecisionTable:
-    """Return the table with every row from an unreadable condition on as unread.
+def _with_operation(mapping: Mapping) -> Mapping:
+    """Return a step with the `operation` that its keys imply: `rows` a decision table, `return: […]` a return."""
+    keys = {key.text: key for key, _ in mapping.entries}
+    if "operation" in keys:
+        return mapping
+    name = next((name for name in (*shapes.SHORT, *shapes.IMPLIED) if name in keys), None)
+    if name is None:
+        return mapping
+    key = keys[name]
+    entries = mapping.entries
+    if name in shapes.SHORT:
+        entries = tuple(
+            (replace(each, text=shapes.SHORT[name]) if each is key else each, value) for each, value in entries
+        )
+    operation = Scalar(shapes.IMPLIED.get(name, name), "", key.span)
+    return Mapping(((replace(key, text="operation"), operation), *entries), mapping.span)
 
-    Facts about null from that condition would decide which rows below are valid.
-    """
-    for position, row in enumerate(table.rows):
-        if isinstance(row.when, ast.Unread):
-            unread = [ast.Row(ast.Unread(each.when.span), ast.Unread(each.then.span)) for each in table.rows[position:]]
-            return replace(table, rows=(*table.rows[:position], *unread), otherwise=ast.Unread(table.otherwise.span))
-    return table
 
-
-class StepReader(EffectReader):
+class StepReader(EffectReader, TableReader):
     """Reads the steps of a flow and their blocks."""
 
     _steps = 0
@@ -50,7 +56,7 @@ class StepReader(EffectReader):
             if self._steps == MAX_STEPS + 1:
                 self._bag.error(Code.TOO_LARGE, mapping.span, limit=f"{MAX_STEPS:,}", what="steps in this node")
             return []
-        mapping = self._with_parameters(mapping)
+        mapping = _with_operation(self._with_parameters(mapping))
         operation = next((value for key, value in mapping.entries if key.text == "operation"), None)
         if operation is None:
             span = mapping.entries[0][0].span if mapping.entries else mapping.span
@@ -69,9 +75,10 @@ class StepReader(EffectReader):
         entry = Fields(mapping, shapes.STEPS[scalar.text], self._bag)
         name_scalar = entry.scalar("step")
         name = None if name_scalar is None else self._name(name_scalar, "a step")
-        conditions, handlers = self._conditions(entry), self._handlers(entry, word)
+        guards, handlers = self._conditions(entry), self._handlers(entry, word)
         action = self._action(word, entry)
-        return [] if action is None else [ast.Step(name, word, conditions, action, handlers)]
+        conditions, reasons = tuple(each for each, _ in guards), tuple(each for _, each in guards)
+        return [] if action is None else [ast.Step(name, word, conditions, action, handlers, reasons)]
 
     def _with_parameters(self, mapping: Mapping) -> Mapping:
         """Return the step with the entries of `parameters` merged into its fields."""
@@ -86,12 +93,19 @@ class StepReader(EffectReader):
                 self._bag.error(Code.DUPLICATE_KEY, key.span, key=key.text)
         return Mapping((*outside, *(inner.entries if inner else ())), mapping.span)
 
-    def _conditions(self, entry: Fields) -> tuple[ast.Expression, ...]:
-        """Read `when`, then the guards."""
-        when = self._expression(entry.scalar("when"))
+    def _conditions(self, entry: Fields) -> list[tuple[ast.Expression, ast.Word | None]]:
+        """Read `when`, then the guards, each with its reason."""
+        found: list[tuple[ast.Expression | None, ast.Word | None]] = [(self._expression(entry.scalar("when")), None)]
         guards = entry.sequence("guards")
-        scalars = [expect_scalar(item, "guards", self._bag) for item in (guards.items if guards else ())]
-        return tuple(c for c in (when, *(self._expression(scalar) for scalar in scalars)) if c is not None)
+        found += [self._guard(item) for item in (guards.items if guards else ())]
+        return [(condition, reason) for condition, reason in found if condition is not None]
+
+    def _guard(self, tree: Tree) -> tuple[ast.Expression | None, ast.Word | None]:
+        if not isinstance(tree, Mapping):
+            return self._expression(expect_scalar(tree, "guards", self._bag)), None
+        entry = Fields(tree, shapes.GUARD, self._bag)
+        holds, reason = self._expression(entry.scalar("holds")), entry.scalar("reason")
+        return holds, None if reason is None else self._name(reason, "a reason")
 
     def _compute_block(self, entry: Fields, operation: ast.Word) -> list[ast.Step]:
         for name in ("when", "guards", "on_error", "error_handling"):
@@ -138,35 +152,6 @@ class StepReader(EffectReader):
                 return self._effect(operation, entry)
 
     # -- values -----------------------------------------------------------------------------------
-
-    def _decision_table(self, entry: Fields) -> ast.DecisionTable | None:
-        listed = entry.sequence("rows")
-        items = listed.items if listed else ()
-        if len(items) > MAX_ROWS:
-            help_ = "look the value up in a constant of type map, or use a second table"
-            span = items[MAX_ROWS].span
-            self._bag.error(Code.TOO_LARGE, span, limit=MAX_ROWS, what="rows in this table", help=help_)
-            return None
-        if listed is not None and not items:
-            self._bag.error(Code.MISSING_KEY, listed.span, where="a decision table", key="otherwise")
-            return None
-        rows = [row for item in items[:-1] if (row := self._row(item))]
-        if not items or len(rows) < len(items) - 1:
-            return None
-        last = expect_mapping(items[-1], "a row", self._bag)
-        if last is None:
-            return None
-        otherwise = self._expression(Fields(last, shapes.OTHERWISE, self._bag).scalar("otherwise"))
-        type_ = self._type(entry.scalar("type"))
-        return None if otherwise is None else _drop_undecided_rows(ast.DecisionTable(tuple(rows), otherwise, type_))
-
-    def _row(self, tree: Tree) -> ast.Row | None:
-        mapping = expect_mapping(tree, "a row", self._bag)
-        if mapping is None:
-            return None
-        entry = Fields(mapping, shapes.ROW, self._bag)
-        when, then = self._expression(entry.scalar("when")), self._expression(entry.scalar("then"))
-        return None if when is None or then is None else ast.Row(when, then)
 
     def _data_transform(self, entry: Fields) -> ast.Compute | None:
         binding = self._binding(entry.scalar("over"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import NoReturn, TypeVar
 
 from vesper.language.diagnostics.codes import Code
@@ -49,6 +50,10 @@ class TokenReader:
     def next_but_one_is(self, text: str) -> bool:
         following = self._tokens[min(self._position + 1, len(self._tokens) - 1)]
         return following.text == text and (following.kind is WORD or following.kind is SIGN)
+
+    def upcoming(self) -> Iterator[Token]:
+        """Yield the next token and all behind it, without advancing."""
+        return islice(self._tokens, self._position, None)
 
     def take(self) -> Token:
         """Return the next token and advance."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.syntax import ast
 from vesper.language.syntax.token_reader import TokenReader, read_tokens
@@ -13,6 +14,10 @@ ARITY = {"array": 1, "set": 1, "optional": 1, "map": 2}
 
 def parse_type(scalar: Scalar, bag: DiagnosticBag) -> ast.TypeText | None:
     """Return the type in a scalar, or None after reporting why there is none."""
+    if " | " in scalar.text and "'" not in scalar.text:
+        help_ = "a value has one type: write one of them, or `json` for a value of any type"
+        bag.error(Code.BAD_CHARACTER, scalar.span, help=help_, what="`|`")
+        return None
     tokens = read_tokens(scalar, bag)
     if tokens is None:
         return None
@@ -41,6 +46,9 @@ class TypeParser(TokenReader):
 
     def _enum(self, head: ast.Word) -> ast.TypeText:
         self.expect("[")
+        if self.at(".") or self.at(".."):
+            help_ = "write its members: `enum[paid, declined]`"
+            self.fail_at(self.next.span, "a member of the enum", self.next.describe(), help_)
         members = [self._member()]
         while self.at(","):
             self.take()

@@ -6,19 +6,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
-from vesper.language.syntax import ast, fields, shapes
-from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar
+from vesper.language.syntax import ast, case_ast, fields, library_ast, property_ast, shapes
+from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, expect_sequence
 from vesper.language.syntax.shape import Shape
 from vesper.language.syntax.slots import NAME, TYPE_NAME
 from vesper.language.syntax.steps_to_ast import StepReader
-from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree
+from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
+from vesper.values.model import accept
 from vesper.values.node_id import NODE_ID_HELP, split_node_id
+from vesper.values.outside_names import OUTSIDE_NAME_HELP, is_outside_name
+from vesper.values.problem import ValueProblem
+from vesper.values.types import TIMESTAMP
 
+_Declared = TypeVar("_Declared", ast.Input, ast.Output)
 _EXPECTED = ("breaks", "error", "fails")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 NODE_TYPES = (
@@ -32,6 +39,22 @@ NODE_TYPES = (
 )
 
 
+def _id_help(text: str) -> str:
+    """Return the help for an invalid id: the same name with a version, where that is one."""
+    return f"write a version, too: `{text}_v1`" if split_node_id(f"{text}_v1") is not None else NODE_ID_HELP
+
+
+def _is_moment(text: str) -> bool:
+    """Return whether a text is a date or a timestamp."""
+    if _DATE.fullmatch(text):
+        return True
+    try:
+        accept(TIMESTAMP, text)
+    except ValueProblem:
+        return False
+    return True
+
+
 def build_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
     """Return the document; None when a part of it is missing.
 
@@ -43,7 +66,26 @@ def build_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
     return document if bag.error_count == builder.unread_errors else None
 
 
-def build_cases(tree: Tree, bag: DiagnosticBag) -> tuple[ast.TestCase, ...]:
+def is_library(tree: Tree | None) -> bool:
+    """Return whether a document declares a library."""
+    return isinstance(tree, Mapping) and any(key.text == "library_id" for key, _ in tree.entries)
+
+
+def build_library(tree: Tree, bag: DiagnosticBag) -> library_ast.Library | None:
+    """Return the library; None when a part of it is missing, as `build_ast` does."""
+    root = expect_mapping(tree, "a library", bag)
+    builder = _Builder(bag)
+    library = None if root is None else builder.library(root)
+    return library if bag.error_count == builder.unread_errors else None
+
+
+def build_overlay(tree: Tree, bag: DiagnosticBag) -> library_ast.OverlayEntries:
+    """Return the entries of an overlay by the name of their parameter."""
+    root = expect_mapping(tree, "an overlay", bag)
+    return () if root is None else _Builder(bag).overlay(root)
+
+
+def build_cases(tree: Tree, bag: DiagnosticBag) -> tuple[case_ast.TestCase, ...]:
     """Return the cases of a file that holds only `test_cases`. The list is the same as in a node."""
     root = expect_mapping(tree, "a file of cases", bag)
     return () if root is None else _Builder(bag).cases(root)
@@ -55,17 +97,19 @@ class _Builder(StepReader):
         node_id = self._node_id(node.scalar("node_id"))
         type_ = self._node_type(node.scalar("type"))
         intent = node.scalar("intent")
-        types: tuple[ast.RecordType | ast.NamedType, ...] = self._each(
-            node.mapping("types"), self._declared_type, TYPE_NAME
-        )
-        inputs = self._each(node.mapping("inputs"), self._input)
+        uses = self._uses(node)
+        types = self._types(node)
+        inputs = _with_flags(self._each(node.mapping("inputs"), self._input), _flag_input)
         outputs = self._outputs(node.mapping("outputs"))
         constants = self._each(node.mapping("constants"), self._constant)
+        parameters = self._each(node.mapping("parameters"), self._parameter)
         functions = self._each(node.mapping("functions"), self._function)
+        tables = self._each(node.mapping("tables"), self._table)
         contracts = self._fields(node.mapping("contracts"), shapes.CONTRACTS)
         preconditions = self._clauses(contracts, "preconditions")
         postconditions = self._clauses(contracts, "postconditions")
         invariants = self._clauses(contracts, "invariants")
+        observed = self._each(None if contracts is None else contracts.mapping("observe"), self._observed)
         machines = self._each(node.mapping("state_machines"), self._machine)
         flow = node.sequence("flow")
         steps = self._flow(flow)
@@ -74,7 +118,8 @@ class _Builder(StepReader):
         errors, errors_span = self._errors(node.mapping("outputs"))
         policies = self._literals(node.mapping("policies"), shapes.POLICIES)
         performance = self._literals(node.mapping("performance"), shapes.PERFORMANCE)
-        cases = self._cases(self._fields(node.mapping("testing"), shapes.TESTING))
+        testing = self._fields(node.mapping("testing"), shapes.TESTING)
+        cases, properties = self._cases(testing), self._properties(testing)
         if node_id is None or type_ is None or intent is None or flow is None:
             return None
         return ast.Document(
@@ -86,7 +131,8 @@ class _Builder(StepReader):
             types=types,
             outputs=outputs,
             constants=constants,
-            functions=functions,
+            # A function or table can use those above it, in the order of the file.
+            functions=tuple(sorted((*functions, *tables), key=lambda each: each.name.span.start)),
             preconditions=preconditions,
             postconditions=postconditions,
             flow=steps,
@@ -100,7 +146,54 @@ class _Builder(StepReader):
             security=security,
             policies=policies,
             performance=performance,
+            properties=properties,
+            observed=observed,
+            uses=uses,
+            parameters=parameters,
         )
+
+    def _observed(self, name: ast.Word, tree: Tree) -> ast.Step | None:
+        """Read a step of `observe`. Its name is the key, and it is always executed."""
+        steps = self._step(tree)
+        if not steps:
+            return None
+        (step, *more) = steps
+        problem = (
+            "an effect that reads, such as `database_query`"
+            if more or not isinstance(step.action, ast.EffectStep)
+            else "a read without `step`, `when` and `guards`"
+            if step.name is not None or step.conditions
+            else None
+        )
+        if problem is not None:
+            self._bag.error(Code.WRONG_KIND, name.span, key=name.text, expected=problem, found="another step")
+            return None
+        return replace(step, name=name)
+
+    def library(self, root: Mapping) -> library_ast.Library | None:
+        fields = Fields(root, shapes.LIBRARY, self._bag)
+        library_id = self._node_id(fields.scalar("library_id"))
+        intent = fields.scalar("intent")
+        uses = self._uses(fields)
+        types = self._types(fields)
+        constants = self._each(fields.mapping("constants"), self._constant)
+        parameters = self._each(fields.mapping("parameters"), self._parameter)
+        functions = self._each(fields.mapping("functions"), self._function)
+        tables = self._each(fields.mapping("tables"), self._table)
+        if library_id is None or intent is None:
+            return None
+        purpose = ast.Word(" ".join(intent.text.split()), intent.span)
+        ordered = tuple(sorted((*functions, *tables), key=lambda each: each.name.span.start))
+        return library_ast.Library(self._bag.source, library_id, purpose, uses, types, constants, parameters, ordered)
+
+    def overlay(self, root: Mapping) -> library_ast.OverlayEntries:
+        listed = Fields(root, shapes.OVERLAY, self._bag).mapping("parameters")
+        found = []
+        for key, tree in listed.entries if listed else ():
+            dates = expect_mapping(tree, key.text, self._bag)
+            if dates is not None:
+                found.append((ast.Word(key.text, key.span), tuple(self._since(*each) for each in dates.entries)))
+        return tuple(found)
 
     # -- small parts ------------------------------------------------------------------------------
 
@@ -108,7 +201,7 @@ class _Builder(StepReader):
         if scalar is None:
             return None
         if split_node_id(scalar.text) is None:
-            self._bag.error(Code.BAD_NAME, scalar.span, name=scalar.text, what="a node", help=NODE_ID_HELP)
+            self._bag.error(Code.BAD_NAME, scalar.span, name=scalar.text, what="a node", help=_id_help(scalar.text))
         return ast.Word(scalar.text, scalar.span)
 
     def _node_type(self, scalar: Scalar | None) -> ast.Word | None:
@@ -117,6 +210,64 @@ class _Builder(StepReader):
         return self._word(scalar, "type", NODE_TYPES)
 
     # -- declarations -----------------------------------------------------------------------------
+
+    def _types(self, fields: Fields) -> tuple[ast.RecordType | ast.NamedType, ...]:
+        types: tuple[ast.RecordType | ast.NamedType, ...] = self._each(
+            fields.mapping("types"), self._declared_type, TYPE_NAME
+        )
+        return types
+
+    def _uses(self, fields: Fields) -> tuple[library_ast.Use, ...]:
+        """Read `use`: a list of libraries, or the names taken from each."""
+        tree = fields.get("use")
+        if tree is None:
+            return ()
+        if isinstance(tree, Mapping):
+            named = [(key, expect_sequence(value, key.text, self._bag)) for key, value in tree.entries]
+            return tuple(
+                library_ast.Use(ast.Word(key.text, key.span), self._taken_names(listed))
+                for key, listed in named
+                if listed
+            )
+        listed = fields.sequence("use")
+        scalars = [expect_scalar(item, "use", self._bag) for item in (listed.items if listed else ())]
+        return tuple(library_ast.Use(ast.Word(each.text, each.span), None) for each in scalars if each is not None)
+
+    def _taken_names(self, listed: Sequence) -> tuple[ast.Word, ...]:
+        scalars = [expect_scalar(item, "use", self._bag) for item in listed.items]
+        return tuple(ast.Word(each.text, each.span) for each in scalars if each is not None)
+
+    def _parameter(self, name: ast.Word, tree: Tree) -> library_ast.Parameter | None:
+        mapping = expect_mapping(tree, name.text, self._bag)
+        if mapping is None:
+            return None
+        entry = Fields(mapping, shapes.PARAMETER, self._bag)
+        type_ = self._type(entry.scalar("type"))
+        scale = self._word(entry.scalar("scale"), "scale", ("marginal", "single_amount"))
+        unit, reference = entry.scalar("unit"), entry.scalar("reference")
+        since = entry.mapping("since")
+        if since is None:
+            return None
+        if (entry.get("type") is None) == (entry.get("scale") is None):
+            found = "neither" if entry.get("type") is None else "both"
+            self._bag.error(Code.WRONG_KIND, name.span, key=name.text, expected="`type` or `scale`", found=found)
+            return None
+        if not since.entries:
+            self._bag.error(Code.WRONG_KIND, since.span, key="since", expected="at least one date", found="none")
+        return library_ast.Parameter(
+            name, type_, None if scale is None else scale.text, None if unit is None else unit.text,
+            None if reference is None else reference.text, tuple(self._since(*each) for each in since.entries),
+        )  # fmt: skip
+
+    def _since(self, key: Scalar, tree: Tree) -> library_ast.ParameterEntry:
+        """Read an entry of `since`. A mapping with `value` has a reference beside it; a record may have that field."""
+        word = ast.Word(key.text, key.span)
+        if not isinstance(tree, Mapping) or {each.text for each, _ in tree.entries} - {"value", "reference"}:
+            return library_ast.ParameterEntry(word, tree, None)
+        entry = Fields(tree, shapes.PARAMETER_ENTRY, self._bag)
+        reference = entry.scalar("reference")
+        found = None if reference is None else ast.Word(reference.text, reference.span)
+        return library_ast.ParameterEntry(word, entry.get("value") or tree, found)
 
     def _input(self, name: ast.Word, tree: Tree) -> ast.Input | None:
         if isinstance(tree, Scalar):
@@ -132,7 +283,9 @@ class _Builder(StepReader):
         constraints = tuple(c for item in (listed.items if listed else ()) if (c := self._constraint(item)))
         required = self._word(entry.scalar("required"), "required", ("true", "false"))
         is_required = required is None or required.text == "true"
-        return None if type_ is None else ast.Input(name, type_, constraints, entry.get("default"), is_required)
+        outside, flag = self._outside_name(entry.scalar("as")), self._flag(entry)
+        default = entry.get("default")
+        return None if type_ is None else ast.Input(name, type_, constraints, default, is_required, outside, flag)
 
     def _constraint(self, tree: Tree) -> ast.Constraint | None:
         if isinstance(tree, Scalar):
@@ -151,11 +304,38 @@ class _Builder(StepReader):
         success = None if outputs is None else outputs.mapping("success")
         if success is not None and not success.entries:
             self._bag.error(Code.WRONG_KIND, success.span, key="success", expected="at least one output", found="none")
-        return self._each(success, self._output)
+        return _with_flags(self._each(success, self._output), ast.Output)
 
-    def _output(self, name: ast.Word, tree: Tree) -> ast.Output | None:
+    def _typed(self, name: ast.Word, tree: Tree) -> ast.Output | None:
         type_ = self._type(expect_scalar(tree, name.text, self._bag))
         return None if type_ is None else ast.Output(name, type_)
+
+    def _output(self, name: ast.Word, tree: Tree) -> ast.Output | None:
+        return self._named(name, tree, shapes.OUTPUT)
+
+    def _field(self, name: ast.Word, tree: Tree) -> ast.Output | None:
+        return self._named(name, tree, shapes.FIELD)
+
+    def _named(self, name: ast.Word, tree: Tree, shape: Shape) -> ast.Output | None:
+        """Read a type, or a mapping with a type, an outside name and a flag."""
+        if not isinstance(tree, Mapping):
+            return self._typed(name, tree)
+        entry = Fields(tree, shape, self._bag)
+        type_ = self._type(entry.scalar("type"))
+        outside, flag = self._outside_name(entry.scalar("as")), self._flag(entry)
+        return None if type_ is None else ast.Output(name, type_, outside, flag)
+
+    def _outside_name(self, scalar: Scalar | None) -> ast.Word | None:
+        if scalar is None:
+            return None
+        if not is_outside_name(scalar.text):
+            help_ = OUTSIDE_NAME_HELP
+            self._bag.error(Code.BAD_NAME, scalar.span, name=scalar.text, what="a value outside", help=help_)
+        return ast.Word(scalar.text, scalar.span)
+
+    def _flag(self, entry: Fields) -> ast.Word | None:
+        scalar = entry.scalar("absent")
+        return None if scalar is None else self._name(scalar, "a flag")
 
     def _declared_type(self, name: ast.Word, tree: Tree) -> ast.RecordType | ast.NamedType | None:
         mapping = expect_mapping(tree, name.text, self._bag)
@@ -167,7 +347,15 @@ class _Builder(StepReader):
         listed = entry.mapping("fields")
         if listed is not None and not listed.entries:
             self._bag.error(Code.WRONG_KIND, listed.span, key="fields", expected="at least one field", found="none")
-        return ast.RecordType(name, self._each(listed, self._output), self._clauses(entry, "constraints"))
+        fields = _with_flags(self._each(listed, self._field), ast.Output)
+        is_open = self._word(entry.scalar("open"), "open", ("true", "false"))
+        rest: ast.Word | None = None
+        if is_open is not None and is_open.text == "true":
+            span = is_open.span
+            rest = ast.Word("rest", span)
+            parts = tuple(ast.TypeName(ast.Word(text, span), span) for text in ("string", "json"))
+            fields = (*fields, ast.Output(rest, ast.TypeApplied(ast.Word("map", span), parts, span)))
+        return ast.RecordType(name, fields, self._clauses(entry, "constraints"), rest)
 
     def _named_type(self, name: ast.Word, mapping: Mapping) -> ast.NamedType | None:
         entry = Fields(mapping, shapes.NAMED_TYPE, self._bag)
@@ -175,7 +363,13 @@ class _Builder(StepReader):
         listed = entry.sequence("constraints")
         found = [self._constraint_or_clause(item) for item in (listed.items if listed else ())]
         constraints = tuple(each for each in found if each is not None)
-        return None if type_ is None else ast.NamedType(name, type_, constraints)
+        texts = entry.mapping("as")
+        outside = [
+            (ast.Word(key.text, key.span), self._outside_name(expect_scalar(value, key.text, self._bag)))
+            for key, value in (texts.entries if texts else ())
+        ]
+        known = tuple((member, text) for member, text in outside if text is not None)
+        return None if type_ is None else ast.NamedType(name, type_, constraints, known)
 
     def _constraint_or_clause(self, tree: Tree) -> ast.Constraint | ast.Clause | None:
         """Read `positive`, `{max: 9}`, or a clause over `value`. A single word is a constraint."""
@@ -199,11 +393,39 @@ class _Builder(StepReader):
             return None
         entry = Fields(mapping, shapes.FUNCTION, self._bag)
         listed = entry.mapping("params")
-        parameters = self._each(listed, self._output)
+        parameters = self._each(listed, self._typed)
         returns = self._type(entry.scalar("returns"))
-        value = self._expression_in(entry.get("value"), "value")
         is_whole = listed is None or len(parameters) == len(listed.entries)
-        return ast.Function(name, parameters, returns, value) if returns and value and is_whole else None
+        value = self._function_value(entry)
+        if not (returns and value and is_whole):
+            return None
+        return ast.Function(name, parameters, returns, value, entry.scalar("max_depth"))
+
+    def _function_value(self, entry: Fields) -> ast.Expression | ast.DecisionTable | None:
+        given = [key for key in ("value", "table") if key in entry.names()]
+        if not given:
+            self._bag.error(Code.MISSING_KEY, entry.span, where="a function", key="value", help="or `table`")
+            return None
+        if len(given) == 2:
+            tree = entry.get("table")
+            assert tree is not None
+            expected = "`value` or `table`, not both"
+            self._bag.error(Code.WRONG_KIND, tree.span, key="table", expected=expected, found="both")
+            return None
+        if given == ["value"]:
+            return self._expression_in(entry.get("value"), "value")
+        table = self._fields(entry.mapping("table"), shapes.FUNCTION_TABLE)
+        return None if table is None else self._decision_table(table)
+
+    def _table(self, name: ast.Word, tree: Tree) -> ast.Function | None:
+        entry = self._fields(expect_mapping(tree, name.text, self._bag), shapes.TABLE)
+        if entry is None:
+            return None
+        listed = entry.mapping("inputs")
+        parameters = self._each(listed, self._output)
+        is_whole = listed is not None and len(parameters) == len(listed.entries)
+        table = self._decision_table(entry)
+        return ast.Function(name, parameters, None, table) if table and is_whole else None
 
     # -- declarations around the flow -------------------------------------------------------------
 
@@ -212,7 +434,7 @@ class _Builder(StepReader):
         if found is None:
             return (), None
         listed = expect_mapping(found, "error", self._bag)
-        return self._each(listed, self._output), found.span
+        return _with_flags(self._each(listed, self._output), ast.Output), found.span
 
     def _machine(self, name: ast.Word, tree: Tree) -> ast.StateMachine | None:
         entry = self._fields(expect_mapping(tree, name.text, self._bag), shapes.STATE_MACHINE)
@@ -232,8 +454,9 @@ class _Builder(StepReader):
             return None
         metadata.scalar("author")
         created = metadata.scalar("created")
-        if created is not None and not _DATE.fullmatch(created.text):
-            self._bag.error(Code.BAD_LITERAL, created.span, text=created.text, expected="a date: `2026-11-15`")
+        if created is not None and not _is_moment(created.text):
+            expected = "a date or a timestamp: `2026-11-15`, `2026-11-15T12:00:00Z`"
+            self._bag.error(Code.BAD_LITERAL, created.span, text=created.text, expected=expected)
         self._texts(metadata, "tags")
         return None if metadata.get("dependencies") is None else self._texts(metadata, "dependencies")
 
@@ -274,14 +497,14 @@ class _Builder(StepReader):
 
     # -- test cases -------------------------------------------------------------------------------
 
-    def cases(self, testing: Mapping) -> tuple[ast.TestCase, ...]:
+    def cases(self, testing: Mapping) -> tuple[case_ast.TestCase, ...]:
         return self._cases(Fields(testing, shapes.TESTING, self._bag))
 
-    def _cases(self, testing: Fields | None) -> tuple[ast.TestCase, ...]:
+    def _cases(self, testing: Fields | None) -> tuple[case_ast.TestCase, ...]:
         listed = None if testing is None else testing.sequence("test_cases")
         return tuple(case for item in (listed.items if listed else ()) if (case := self._case(item)))
 
-    def _case(self, tree: Tree) -> ast.TestCase | None:
+    def _case(self, tree: Tree) -> case_ast.TestCase | None:
         mapping = expect_mapping(tree, "a test case", self._bag)
         if mapping is None:
             return None
@@ -296,7 +519,7 @@ class _Builder(StepReader):
             return None
         title = ast.Word(name.text, name.span)
         special = next(((key, value) for key, value in expect.entries if key.text in _EXPECTED), None)
-        case = ast.TestCase(title, inputs, self._words(expect), None, now=now, effects=effects)
+        case = case_ast.TestCase(title, inputs, self._words(expect), None, now=now, effects=effects)
         if special is None:
             return case
         key, value = special
@@ -314,7 +537,23 @@ class _Builder(StepReader):
         word = ast.Word(scalar.text, scalar.span)
         return replace(case, expect=(), breaks=word) if key.text == "breaks" else replace(case, expect=(), fails=word)
 
-    def _case_effect(self, tree: Tree) -> ast.CaseEffect | None:
+    def _properties(self, testing: Fields | None) -> tuple[property_ast.Property, ...]:
+        listed = None if testing is None else testing.sequence("properties")
+        return tuple(each for item in (listed.items if listed else ()) if (each := self._property(item)))
+
+    def _property(self, tree: Tree) -> property_ast.Property | None:
+        entry = self._fields(expect_mapping(tree, "a property", self._bag), shapes.PROPERTY)
+        if entry is None:
+            return None
+        name, holds = entry.scalar("name"), self._expression(entry.scalar("holds"))
+        twice = self._fields(entry.mapping("twice"), shapes.TWICE)
+        varied = None if twice is None else self._names(twice.get("same except"), "same except")
+        where, given = self._expression(entry.scalar("where")), self._words(entry.mapping("given"))
+        if name is None or holds is None:
+            return None
+        return property_ast.Property(ast.Word(name.text, name.span), given, varied, where, holds)
+
+    def _case_effect(self, tree: Tree) -> case_ast.CaseEffect | None:
         mapping = expect_mapping(tree, "an effect of a case", self._bag)
         if mapping is None:
             return None
@@ -329,7 +568,23 @@ class _Builder(StepReader):
             return None
         failed = None if fails is None else ast.Word(fails.text, fails.span)
         request = self._words(entry.mapping("request"))
-        return ast.CaseEffect(ast.Word(step.text, step.span), request, returns, failed)
+        return case_ast.CaseEffect(ast.Word(step.text, step.span), request, returns, failed)
 
     def _words(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, Tree], ...]:
         return tuple((ast.Word(key.text, key.span), value) for key, value in (mapping.entries if mapping else ()))
+
+
+def _flag_input(name: ast.Word, type_: ast.TypeText) -> ast.Input:
+    return ast.Input(name, type_, (), None)
+
+
+def _with_flags(
+    declared: tuple[_Declared, ...], make: Callable[[ast.Word, ast.TypeText], _Declared]
+) -> tuple[_Declared, ...]:
+    """Return the declarations, each with a flag followed by that flag."""
+    found: list[_Declared] = []
+    for each in declared:
+        found.append(each)
+        if each.flag is not None:
+            found.append(make(each.flag, ast.TypeName(ast.Word("boolean", each.flag.span), each.flag.span)))
+    return tuple(found)

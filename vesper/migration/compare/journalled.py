@@ -9,8 +9,7 @@ from typing import Any
 
 from vesper.engines.engine import Request
 from vesper.engines.outcome import Returned
-from vesper.host.outcomes import recorded_outcome
-from vesper.host.running import says_not_done
+from vesper.host.outcomes import recorded_outcome, says_not_done
 from vesper.journal.entry import Entry, Kind
 from vesper.migration.compare.transcript import Exchange, Transcript
 

@@ -80,7 +80,9 @@ def check_function(function: Callable[..., object], compiled: Compiled) -> None:
     takes = {each.name for each in parameters}
     if not any(each.kind is each.VAR_KEYWORD for each in parameters):
         required = [
-            each for each in compiled.node.inputs if each.default is None and not isinstance(each.type, OptionalOf)
+            each
+            for each in compiled.node.inputs
+            if each.default is None and not isinstance(each.type, OptionalOf) and each.name not in compiled.node.flagged
         ]
         _refuse(name, "does not take", [each.name for each in required if each.name not in takes], node, inputs)
     kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)

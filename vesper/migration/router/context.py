@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from vesper._direct import size_of
 from vesper.compiler import Compiled
 from vesper.config.migration import Tolerance
 from vesper.engines.python_engine import PythonProgram
 from vesper.host.plans import Plans
-from vesper.host.sizes import size_of
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import encode
 from vesper.migration.compare.comparator import Comparator

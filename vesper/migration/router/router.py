@@ -17,7 +17,8 @@ from vesper.engines.direct_engine import DirectProgram, Plan
 from vesper.engines.engine import Execution, FastEntry, Limits, ModalProgram, Observer, Raises, Unwrap
 from vesper.engines.outcome import Outcome, Returned
 from vesper.engines.python_engine import PythonProgram
-from vesper.host.host import Host, Prepared
+from vesper.host.host import Host
+from vesper.host.prepared import Prepared
 from vesper.host.routed import HostedProgram
 from vesper.journal.journal import Summary
 from vesper.migration.compare.reports import Fault, Lost

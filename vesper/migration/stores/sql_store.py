@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from vesper.journal.store import Ending
 from vesper.migration.stores.sql_tables import Dialect, check_format
 from vesper.migration.stores.store import Line, NodeKey, StoreError, Transaction
 from vesper.migration.stores.store_rules import (
@@ -18,6 +17,7 @@ from vesper.migration.stores.store_rules import (
     check_secret,
     next_line,
 )
+from vesper.storage.ending import Ending
 from vesper.storage.transaction import Transaction as SqlTransaction
 
 T = TypeVar("T")

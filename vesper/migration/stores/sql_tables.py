@@ -1,6 +1,7 @@
 """The tables of migration state in SQLite and PostgreSQL, and their numbered migrations.
 
-A released migration never changes; a later one alters its tables. They may share a database with the journal.
+A released migration never changes; a later one alters its tables. In PostgreSQL they may share a database with the
+journal.
 
 A set of fingerprints is a row of `vesper_control_sets` and its members. A dropped set loses its name at once, and its
 members a few thousand at a time in later transactions, so that a demotion does not wait until a million rows are
@@ -11,8 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vesper.journal.schema import POSTGRES as POSTGRES_WORDS
-from vesper.journal.schema import SQLITE as SQLITE_WORDS
 from vesper.migration.stores.store import StoreError
 from vesper.storage.transaction import Transaction
 
@@ -83,6 +82,24 @@ _FORMAT_TABLE = (
 )
 
 
+_SQLITE_WORDS = {
+    "identity": "INTEGER PRIMARY KEY AUTOINCREMENT",
+    "text": "TEXT",
+    "integer": "INTEGER",
+    "bytes": "BLOB",
+    "clustered": " WITHOUT ROWID",
+    "updated": "",
+}
+_POSTGRES_WORDS = {
+    "identity": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    "text": 'TEXT COLLATE "C"',
+    "integer": "BIGINT",
+    "bytes": "BYTEA",
+    "clustered": "",
+    "updated": " WITH (fillfactor = 70)",  # room in the page for the new version of a row that every commit writes
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """The differences between SQL dialects."""
@@ -92,8 +109,8 @@ class Dialect:
     """Table expression `given` with the column `value`, from one parameter with many integers."""
 
 
-SQLITE = Dialect(SQLITE_WORDS, "json_each(?) AS given")
-POSTGRES = Dialect(POSTGRES_WORDS, "unnest(?::bigint[]) AS given (value)")
+SQLITE = Dialect(_SQLITE_WORDS, "json_each(?) AS given")
+POSTGRES = Dialect(_POSTGRES_WORDS, "unnest(?::bigint[]) AS given (value)")
 
 
 def make_tables(transaction: Transaction, name: str, dialect: Dialect) -> None:

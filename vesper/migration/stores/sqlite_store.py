@@ -11,7 +11,7 @@ from vesper.migration.stores.sql_tables import FORMAT, SQLITE, check_format, mak
 from vesper.migration.stores.store import StoreAway, StoreError
 from vesper.storage.durability import is_volatile
 from vesper.storage.sqlite_errors import sqlite_message
-from vesper.storage.sqlite_file import SqliteFile, SqliteTransaction, roll_back
+from vesper.storage.sqlite_file import SqliteFile, SqliteTransaction, path_of_dsn, roll_back
 from vesper.storage.transaction import Transaction
 
 BUSY_SECONDS = 2.0
@@ -24,7 +24,7 @@ class SqliteMigrationStore(SqlMigrationStore):
     """The store in the file that `rest`, the part after `sqlite:`, names."""
 
     def __init__(self, rest: str) -> None:
-        path = SqliteFile.path_of_dsn(rest)
+        path = path_of_dsn(rest)
         if path is None:
             raise StoreError(
                 f"`sqlite:{rest[:80]}` names no file: `sqlite:.vesper/migration.db`, `sqlite:///folder/migration.db`; "

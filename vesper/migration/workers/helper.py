@@ -25,7 +25,7 @@ from weakref import WeakSet
 
 from vesper.compiler import Compiled
 from vesper.config.migration import Tolerance
-from vesper.host.host import definition_of
+from vesper.host.prepared import definition_of
 from vesper.migration.compare.reports import Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.workers import wire_values as packed

@@ -13,7 +13,7 @@ from typing import Any
 
 from vesper.compiler import Compiled
 from vesper.config.migration import Tolerance
-from vesper.host.host import compiled_from
+from vesper.host.prepared import compiled_from
 from vesper.migration.compare.comparator import Comparator
 from vesper.migration.workers import wire_values as packed
 from vesper.migration.workers.enumeration import domain_of, run_part

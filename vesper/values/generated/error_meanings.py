@@ -30,11 +30,18 @@ ERROR_MEANINGS: Final[dict[str, str]] = {
     "missing_key": "The map or json object has no entry with this key.",
     "not_finite": "A NaN or an infinity has no value in the requested type.",
     "not_found": "The row, file or secret does not exist.",
+    "not_in_force": "A parameter has no value at this date: it is before the first entry, or after one that ends it.",
     "not_whole": "The number has a fraction where an integer is required.",
     "null_value": "A value is required, but it is null.",
+    "recursion_limit": "A call of a function would be deeper than its `max_depth` allows.",
+    "table_conflict": "Several rows of a decision table match where its hit policy allows one, or one result.",
     "time_overflow": "The result is outside the years 1 to 9999, or a duration is longer than 3,652,059 days.",
     "timeout": "An effect did not complete within the timeout of its policy.",
     "too_large": "The result would exceed the size limit of its type or the nesting limit.",
     "too_many_rows": "The query returned more rows than the type allows.",
     "unavailable": "The other side of an effect could not be reached, or a policy blocked the request.",
+    "unknown_zone": (
+        "The time zone database has no zone of this name. Names are those of the IANA database, such as "
+        "`Europe/Berlin`."
+    ),
 }

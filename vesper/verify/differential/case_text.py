@@ -31,7 +31,7 @@ def case_text(
 
     The node must accept the inputs. `effects` are request paths with their answers, as `answer_text` writes them.
     """
-    declared = [(each.name, each.type, each.default) for each in node.inputs]
+    declared = node.declared_inputs
     values, problems = accept_inputs(declared, dict(inputs))
     if problems:
         raise ValueError(f"{node.node_id} rejects these inputs: {problems[0].path}")

@@ -15,6 +15,7 @@ from vesper.engines.engine import Done
 from vesper.engines.outcome import DeclaredError, Returned
 from vesper.engines.path import guards
 from vesper.language.ir.nodes import (
+    Apply,
     Call,
     CallNode,
     Expression,
@@ -70,6 +71,8 @@ class CoverageCollector:
 
     def __init__(self, compiled: Compiled) -> None:
         self._node = node = compiled.node
+        self._unreached = {each.name: each.value for each in node.functions}
+        """Values of recursive functions, until a call of them was evaluated."""
         self._conditions = guards(node)
         self._map = BranchMap(compiled)
         self._covered: set[BranchKey] = set()
@@ -144,6 +147,8 @@ class CoverageCollector:
     def _reach(self, expression: Expression) -> None:
         if isinstance(expression, Call):
             self.coverage.operations.add(expression.op)
+        if isinstance(expression, Apply) and expression.function in self._unreached:
+            self._reach(self._unreached.pop(expression.function))
         for part in children(expression):
             if isinstance(expression, If) and part is not expression.condition:
                 taken = (expression.condition.index, part is expression.then)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from vesper.engines.engine import Completion
 from vesper.language.ir.encode import canonical_json
 from vesper.storage.file_access import create_private
 from vesper.values.model import base64_text, decimal_text, scalar_text
+from vesper.values.period import Period
 from vesper.verify.differential.verifier import Difference
 
 FOLDER = Path("tests/conformance/regressions")
@@ -37,6 +38,10 @@ def typed_value(value: object) -> dict[str, object]:
             return {"date": scalar_text(value)}
         case timedelta():
             return {"duration": scalar_text(value)}
+        case time() if value.tzinfo is None:
+            return {"time_of_day": scalar_text(value)}
+        case Period():
+            return {"period": scalar_text(value)}
         case bytes():
             return {"bytes": base64_text(value)}
         case frozenset():

@@ -30,7 +30,7 @@ class BoundarySeeker:
     def __init__(self, evaluator: Evaluator, source: random.Random) -> None:
         self._random = source
         self._evaluator = evaluator
-        self._declared = [(each.name, each.type, each.default) for each in evaluator.node.inputs]
+        self._declared = evaluator.node.declared_inputs
         movable = {each.name for each in evaluator.node.inputs if each.type in _MOVABLE}
         self._probes: list[tuple[Call, list[str]]] = []
         """Comparisons, with the inputs that both sides depend on and that can be moved like numbers."""
@@ -55,7 +55,16 @@ class BoundarySeeker:
                     return inputs | {name: moved}
         return None
 
-    def _to_edge(self, comparison: Call, name: str, values: Mapping[str, object]) -> object | None:
+    def boundaries(self, inputs: Mapping[str, object], name: str) -> list[Fraction]:
+        """Return the values of one input, as numbers, at which comparisons have equal sides by the secant method."""
+        values, problems = accept_inputs(self._declared, dict(inputs))
+        if problems:
+            return []
+        with localcontext(EXACT):
+            found = [self._boundary(comparison, name, values) for comparison, names in self._probes if name in names]
+        return [each for each in found if each is not None]
+
+    def _boundary(self, comparison: Call, name: str, values: Mapping[str, object]) -> Fraction | None:
         given = values[name]
         number = to_number(given)
         if number is None:
@@ -64,7 +73,14 @@ class BoundarySeeker:
         there = self._gap(comparison, {**values, name: from_number(given, number + 1)})
         if here is None or there is None or here == there:
             return None
-        at = from_number(given, number - here / (there - here))
+        return number - here / (there - here)
+
+    def _to_edge(self, comparison: Call, name: str, values: Mapping[str, object]) -> object | None:
+        given = values[name]
+        boundary = self._boundary(comparison, name, values)
+        if boundary is None:
+            return None
+        at = from_number(given, boundary)
         exact = to_number(at)
         if exact is None or self._random.random() < _EXACT_SHARE:
             return at

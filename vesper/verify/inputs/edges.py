@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal, Inexact, Rounded
 
 from vesper.kernels.decimal import EXACT
 from vesper.language.ir.nodes import Literal, Node
 from vesper.values.model import MAX_INTEGER, MIN_INTEGER, Json, Value, plain
+from vesper.values.period import MAX_MONTHS, Period
 from vesper.values.times import MAX_DURATION
 from vesper.values.types import (
     BOOLEAN,
@@ -19,7 +20,9 @@ from vesper.values.types import (
     DURATION,
     FLOAT,
     INTEGER,
+    PERIOD,
     STRING,
+    TIME_OF_DAY,
     TIMESTAMP,
     Enum,
     OptionalOf,
@@ -74,6 +77,11 @@ class Edges:
             lengths = (timedelta(0), *(each for each in self.others if isinstance(each, timedelta)))
             near = (each + step for each in lengths for step in (-_MICROSECOND, timedelta(0), _MICROSECOND))
             return list(dict.fromkeys(each for each in near if -MAX_DURATION <= each <= MAX_DURATION))
+        if type_ == PERIOD:
+            periods = (each.months for each in (Period(), *self.others) if isinstance(each, Period))
+            return [Period(max(min(each + step, MAX_MONTHS), -MAX_MONTHS)) for each in periods for step in (-1, 0, 1)]
+        if type_ == TIME_OF_DAY:
+            return [time(0), *(each for each in self.others if isinstance(each, time))]
         if type_ not in (DATE, TIMESTAMP):
             return []
         is_moment = type_ == TIMESTAMP

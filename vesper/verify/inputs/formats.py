@@ -55,6 +55,16 @@ _DURATIONS = (
     "P3652059DT0.000001S", "87649416h", "999999999999999999us", "9999999999999999999us", "pt1s", "1 h", "", "1.5h",
     "0s", "PT60M",
 )  # fmt: skip
+_CLOCKS = (
+    "00:00:00", "23:59:59.999999", "08:30:00.5", "24:00:00", "12:60:00", "12:30", "8:30:00", "08:30:00Z", "",
+    "08:30:00.",
+    "08:30:00.0000001", "08:30:00.000000000", "12:00:60",
+)  # fmt: skip
+_PERIODS = (
+    "P0M", "P1Y", "P1Y2M", "P14M", "-P1M", "+P1Y", "P", "P1D", "P1M1Y", "P9999Y", "P9999Y1M", "-P9999Y", "p1y", "",
+    "P99999999999999999999Y", "P00000000000000000001M", "P1Y2", "P-1M",
+)  # fmt: skip
+_BOOLEANS = ("true", "false", "True", " true", "", "1", "TRUE", "no")
 _HEXES = ("", "00", "ff", "FF", "fF0a", "0", "0g", "61 62", "0x61", "6162636465666768", "00" * 33, " 00", "é0", "6")
 _BASE64 = (
     "", "AA==", "YQ==", "YWI=", "AA=", "AA", "AAA=", "AAAA", "YR==", "YWJ=", "_w==", "/w==", "+/+/", "A===", "====",
@@ -79,6 +89,9 @@ PARSED: Mapping[str, tuple[str, ...]] = {
     "date.parse": _DATES,
     "timestamp.parse": _TIMESTAMPS,
     "duration.parse": _DURATIONS,
+    "time_of_day.parse": _CLOCKS,
+    "period.parse": _PERIODS,
+    "boolean.parse": _BOOLEANS,
     "bytes.parse_hex": _HEXES,
     "bytes.parse_base64": _BASE64,
     "json.parse": _JSONS,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from math import ceil, floor
@@ -84,6 +85,7 @@ class InputGenerator:
         self._pairs = InputPairs({each.name: self._edges.values(each.type) for each in node.inputs}, seed)
         self._examples = [dict(each) for each in examples]
         self._types = {each.name: each.type for each in node.inputs}
+        self._flags = node.flagged
         self._variation = Variation(self._random, self._value)
         self._is_tame = True
         self._solver = InputSolver(node, self._random, self._value)
@@ -103,7 +105,7 @@ class InputGenerator:
             inputs = {
                 each.name: self._scalars.as_text(self._value(each.name, each.type))
                 for each in self._node.inputs
-                if each.default is None or self._random.random() < 0.9
+                if (each.default is None and each.name not in self._flags) or self._random.random() < 0.9
             }
         if self._boundaries is not None and self._random.random() < _BOUNDARY_SHARE:
             inputs = self._boundaries.seek(inputs) or inputs
@@ -152,7 +154,7 @@ class InputGenerator:
         elif name in inputs and isinstance(inputs[name], list | dict) and inputs[name]:
             inputs[name] = self._invalidate_part(inputs[name])
         else:
-            inputs[name] = self._random.choice(_INVALID_VALUES)
+            inputs[name] = deepcopy(self._random.choice(_INVALID_VALUES))
 
     def _invalidate_part(self, value: object) -> object:
         """Return a collection with one part replaced, removed or added."""
@@ -172,7 +174,7 @@ class InputGenerator:
                     return value | {"no_such_field": 1}
                 return {each: self._invalidate_part(found) if each == key else found for each, found in value.items()}
             case _:
-                return self._random.choice(_INVALID_VALUES)
+                return deepcopy(self._random.choice(_INVALID_VALUES))
 
     def _value(self, name: str, type_: Type) -> object:
         if type_ == DECIMAL:

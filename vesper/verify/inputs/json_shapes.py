@@ -21,20 +21,26 @@ from vesper.values.types import (
     FLOAT,
     INTEGER,
     JSON,
+    PERIOD,
     STRING,
+    TIME_OF_DAY,
     TIMESTAMP,
     ArrayOf,
     Enum,
     MapOf,
     OptionalOf,
+    Outside,
     Record,
     SetOf,
     Type,
+    mentions,
 )
 
 _WRONG_SHARES = (0.0, 0.0, 0.0, 0.05, 0.2)
 _COUNTS = (0, 1, 1, 2, 2, 3, 5)
 _EXTREME_SHARE = 0.15
+_NESTED_SHARE = 0.9
+_MAX_NESTED = 3
 _SCALARS: dict[Type, tuple[object, ...]] = {
     BOOLEAN: (True, False),
     INTEGER: (0, 1, -1, 2, 7, 100, Decimal("1.0"), Decimal("-3.00"), 2**31, 2**53 + 1),
@@ -45,6 +51,8 @@ _SCALARS: dict[Type, tuple[object, ...]] = {
     DATE: ("2024-02-29", "0001-01-01", "9999-12-31", "1970-01-01"),
     TIMESTAMP: ("2024-02-29T12:30:00Z", "2024-02-29T10:30:00.5+02:00", "0001-01-01T00:00:00Z"),
     DURATION: ("PT0S", "90s", "P1DT2H", "-PT0.000001S", "P3652059D"),
+    TIME_OF_DAY: ("00:00:00", "23:59:59.999999", "08:30:00.5"),
+    PERIOD: ("P0M", "P1Y2M", "-P14M", "P9999Y"),
     JSON: (None, 0, "a", [], {}, {"a": [1, None]}),
 }
 _EXTREMES: dict[Type, tuple[object, ...]] = {
@@ -62,16 +70,26 @@ _EXTREMES: dict[Type, tuple[object, ...]] = {
     TIMESTAMP: ("2024-02-29T24:00:00Z", "2024-02-29T12:30:00", "0001-01-01T00:00:00+00:01",
         "9999-12-31T23:59:59.999999Z"),
     DURATION: ("P3652060D", "P1M", "", 90, "1.5us"),
+    TIME_OF_DAY: ("24:00:00", "8:30:00", "08:30", "08:30:00Z", 830),
+    PERIOD: ("P10000Y", "P1D", "P", 12, "P1M1Y"),
     BOOLEAN: (0, 1, "true", None),
 }  # fmt: skip
 _OTHERS: tuple[object, ...] = (None, True, 0, 1, Decimal("1.5"), "", "x", [], [0], {}, {"a": 0})
 
 
 def cast_types(node: Node) -> list[Type]:
-    """Return the types to which a node casts JSON."""
-    return list(
+    """Return the types to which a node casts JSON.
+
+    A field of a recursive type is a cast of its own, so records of one field are also merged: half of the types.
+    """
+    found = list(
         dict.fromkeys(each.type for each in node.expressions() if isinstance(each, Call) and each.op == "json.cast")
     )
+    single = [each for each in found if isinstance(each, Record) and len(each.fields) == 1]
+    fields = dict(field for each in single for field in each.fields)
+    names = tuple(name for each in single if each.outside is not None for name in each.outside.names)
+    merged = Record(tuple(fields.items()), None, Outside(names) if names else None)
+    return found + [merged] * len(found) if len(fields) > 1 else found
 
 
 class JsonShapes:
@@ -80,10 +98,14 @@ class JsonShapes:
     def __init__(self, source: random.Random) -> None:
         self._random = source
         self._wrong_share = 0.0
+        self._around: Type | None = None
+        """The record that is drawn, which a json in it may repeat."""
+        self._depth = 0
 
     def draw(self, type_: Type) -> object:
         """Return content for a cast to this type; two in five have parts that do not fit it."""
         self._wrong_share = self._random.choice(_WRONG_SHARES)
+        self._around = type_ if isinstance(type_, Record) and mentions(type_, JSON) else None
         return self._content(type_)
 
     def _content(self, type_: Type) -> object:
@@ -95,13 +117,16 @@ class JsonShapes:
             case OptionalOf(inner):
                 return None if self._random.random() < 0.3 else self._content(inner)
             case ArrayOf(element):
-                return [self._content(element) for _ in range(self._random.choice(_COUNTS))]
+                counts = _COUNTS if self._depth < _MAX_NESTED else (0,)
+                return [self._content(element) for _ in range(self._random.choice(counts))]
             case SetOf(element):
                 return self._distinct([self._content(element) for _ in range(self._random.choice(_COUNTS))])
             case MapOf(key, value):
                 return self._map(key, value)
             case Record(fields):
                 return self._record(fields)
+            case _ if type_ == JSON and self._around is not None and self._random.random() < _NESTED_SHARE:
+                return self._nested(self._around)
             case _:
                 is_extreme = self._wrong_share > 0 and self._random.random() < _EXTREME_SHARE and type_ in _EXTREMES
                 return self._random.choice((_EXTREMES if is_extreme else _SCALARS)[type_])
@@ -116,6 +141,16 @@ class JsonShapes:
         if self._random.random() < 0.2:
             found["no_such_field"] = self._random.choice(_OTHERS)
         return dict(reversed(found.items())) if self._random.random() < 0.2 else found
+
+    def _nested(self, type_: Type) -> object:
+        """Return content of the record that is drawn, inside of it."""
+        if self._depth >= _MAX_NESTED:
+            return {}
+        self._depth += 1
+        try:
+            return self._content(type_)
+        finally:
+            self._depth -= 1
 
     def _map(self, key: Type, value: Type) -> object:
         """Return an object for keys that are texts, otherwise an array of pairs; sometimes the other form."""

@@ -137,7 +137,7 @@ class GeneratedResponses:
     def __init__(self, compiled: Compiled) -> None:
         self._types: dict[str, Type] = {}
         self._collect(compiled, "")
-        self._declared = [(each.name, each.type, each.default) for each in compiled.node.inputs]
+        self._declared = compiled.node.declared_inputs
         self._values = InputGenerator(compiled.node, 0, seeks_boundaries=False)
         self._cases = [_answers_of(case) for case in compiled.cases if case.effects]
 

@@ -6,12 +6,14 @@ import math
 import random
 import struct
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from copy import deepcopy
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
 from vesper.values.model import Value, scalar_text
+from vesper.values.period import MAX_MONTHS, Period
 from vesper.values.times import MAX_DURATION
-from vesper.values.types import BYTES, DATE, DURATION, FLOAT, JSON, TIMESTAMP, Type
+from vesper.values.types import BYTES, DATE, DURATION, FLOAT, JSON, PERIOD, TIME_OF_DAY, TIMESTAMP, Type
 from vesper.verify.inputs.bounds import Bounds
 from vesper.verify.inputs.json_shapes import JsonShapes
 
@@ -71,6 +73,8 @@ class ScalarSource:
         self._moments = [each for each in known if isinstance(each, datetime)]
         self._days = [each for each in known if isinstance(each, date) and not isinstance(each, datetime)]
         self._lengths = [each for each in known if isinstance(each, timedelta)]
+        self._clocks = [each for each in known if isinstance(each, time)]
+        self._periods = [each for each in known if isinstance(each, Period)]
         self._texts = [each for each in known if isinstance(each, str)]
 
     def draw(self, type_: Type, is_tame: bool, bounds: Bounds) -> object:
@@ -84,6 +88,10 @@ class ScalarSource:
             return self._moment(is_tame)
         if type_ == DURATION:
             return self._length(is_tame)
+        if type_ == TIME_OF_DAY:
+            return self._clock()
+        if type_ == PERIOD:
+            return self._period(is_tame)
         assert type_ == JSON, f"{type_} is generated elsewhere"
         if self._casts and self._random.random() < _CAST_SHARE:
             return self._shapes.draw(self._random.choice(self._casts))
@@ -91,7 +99,7 @@ class ScalarSource:
 
     def as_text(self, value: object) -> object:
         """Return a value, sometimes as the text that a caller may pass instead."""
-        if isinstance(value, bytes | date | timedelta) and self._random.random() < 0.1:
+        if isinstance(value, bytes | date | timedelta | time | Period) and self._random.random() < 0.1:
             return scalar_text(value)
         return value
 
@@ -148,10 +156,23 @@ class ScalarSource:
         length = timedelta(seconds=self._random.randrange(size), microseconds=self._random.choice((0, 0, 1, 200_000)))
         return length if self._random.random() < 0.8 else -length
 
+    def _clock(self) -> time:
+        if self._random.random() < 0.5:
+            return self._random.choice([*self._clocks, *self._clocks, time(0), time(12), time.max])
+        second = self._random.randrange(86_400)
+        micros = self._random.choice((0, 0, 1, 500_000))
+        return time(second // 3600, second // 60 % 60, second % 60, micros)
+
+    def _period(self, is_tame: bool) -> Period:
+        if self._random.random() < 0.5:
+            edges = (0, 1, -1, 12, 24) if is_tame else (0, 1, -1, 11, 12, 13, MAX_MONTHS, -MAX_MONTHS)
+            return self._random.choice([*self._periods, *self._periods, *map(Period, edges)])
+        return Period(self._random.randint(-12, 600))
+
     def _json(self, depth: int) -> object:
         pick = self._random.random()
         if depth == 0 or pick < 0.4:
-            return self._random.choice(_JSONS)
+            return deepcopy(self._random.choice(_JSONS))  # a caller may change what it is given
         if pick < 0.5:
             return self._random.choice([*self._texts, "a"])
         if pick < 0.7:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Context, Decimal
 
 from vesper.values.model import MAX_INTEGER, MIN_INTEGER
+from vesper.values.period import MAX_MONTHS, Period
 from vesper.values.types import JSON, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 
 _UNCHANGED_SHARE = 0.35
@@ -107,6 +108,11 @@ class Variation:
                 return self._move(value, self._random.choice(_SMALL_STEPS))
             case date():
                 return self._move(value, timedelta(days=1))
+            case time():
+                return value.replace(microsecond=(value.microsecond + 1) % 1_000_000)
+            case Period():
+                step = self._random.choice((-1, 1))
+                return Period(min(max(value.months + step, -MAX_MONTHS), MAX_MONTHS))
             case str() if value:
                 at = self._random.randrange(len(value))
                 return value[:at] + self._random.choice(("", self._random.choice(_CHARACTERS))) + value[at + 1 :]

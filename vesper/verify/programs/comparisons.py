@@ -19,7 +19,9 @@ from vesper.values.types import (
     DURATION,
     FLOAT,
     INTEGER,
+    PERIOD,
     STRING,
+    TIME_OF_DAY,
     TIMESTAMP,
     ArrayOf,
     Enum,
@@ -30,6 +32,7 @@ from vesper.values.types import (
 )
 from vesper.verify.programs.forms import Forms, Producer
 from vesper.verify.programs.terms import (
+    COMPARISON,
     LEVELS,
     LOOSEST,
     TIGHTEST,
@@ -38,17 +41,19 @@ from vesper.verify.programs.terms import (
     Term,
     hint_from,
     infix,
+    parenthesise,
     prefix,
 )
 
 _EQUALITY = ("==", "!=")
 _ORDER = ("<", "<=", ">", ">=")
 _NUMBERS: tuple[Type, ...] = (INTEGER, DECIMAL, FLOAT)
-_TIMES: tuple[Type, ...] = (DATE, TIMESTAMP, DURATION)
+_TIMES: tuple[Type, ...] = (DATE, TIMESTAMP, DURATION, TIME_OF_DAY, PERIOD)
 _FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COMPUTED: tuple[Type, ...] = (INTEGER, DECIMAL)
 _JOINS = ("AND", "AND", "OR", "OR", "=>", "==", "!=")
 _MAX_PAIRS = 6
+_RANGE_SHARE = 0.08
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +166,20 @@ class Comparisons(Forms):
         operator = self.random.choice((*_ORDER, *_EQUALITY) if is_compared(left.type) else _EQUALITY)
         if right == pair.right and self.random.random() < 0.1 and _is_listed(right):
             return self._draw_membership(left, right)
+        if is_compared(left.type) and not left.is_open and self.random.random() < _RANGE_SHARE:
+            return self._draw_range(left, right)
         if self.random.random() < 0.4:
             left, right, operator = right, left, _FLIPPED[operator]
         found = infix(operator, left, right, BOOLEAN)
         return prefix("NOT", found, BOOLEAN) if self.random.random() < 0.12 else found
+
+    def _draw_range(self, value: Term, bound: Term) -> Term:
+        """Draw `x IN [a..b)` with the compared value as one bound or both."""
+        low, high = self.random.choice(((bound, value), (value, bound), (bound, bound)))
+        brackets = self.random.choice("[("), self.random.choice(")]")
+        words = self.random.choice((" IN ", " IN ", " NOT IN "))
+        parts = (*parenthesise(value, COMPARISON + 1), f"{words}{brackets[0]}", low, "..", high, brackets[1])
+        return Term(BOOLEAN, parts, COMPARISON)
 
     def _draw_joined(self, known: list[ComparedPair]) -> Term:
         """Draw several comparisons of one pair, so that one decides another."""

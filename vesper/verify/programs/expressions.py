@@ -11,13 +11,15 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import TypeAlias
 
-from vesper.language.check.expressions.literal_arguments import EVALUATED
+from vesper.language.check.expressions.literal_arguments import CHECKED, EVALUATED
 from vesper.values.operation import OpSpec
 from vesper.values.types import (
     BOOLEAN,
+    DATE,
     DECIMAL,
     FLOAT,
     INTEGER,
+    JSON,
     STRING,
     ArrayOf,
     Enum,
@@ -68,6 +70,7 @@ _PREFERRED_SHARE, _REPEATED_SHARE = 0.8, 0.3
 """Shares of the positions that have a preferred operation: until each was drawn, and later."""
 _NESTED_SHARE = 0.5
 _LARGEST_WEIGHT = 0.6
+_UNCHECKED_SHARE = 0.1
 _LIMIT_SHARE = 0.5
 _SAME_SHARE = 0.05
 _COMPARED = ("==", "!=", "<", "<=", ">", ">=")
@@ -86,6 +89,9 @@ def _operations_returning(scalar: Primitive | None) -> tuple[tuple[OpSpec, Type]
 def _parameters(spec: OpSpec, bindings: dict[str, Type]) -> list[Type]:
     """Return the parameter types of the chosen operation."""
     return [substitute(declared_type(text), bindings) for _, text in spec.params]
+
+
+_DAYS = ("01-01", "02-28", "07-01", "12-31")
 
 
 class Expressions(BinderForms):
@@ -107,6 +113,8 @@ class Expressions(BinderForms):
         """Name, type and YAML text; one is added if a value cannot be written in another way."""
         self.functions: list[tuple[str, tuple[Type, ...], Type]] = []
         """Functions of the node declared so far: name, parameters, result."""
+        self.parameters: dict[str, tuple[Type | str, tuple[tuple[str, str], ...]]] = {}
+        """Parameters of the node: name, type or kind of scale, and the values by date."""
         self.compared_pairs: list[ComparedPair] = []
         self.budget = self.random.choice(_BUDGETS)
         self.bound = 0
@@ -289,9 +297,47 @@ class Expressions(BinderForms):
         """Yield calls of the node's own functions; arguments are read for their parameters."""
         for name, params, returns in self.functions:
             if returns == type_:
-                yield 2.0, partial(self._own_call, name, params, type_, scope, depth)
+                yield 2.0, partial(self.own_call, name, params, type_, scope, depth)
+        for name, (of, _) in self.parameters.items() if scope.sees_constants else ():
+            if of == type_:
+                yield 6.0, partial(self._at_date, name, type_, scope, depth)
+            elif isinstance(of, str) and type_ == DECIMAL:
+                yield 6.0, partial(self._on_scale, name, of, scope, depth)
 
-    def _own_call(self, name: str, params: tuple[Type, ...], type_: Type, scope: Scope, depth: int) -> Term:
+    def _at_date(self, name: str, type_: Type, scope: Scope, depth: int) -> Term:
+        """Draw the value of a parameter at a date."""
+        day = self.expression(DATE, scope, depth, DATE)
+        # A suffix after the date would belong to the date.
+        return Term(type_, (f"{name} AT ", *parenthesise(day, TIGHTEST)), TIGHTEST - 1)
+
+    def _on_scale(self, name: str, kind: str, scope: Scope, depth: int) -> Term:
+        amount = self.assignable(DECIMAL, scope, depth)
+        return Term(DECIMAL, (f"{kind}(", amount, ", ", self._at_date(name, DECIMAL, scope, depth), ")"))
+
+    def new_parameter(self) -> None:
+        """Add a parameter, mostly with a value at every date."""
+        years = sorted(self.random.sample(range(1900, 2100), self.random.choice((0, 0, 1, 2, 4))))
+        first = "0001-01-01" if self.random.random() < 0.8 else "1850-02-28"
+        dates = [first, *(f"{year}-{self.random.choice(_DAYS)}" for year in years)]
+        kind = self.random.choice(("marginal", "single_amount"))
+        type_: Type | str = kind if self.random.random() < 0.3 else self.random.choice([DECIMAL, *SCALARS])
+        if type_ == JSON:
+            type_ = DECIMAL  # the text of a json depends on what is around it
+        entries = tuple((each, self._value_from(type_, each != first)) for each in dates)
+        self.parameters[f"p{len(self.parameters)}"] = (type_, entries)
+
+    def _value_from(self, type_: Type | str, may_end: bool) -> str:
+        """Draw a value as YAML; sometimes null, which ends the one before."""
+        if may_end and self.random.random() < 0.15:
+            return "null"
+        if not isinstance(type_, str):
+            return self.types.draw_yaml(type_)
+        word = "rate" if type_ == "marginal" else "amount"
+        starts = sorted(self.random.sample(range(-20, 200), self.random.choice((1, 2, 3))))
+        brackets = [f"{{from: {start}, {word}: {self.random.randint(-30, 99) / 100}}}" for start in starts]
+        return f"[{', '.join(brackets)}]"
+
+    def own_call(self, name: str, params: tuple[Type, ...], type_: Type, scope: Scope, depth: int) -> Term:
         parts: list[str | Term] = [f"{name}("]
         for number, param in enumerate(params):
             parts += [", " if number else "", self.assignable(param, scope, depth)]
@@ -338,6 +384,8 @@ class Expressions(BinderForms):
                 parts.append(", ")
             if name in spec.literals:
                 parts.append(quoted(draw_pattern(self.random)))
+            elif spec.name in CHECKED and name == spec.params[CHECKED[spec.name][0]][0]:
+                parts.append(self._draw_checked(spec.name, name, scope, depth))
             elif self.random.random() < _LIMIT_SHARE and (limit := self._draw_limit(spec.name, name)) is not None:
                 parts.append(limit)
             elif param == declared_type(declared) and self.random.random() < 0.7 and _is_listed(param):
@@ -355,6 +403,13 @@ class Expressions(BinderForms):
         if isinstance(param, SetOf):
             return self.literal_by_place(param, scope, 0)
         return self.literal(param, param, scope)
+
+    def _draw_checked(self, operation: str, parameter: str, scope: Scope, depth: int) -> Term:
+        """Draw a text that the checker accepts as a literal, or sometimes a text that it cannot know."""
+        drawn = self.expression(STRING, scope, depth) if self.random.random() < _UNCHECKED_SHARE else None
+        literal = self._draw_limit(operation, parameter) if drawn is None or drawn.is_open else drawn
+        assert literal is not None, f"{operation}.{parameter} has no texts"
+        return literal
 
     def _draw_limit(self, operation: str, parameter: str) -> Term | None:
         """Draw a literal at a limit of an operation; None if the parameter has none."""

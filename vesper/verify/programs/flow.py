@@ -56,7 +56,9 @@ class Flow(Loops, Branches):
         facts, text, single = when.when_true, _one_line(when), when
         if self._chance(0.2):
             guard = self.condition(scope.assuming(facts))
-            fields["guards"] = [guard]
+            # Selected by the text, so that the rest of the program stays the same.
+            has_reason = len(_one_line(guard)) % 2 == 0
+            fields["guards"] = [{"holds": guard, "reason": "guard_fails"} if has_reason else guard]
             facts |= guard.when_true
             return (
                 fields,

@@ -57,6 +57,7 @@ class Forms:
         yield 0.25, partial(self._index, type_, scope, depth)
         yield 0.6, partial(self._field, type_, scope, depth)
         yield 0.5 if isinstance(type_, MapOf | Record) else 0.3, partial(self.cast, type_, scope, depth)
+        yield 0.3, partial(self._ascription, type_, scope, depth)
         if type_ == BOOLEAN:
             for word in ("AND", "OR", "=>"):
                 yield 1.0, partial(self._logical, word, scope, depth)
@@ -95,7 +96,15 @@ class Forms:
             value = Term(JSON, ("to_json(", self.expression(type_, scope, depth), ")"))
         else:
             value = self.expression(JSON, scope, depth)
+        value = Term(JSON, ("(", value, ")")) if " AS " in str(value) else value
         return Term(type_, ("CAST(", value, f" AS {written})"))
+
+    def _ascription(self, type_: Type, scope: Scope, depth: int) -> Term:
+        """Draw `value AS type`, where literals and conversions are those of a place of this type."""
+        written = type_text(type_)
+        if "{" in written:
+            raise NotExpressible  # an anonymous record of an operation, whose type cannot be written
+        return Term(type_, (*parenthesise(self.assignable(type_, scope, depth), TIGHTEST), f" AS {written}"))
 
     # -- conditions -------------------------------------------------------------------------------
 

@@ -33,9 +33,21 @@ from vesper.verify.programs.cells import preferred_cells
 from vesper.verify.programs.expressions import Expressions
 from vesper.verify.programs.features import Features
 from vesper.verify.programs.flow import Flow
+from vesper.verify.programs.outside import OutsideSource
 from vesper.verify.programs.plain_terms import NUMBERS
 from vesper.verify.programs.risks import SteadyTerms, is_fallible, is_risky
-from vesper.verify.programs.terms import COMPARISON, NOTHING, Facts, Known, NotExpressible, Scope, Term, infix
+from vesper.verify.programs.tables import TableDrawing
+from vesper.verify.programs.terms import (
+    COMPARISON,
+    LOOSEST,
+    NOTHING,
+    Facts,
+    Known,
+    NotExpressible,
+    Scope,
+    Term,
+    infix,
+)
 from vesper.verify.programs.text import (
     Draft,
     DrawnCompute,
@@ -44,6 +56,7 @@ from vesper.verify.programs.text import (
     DrawnFunction,
     DrawnInput,
     DrawnNamed,
+    DrawnParameter,
     DrawnRecord,
     DrawnStep,
     DrawnTable,
@@ -57,7 +70,7 @@ _NAMES = (
     "amount", "balance", "total", "rate", "items", "lines", "prices", "flags", "note", "who", "class", "len", "decimal",
     "mark", "match", "import", "success", "d_0", "length", "at", "contains", "frozenset", "checked", "self", "type",
     "none", "sorted", "k", "v", "x", "y", "z", "text_length", "range", "raise", "result", "node", "outputs", "inputs",
-    "float", "bytes", "date", "json", "timedelta", "json_cast",
+    "float", "bytes", "date", "json", "timedelta", "json_cast", "time", "period",
 )  # fmt: skip
 _WITH_EFFECTS = ("event_handler", "http_handler", "scheduled_job")
 _ALSO_MEMBERS = ("status", "kind", "open")
@@ -76,6 +89,10 @@ _CONSTRAINTS: dict[Type, tuple[str, ...]] = {
 
 _ALWAYS_USED: tuple[Type, ...] = (BOOLEAN, INTEGER)
 _NUMBER_SHARE = 0.7
+_RECURSIVE_SHARE = 0.3
+_CONCAT_SHARE = 0.5
+_MAX_DEPTHS = (1, 2, 3, 7, 40)
+_TRIES = 4
 _PRECONDITION_TESTS = 0.25
 """Share of preconditions that inputs may break; those of programs are changed to meet them."""
 _LOOP_SHARE = 0.4
@@ -99,6 +116,7 @@ class _Program:
         weights = {type_: self._features.weight(f"type {type_}") for type_ in SCALARS}
         self._expressions.pool[:] = [type_ for type_, weight in weights.items() if weight or type_ in _ALWAYS_USED]
         self._drawing = Drawing.of(self._expressions)
+        self._outside = OutsideSource(seed)
         self._scope = Scope()
         self._unused = [*_NAMES]
         self._random.shuffle(self._unused)
@@ -115,6 +133,8 @@ class _Program:
         for _ in range(self._fewer(0, 1, 2, 3)):
             type_ = self._new_type()
             self._expressions.new_constant(type_)
+        for _ in range(self._fewer(0, 1, 0, 1, 2)):
+            self._expressions.new_parameter()
         if self._type == "event_handler":
             self._scope = self._scope.declare("input", "event_id", STRING)
             inputs = (*inputs, DrawnInput("event_id", STRING, (), None))
@@ -127,7 +147,9 @@ class _Program:
         # The checker derives facts about null from them for all later clauses.
         facts = NOTHING.union(*(clause.when_true for clause in preconditions))
         self._scope = self._scope.assuming(facts)
+        calls = tuple(self._call_of(each) for each in functions if each.max_depth is not None)
         steps, returned = self._flow(outputs, flow)
+        steps = (*calls, *steps)
         # A step that could not be drawn to its end may have declared errors that nothing raises.
         raised = {code for step in steps if isinstance(step, DrawnFlow) for code in error_codes(dict(step.fields))}
         postconditions = self._clauses(
@@ -137,12 +159,15 @@ class _Program:
         if flow is not None:
             seen = self._invariant_scope(inputs, outputs, is_optional=bool(raised))
             invariants = self._clauses(seen.assuming(facts), self._choose(0, 0, 1))
-        return Draft(
+        draft = Draft(
             node_id=f"program_{self._seed}_v1" if self._seed >= 0 else f"program_m{-self._seed}_v1",
             records=records,
             inputs=inputs,
             constants=tuple(
                 DrawnConstant(name, type_, value) for name, (type_, value) in self._expressions.constants.items()
+            ),
+            parameters=tuple(
+                DrawnParameter(name, type_, entries) for name, (type_, entries) in self._expressions.parameters.items()
             ),
             outputs=outputs,
             preconditions=preconditions,
@@ -156,6 +181,7 @@ class _Program:
             invariants=invariants,
             capabilities=() if flow is None or flow.effects is None else tuple(sorted(flow.effects.capabilities)),
         )
+        return self._outside.decorate(draft)
 
     def _choose(self, *counts: int) -> int:
         return self._random.choice(counts)
@@ -189,16 +215,21 @@ class _Program:
 
     def _record(self, name: str) -> DrawnRecord:
         names = self._random.sample(_FIELDS, self._choose(1, 2, 2, 3, 4))
-        fields = tuple((field, self._types.type(2)) for field in names)
-        record = Record(fields, name)
+        drawn = tuple((field, self._types.type(2)) for field in names)
+        fields, outside = self._outside.record(drawn)
+        record = Record(fields, name, outside)
         self._types.records.append(record)
         self._remember(record)
         scope = Scope(sees_constants=False)
         for field, type_ in fields:
             scope = scope.declare("field", field, type_)
-        return DrawnRecord(name, fields, self._clauses(scope, self._choose(0, 0, 1)))
+        return DrawnRecord(name, fields, self._clauses(scope, self._choose(0, 0, 1)), outside)
 
     def _named(self, name: str) -> DrawnNamed:
+        if self._outside.is_enum():
+            enum = self._outside.enum(self._types.enum())
+            if enum.outside:
+                return DrawnNamed(name, enum, ())
         type_ = self._random.choice(tuple(_CONSTRAINTS))
         clause = "value != 'none'" if type_ == STRING else "value * 0 == 0"
         constraints = self._random.sample(_CONSTRAINTS[type_], self._choose(0, 1, 1, 2))
@@ -231,8 +262,36 @@ class _Program:
             scope = scope.bind(param, type_, -1 - number)
         returns = self._random.choice(draw.pool)
         value = self._drawing.steady.assignable(returns, scope, self._depth())
-        draw.functions.append((name, tuple(type_ for _, type_ in params), returns))
-        return DrawnFunction(name, tuple(params), returns, value)
+        types = tuple(type_ for _, type_ in params)
+        max_depth = None
+        if self._random.random() < _RECURSIVE_SHARE:
+            max_depth = self._random.choice(_MAX_DEPTHS)
+            value = self._recursion(name, types, returns, scope, value)
+        draw.functions.append((name, types, returns))
+        return DrawnFunction(name, tuple(params), returns, value, max_depth)
+
+    def _call_of(self, function: DrawnFunction) -> DrawnCompute:
+        """Draw a step that calls a recursive function: few expressions have exactly its type."""
+        types = tuple(type_ for _, type_ in function.params)
+        value = self._expressions.own_call(function.name, types, function.returns, self._scope, 1)
+        name = self._name()
+        self._scope = self._scope.declare("step", name, function.returns)
+        return DrawnCompute(((name, value),), is_block=False)
+
+    def _recursion(self, name: str, params: tuple[Type, ...], returns: Type, scope: Scope, end: Term) -> Term:
+        """Draw a value that calls its function at most once, so that a call is as long as it is deep."""
+        draw = self._expressions
+        condition = self._drawing.steady.expression(BOOLEAN, scope, 1, BOOLEAN)
+        for _ in range(_TRIES):  # `end` was drawn without facts about null
+            if not condition.when_true and not condition.when_false:
+                break
+            condition = self._drawing.steady.expression(BOOLEAN, scope, 1, BOOLEAN)
+        else:
+            return end
+        call = draw.own_call(name, params, returns, scope, 1)
+        if isinstance(returns, ArrayOf) and self._random.random() < _CONCAT_SHARE:
+            call = Term(returns, ("concat(", call, ", ", self._drawing.steady.assignable(returns, scope, 1), ")"))
+        return Term(returns, ("IF ", condition, " THEN ", end, " ELSE ", call), LOOSEST)
 
     def _input(self, named: tuple[DrawnNamed, ...]) -> DrawnInput:
         if named and self._random.random() < 0.4:
@@ -390,7 +449,7 @@ class _Program:
         """Draw a step of these names; one that can fail mostly has a handler."""
         (name, type_), *others = wanted
         if not others and self._random.random() < 0.4:
-            return self._table(name, type_)
+            return self._any_table(name, type_)
         before = self._scope
         source = self._drawing.steady if others else self._drawing.handled
         values = tuple((name, self._draw_computed(name, type_, source)) for name, type_ in wanted)
@@ -447,6 +506,15 @@ class _Program:
         if isinstance(type_, ArrayOf):
             return [*draw.array_literal(type_, self._scope, depth - 1, hint).terms()]
         raise NotExpressible
+
+    def _any_table(self, name: str, held_to: Type | None) -> DrawnStep:
+        if held_to is None and self._random.random() < 0.6:
+            with suppress(NotExpressible):
+                drawing = TableDrawing(self._random, self._drawing.steady.expression, self._expressions.pool)
+                fields, type_ = drawing.table(name, self._scope)
+                self._declare_step(name, type_)
+                return DrawnFlow(fields)
+        return self._table(name, held_to)
 
     def _table(self, name: str, held_to: Type | None) -> DrawnTable:
         """Draw a decision table; a row is reached if all conditions above it failed."""

@@ -64,6 +64,8 @@ def _smaller(draft: Draft) -> Iterator[Draft]:
         yield replace(draft, error_codes=codes)
     for constants in _without_one(draft.constants):
         yield replace(draft, constants=constants)
+    for parameters in _without_one(draft.parameters):
+        yield replace(draft, parameters=parameters)
     for inputs in _without_one(draft.inputs):
         yield replace(draft, inputs=inputs)
     for records in _without_one(draft.records):

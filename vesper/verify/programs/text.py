@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from vesper.values.types import Type
+from vesper.language.syntax.shapes import IMPLIED, SHORT
+from vesper.values.types import Enum, Outside, Type
 from vesper.verify.programs.terms import Term
 from vesper.verify.programs.types import quote_yaml, type_text
 
@@ -24,6 +25,7 @@ class DrawnRecord:
     name: str
     fields: tuple[tuple[str, Type], ...]
     constraints: tuple[Term, ...]
+    outside: Outside | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,9 @@ class DrawnInput:
     default: str | None
     written: str | None = None
     """Text of the type if it is a name."""
+    outside: str | None = None
+    flag: str | None = None
+    """Another input of the draft, which is its flag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class DrawnFunction:
     params: tuple[tuple[str, Type], ...]
     returns: Type
     value: Term
+    max_depth: int | None = None
+    """Bound of the calls of a recursive function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,15 @@ class DrawnConstant:
     name: str
     type: Type
     value: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnParameter:
+    name: str
+    type: Type | str
+    """Type of its values, or the kind of scale."""
+    entries: tuple[tuple[str, str], ...]
+    """Date and YAML text of each value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +127,9 @@ class Draft:
     """Members of `error_code`; empty for a node without declared errors."""
     invariants: tuple[Term, ...] = ()
     capabilities: tuple[str, ...] = ()
+    parameters: tuple[DrawnParameter, ...] = ()
+    outside: Outside = field(default_factory=Outside)
+    """Outside names and flags of the outputs."""
 
     def text(self) -> str:
         return "\n".join(_lines(self)) + "\n"
@@ -184,23 +203,37 @@ def _lines(draft: Draft) -> Iterator[str]:
     if draft.records or draft.named:
         yield "types:"
         for named in draft.named:
-            yield f"  {named.name}: {{type: {type_text(named.type)}, constraints: [{', '.join(named.constraints)}]}}"
+            yield from _named(named)
         for record in draft.records:
             yield f"  {record.name}:"
             yield "    fields:"
-            yield from (f"      {name}: {scalar(type_text(type_))}" for name, type_ in record.fields)
+            yield from _fields("      ", record.fields, record.outside or Outside())
+            if record.outside is not None and record.outside.rest is not None:
+                yield "    open: true"
             yield from _clauses("    ", "constraints", record.constraints)
     if draft.inputs:
         yield "inputs:"
+        flags = {each.flag for each in draft.inputs}
         for each in draft.inputs:
-            yield from _input(each)
+            if each.name not in flags:
+                yield from _input(each)
     yield "outputs:"
     yield "  success:"
-    yield from (f"    {name}: {scalar(type_text(type_))}" for name, type_ in draft.outputs)
+    yield from _fields("    ", draft.outputs, draft.outside)
     if draft.error_codes:
         yield "  error:"
         yield f"    error_code: enum[{', '.join(draft.error_codes)}]"
         yield "    message: string"
+    if draft.parameters:
+        yield "parameters:"
+        for parameter in draft.parameters:
+            is_scale = isinstance(parameter.type, str)
+            written = parameter.type if isinstance(parameter.type, str) else type_text(parameter.type)
+            yield f"  {parameter.name}:"
+            yield f"    {'scale' if is_scale else 'type'}: {written if is_scale else scalar(written)}"
+            yield "    since:"
+            for since, value in parameter.entries:
+                yield f"      {since}: {{value: {value}}}"
     if draft.constants:
         yield "constants:"
         for constant in draft.constants:
@@ -224,6 +257,37 @@ def _lines(draft: Draft) -> Iterator[str]:
         yield f"  capabilities_required: [{', '.join(draft.capabilities)}]"
 
 
+def _named(named: DrawnNamed) -> Iterator[str]:
+    if isinstance(named.type, Enum):
+        texts = dict(zip(named.type.members, named.type.outside, strict=False))
+        listed = ", ".join(f"{quote_yaml(name)}: {quote_yaml(text)}" for name, text in texts.items())
+        yield f"  {named.name}: {{type: {quote_yaml(type_text(named.type))}, as: {{{listed}}}}}"
+        return
+    yield f"  {named.name}: {{type: {type_text(named.type)}, constraints: [{', '.join(named.constraints)}]}}"
+
+
+def _fields(margin: str, fields: tuple[tuple[str, Type], ...], outside: Outside) -> Iterator[str]:
+    """Write fields or outputs. Flags and undeclared keys are written with what they belong to."""
+    names, flags = dict(outside.names), dict(outside.flags)
+    for name, type_ in fields:
+        if name in outside.hidden():
+            continue
+        written = scalar(type_text(type_))
+        if name not in names and name not in flags:
+            yield f"{margin}{name}: {written}"
+            continue
+        yield f"{margin}{name}:"
+        yield f"{margin}  type: {written}"
+        yield from _outside(margin, names.get(name), flags.get(name))
+
+
+def _outside(margin: str, outside: str | None, flag: str | None) -> Iterator[str]:
+    if outside is not None:
+        yield f"{margin}  as: {quote_yaml(outside)}"
+    if flag is not None:
+        yield f"{margin}  absent: {flag}"
+
+
 def _step(step: DrawnStep) -> Iterator[str]:
     match step:
         case DrawnTable():
@@ -240,12 +304,14 @@ def _function(each: DrawnFunction) -> Iterator[str]:
         yield "    params:"
         yield from (f"      {name}: {scalar(type_text(type_))}" for name, type_ in each.params)
     yield f"    returns: {scalar(type_text(each.returns))}"
+    if each.max_depth is not None:
+        yield f"    max_depth: {each.max_depth}"
     yield from _entry("    ", "value", str(each.value))
 
 
 def _input(each: DrawnInput) -> Iterator[str]:
     written = scalar(each.written or type_text(each.type))
-    if not each.constraints and each.default is None:
+    if not each.constraints and each.default is None and each.outside is None and each.flag is None:
         yield f"  {each.name}: {written}"
         return
     yield f"  {each.name}:"
@@ -254,6 +320,7 @@ def _input(each: DrawnInput) -> Iterator[str]:
         yield f"    constraints: [{', '.join(each.constraints)}]"
     if each.default is not None:
         yield f"    default: {each.default}"
+    yield from _outside("  ", each.outside, each.flag)
 
 
 def _clauses(margin: str, key: str, clauses: tuple[Term, ...]) -> Iterator[str]:
@@ -271,7 +338,8 @@ def _compute(step: DrawnCompute) -> Iterator[str]:
         return
     for name, value in step.values:
         yield f"  - step: {name}"
-        yield "    operation: compute"
+        if _choice(name, 2):
+            yield "    operation: compute"
         yield from _value("    ", "value", value)
 
 
@@ -314,14 +382,27 @@ def _item(margin: str, value: Tree) -> Iterator[str]:
     if not isinstance(value, dict):
         yield f"{margin}- {scalar(str(value)) if isinstance(value, Term) else value}"
         return
-    lines = [line for key, each in value.items() for line in _tree(f"{margin}  ", key, each)] or ["{}"]
+    lines = [line for key, each in _short(value).items() for line in _tree(f"{margin}  ", key, each)] or ["{}"]
     yield f"{margin}- {lines[0].removeprefix(margin + '  ')}"
     yield from lines[1:]
 
 
+def _short(fields: dict[str, Tree]) -> dict[str, Tree]:
+    """Return the fields of some steps without `operation`, where another key implies it."""
+    operation = fields.get("operation")
+    if not isinstance(operation, str) or _choice(str(fields.get("step", operation)), 2):
+        return fields
+    if operation in SHORT and SHORT[operation] in fields:
+        own = {SHORT[operation]: operation}
+        return {own.get(key, key): each for key, each in fields.items() if key != "operation"}
+    implied = next((IMPLIED[key] for key in IMPLIED if key in fields), None)
+    return {key: each for key, each in fields.items() if key != "operation" or implied != operation}
+
+
 def _table(step: DrawnTable) -> Iterator[str]:
     yield f"  - step: {step.name}"
-    yield "    operation: decision_table"
+    if _choice(step.name, 2):
+        yield "    operation: decision_table"
     yield "    rows:"
     for when, then in step.rows:
         if _choice(str(when), 2):
@@ -335,10 +416,13 @@ def _table(step: DrawnTable) -> Iterator[str]:
 def _return(draft: Draft) -> Iterator[str]:
     if not draft.returned:
         return
-    yield "  - operation: return"
+    head = "  - return:"
+    if _choice(draft.node_id, 2):
+        yield "  - operation: return"
+        head = "    success:"
     if all(value is None for _, value in draft.returned):
-        yield f"    success: [{', '.join(name for name, _ in draft.returned)}]"
+        yield f"{head} [{', '.join(name for name, _ in draft.returned)}]"
         return
-    yield "    success:"
+    yield head
     for name, value in draft.returned:
         yield from _entry("      ", name, name if value is None else str(value))

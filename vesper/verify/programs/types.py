@@ -22,7 +22,9 @@ from vesper.values.types import (
     FLOAT,
     INTEGER,
     JSON,
+    PERIOD,
     STRING,
+    TIME_OF_DAY,
     TIMESTAMP,
     ArrayOf,
     Enum,
@@ -36,7 +38,9 @@ from vesper.values.types import (
 )
 from vesper.verify.programs.features import Features
 
-SCALARS: tuple[Primitive, ...] = (BOOLEAN, INTEGER, DECIMAL, STRING, FLOAT, BYTES, TIMESTAMP, DATE, DURATION, JSON)
+SCALARS: tuple[Primitive, ...] = (
+    BOOLEAN, INTEGER, DECIMAL, STRING, FLOAT, BYTES, TIMESTAMP, DATE, DURATION, TIME_OF_DAY, PERIOD, JSON,
+)  # fmt: skip
 """Primitive types; each has its literals in `_LITERALS`."""
 _COMMON: tuple[Primitive, ...] = (BOOLEAN, INTEGER, DECIMAL, STRING)
 _KEYS: tuple[Type, ...] = (STRING, STRING, INTEGER, INTEGER, BOOLEAN, BYTES, DATE, TIMESTAMP)
@@ -107,6 +111,9 @@ _DURATIONS = (
     "PT0S", "90s", "1h30m", "-P1DT0.5S", "200ms", "1us", "PT24H", "-PT0.000001S", "P30D",
 )  # fmt: skip
 _WIDE_DURATIONS = ("P3652059D", "-P3652059D", "P3652058DT23H59M59.999999S")
+_CLOCKS = ("00:00:00", "08:30:00", "12:00:00.5", "17:00:00", "23:59:59.999999", "23:59:59")
+_PERIODS = ("P0M", "P1M", "P1Y", "P1Y2M", "-P1M", "P11M", "-P4Y")
+_WIDE_PERIODS = ("P9999Y", "-P9999Y", "P9998Y11M")
 _JSONS = (
     "null", "true", "0", "1.50", "-0.5", "1e3", '""', '"a"', '"2024-02-29"', "[]", "{}", '{"a":1,"b":[null,"x"]}',
     '[1,1.0,"1"]', '{"qty":2,"price":"1.5"}', "9223372036854775807", "9223372036854775808", "1.0", "-0.0",
@@ -283,6 +290,12 @@ class TypeSource:
     def _duration(self) -> str:
         return f"duration('{self._draw_edge(_DURATIONS, _WIDE_DURATIONS)}')"
 
+    def _clock(self) -> str:
+        return f"time_of_day('{self.random.choice(_CLOCKS)}')"
+
+    def _period(self) -> str:
+        return f"period('{self._draw_edge(_PERIODS, _WIDE_PERIODS)}')"
+
     def _json(self) -> str:
         return f"parse_json('{self.random.choice(_JSONS)}')"
 
@@ -338,6 +351,8 @@ _LITERALS: Mapping[Type, Callable[[TypeSource], str]] = {
     TIMESTAMP: TypeSource._timestamp,
     DATE: TypeSource._date,
     DURATION: TypeSource._duration,
+    TIME_OF_DAY: TypeSource._clock,
+    PERIOD: TypeSource._period,
     JSON: TypeSource._json,
 }
 _CALLS: Mapping[Type, str] = {
@@ -345,6 +360,8 @@ _CALLS: Mapping[Type, str] = {
     TIMESTAMP: "timestamp",
     DATE: "date",
     DURATION: "duration",
+    TIME_OF_DAY: "time_of_day",
+    PERIOD: "period",
     JSON: "parse_json",
 }
 """Types whose literals in expressions are calls."""
@@ -354,6 +371,8 @@ _TEXTS: Mapping[Type, tuple[str, ...]] = {
     TIMESTAMP: (*_TIMESTAMPS, *_WIDE_TIMESTAMPS),
     DATE: (*_DATES, *_WIDE_DATES),
     DURATION: (*_DURATIONS, *_WIDE_DURATIONS),
+    TIME_OF_DAY: _CLOCKS,
+    PERIOD: (*_PERIODS, *_WIDE_PERIODS),
     JSON: _JSONS,
 }
 """Texts of literals of these types. Different key texts are different values."""

@@ -93,7 +93,7 @@ class _Checker:
         self._seed = seed
         self._report = report
         self._reference_share = reference_share
-        self._declared = [(each.name, each.type, each.default) for each in compiled.node.inputs]
+        self._declared = compiled.node.declared_inputs
         self._responses = GeneratedResponses(compiled)
         self._programs = {name: engine.load(compiled) for name, engine in engines.items()}
         self._inputs = self._draw(inputs_each)

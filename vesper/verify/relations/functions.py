@@ -16,7 +16,7 @@ from vesper.verify.relations.subject import Data, Edits, Site, Subject, bound_na
 
 _MAX_SITES = 2
 EXTRACTED = (ast.Infix, ast.Call, ast.Field, ast.Index, ast.If, ast.Aggregate, ast.Comprehension, ast.Quantifier,
-             ast.Prefix, ast.IsNull)  # fmt: skip
+             ast.Prefix, ast.IsNull, ast.InRange)  # fmt: skip
 
 
 def written_type(subject: Subject, type_: Type | None) -> str | None:
@@ -57,7 +57,9 @@ def _inline(subject: Subject, site: Site, chance: random.Random) -> str | None:
     assert isinstance(site.expression, ast.Call)
     call = site.expression
     function = next((each for each in subject.document.functions if each.name.text == call.function.text), None)
-    if function is None or call.binding is not None or not _has_own_type(subject, function.value, site.span):
+    if function is None or call.binding is not None or isinstance(function.value, ast.DecisionTable):
+        return None
+    if not _has_own_type(subject, function.value, site.span):
         return None
     body = subject.text_of(function.value.span) if subject.scalar_at(function.value.span) else None
     if body is None or any(subject.type_at(each.span) is None for each in call.arguments):
@@ -98,7 +100,7 @@ def _has_own_type(subject: Subject, body: ast.Expression, call: Span) -> bool:
             return _has_own_type(subject, inner, call)
         case ast.Number(text=text):
             return subject.type_at(body.span) == declared and "." in text
-        case ast.Infix() | ast.Call() | ast.Quantifier() | ast.IsNull() | ast.Boolean():
+        case ast.Infix() | ast.Call() | ast.Quantifier() | ast.IsNull() | ast.InRange() | ast.Boolean():
             return declared is not None and subject.type_at(body.span) == declared
         case _:
             return False
@@ -151,7 +153,9 @@ def _is_from_names_alone(expression: ast.Expression) -> bool:
     """Return whether a function can have the expression. It cannot read `input.x`, `old(x)` and `now()`."""
     for part in _all_parts(expression):
         match part:
-            case ast.Field(base=ast.Name(text="input" | "output" | "error")) | ast.Template() | ast.JsonTree():
+            case ast.Field(base=ast.Name(text="input" | "output" | "error")):
+                return False
+            case ast.Template() | ast.JsonTree() | ast.JsonLiteral():
                 return False
             case ast.Call(function=ast.Word(text="old" | "now")):
                 return False

@@ -12,7 +12,7 @@ from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax import ast
 from vesper.language.syntax.scalar_text import PlacedText
-from vesper.language.syntax.tokens import END, SIGN, STRING, WORD, Token, tokenize
+from vesper.language.syntax.tokens import END, NAME, SIGN, STRING, WORD, Token, tokenize
 from vesper.verify.programs.types import quoted
 from vesper.verify.relations.rewritings import Relation, Rewriting, edited
 from vesper.verify.relations.subject import Edits, Subject
@@ -44,6 +44,8 @@ class _Writer:
         self._position = 0
         self._ends_at_in = False
         """True in the value of a LET."""
+        self._ends_at_as = False
+        """True in the value of a CAST."""
 
     def whole(self) -> str:
         text = self._expression()
@@ -68,40 +70,41 @@ class _Writer:
             raise _NotReadable
         return self._take()
 
-    def _expression(self, ends_at_in: bool = False) -> str:
-        outer, self._ends_at_in = self._ends_at_in, ends_at_in
+    def _expression(self, ends_at_in: bool = False, ends_at_as: bool = False) -> str:
+        outer = self._ends_at_in, self._ends_at_as
+        self._ends_at_in, self._ends_at_as = ends_at_in, ends_at_as
         text = self._form()
-        self._ends_at_in = outer
+        self._ends_at_in, self._ends_at_as = outer
         return text
 
     def _form(self) -> str:
-        ends_at_in = self._ends_at_in
+        ends_at_in, ends_at_as = self._ends_at_in, self._ends_at_as
         if self._at("IF"):
             self._take()
             condition = self._expression()
             self._expect("THEN")
             then = self._expression()
             self._expect("ELSE")
-            return f"(IF {condition} THEN {then} ELSE {self._expression(ends_at_in)})"
+            return f"(IF {condition} THEN {then} ELSE {self._expression(ends_at_in, ends_at_as)})"
         if self._at("LET"):
             bindings = [self._binding_of_let()]
             while self._at(","):
                 bindings.append(self._binding_of_let())
             self._expect("IN")
-            return f"(LET {', '.join(bindings)} IN {self._expression(ends_at_in)})"
+            return f"(LET {', '.join(bindings)} IN {self._expression(ends_at_in, ends_at_as)})"
         if self._at("FORALL", "EXISTS"):
             head = f"{self._take()} {self._binding()} SATISFIES"
             if not self._at("SATISFIES", ":"):
                 raise _NotReadable
             self._take()
-            return f"({head} {self._expression(ends_at_in)})"
+            return f"({head} {self._expression(ends_at_in, ends_at_as)})"
         return self._operators(0)
 
     def _binding_of_let(self) -> str:
         self._take()
         name = self._take()
         self._expect("=")
-        value = self._expression(ends_at_in=True)
+        value = self._expression(ends_at_in=True, ends_at_as=self._ends_at_as)
         return f"{name} = ({value})"
 
     def _binding(self) -> str:
@@ -145,8 +148,16 @@ class _Writer:
         if self._next.kind is END or (self._next.kind in (WORD, SIGN) and self._next.text in _ENDS):
             raise _NotReadable
         text = self._cast() if self._at("CAST") else self._group() if self._at(*_OPENING) else self._take()
-        while self._at(".", "(", "[", "WITH"):
-            if self._at("."):
+        if self._next.kind is NAME and self._next.text == "AT":
+            self._take()
+            return f"({text} AT {self._primary()})"
+        while self._at(".", "(", "[", "WITH", "AS"):
+            if self._at("AS"):
+                if self._ends_at_as:
+                    break
+                self._take()
+                text = f"({text} AS {self._type()})"
+            elif self._at("."):
                 text += self._take() + self._take()
             elif self._at("WITH"):
                 self._take()
@@ -156,14 +167,25 @@ class _Writer:
         return text
 
     def _cast(self) -> str:
-        """Write a cast; its type has no operators and ends at the parenthesis."""
-        head = f"{self._take()}{self._expect('(')}{self._expression()} {self._expect('AS')} "
-        type_ = []
-        while not self._at(")"):
+        head = f"{self._take()}{self._expect('(')}{self._expression(ends_at_as=True)} {self._expect('AS')} "
+        return f"{head}{self._type()}{self._expect(')')}"
+
+    def _type(self) -> str:
+        """Write a type: a word, and what is in angle or square brackets after it."""
+        if self._next.kind in (END, SIGN):
+            raise _NotReadable
+        word = self._take()
+        closing = {"array": ">", "set": ">", "optional": ">", "map": ">", "enum": "]"}.get(word)
+        if closing is None:
+            return word
+        parts = [word, self._take()]
+        while not self._at(closing):
             if self._next.kind is END:
                 raise _NotReadable
-            type_.append(self._take())
-        return head + " ".join(type_) + self._take()
+            parts.append(self._type() if word != "enum" else self._take())
+            if self._at(","):
+                parts.append(self._take())
+        return " ".join((*parts, self._take()))
 
     def _group(self) -> str:
         """Write brackets with expressions, bindings and names of accumulators between commas and colons."""
@@ -244,7 +266,7 @@ def _level(expression: ast.Expression) -> int:
             return _LEVELS[operator.text]
         case ast.Prefix(operator=operator):
             return -2 if operator.text == "NOT" else _MINUS
-        case ast.IsNull():
+        case ast.IsNull() | ast.InRange():
             return _COMPARISON
         case ast.If() | ast.Let() | ast.Quantifier():
             return -2

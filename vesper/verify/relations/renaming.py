@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -19,6 +20,7 @@ _ODD_NAMES = ("self", "def", "lambda", "yield", "none", "len", "result", "contex
 _MAX_NAMES = 4
 _ALIKE_SHARE = 0.6
 """Share of the new names that differ in their last digit only."""
+_WORD = re.compile(r"\w+")
 
 
 class Spellings:
@@ -96,6 +98,15 @@ class Spellings:
                 self.blocked.add(word.text)  # also the name of a parameter
             case ast.RecordLiteral(entries=entries):
                 self.blocked.update(word.text for word, _ in entries)
+            case ast.Row(cells=cells):  # a column may be a name in scope, and a cell may mention names
+                self.blocked.update(word.text for word, _ in cells)
+                self.blocked.update(found for _, cell in cells for found in _WORD.findall(cell.text.text))
+            case ast.TableOutput(name=name, values=values):
+                self.blocked.update((name.text, *(scalar.text for tree in values for scalar in _scalars(tree))))
+            case ast.Column(name=name, allowed=allowed):
+                self.blocked.update(
+                    (name.text, *(found for cell in allowed for found in _WORD.findall(cell.text.text)))
+                )
             case _:
                 pass
         for each in _parts(part):

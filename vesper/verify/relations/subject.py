@@ -175,7 +175,7 @@ class Subject:
         is_root = True
         while waiting:
             expression, bound = waiting.pop()
-            if not isinstance(expression, ast.Template | ast.JsonTree):
+            if not isinstance(expression, ast.Template | ast.JsonTree | ast.JsonLiteral):
                 yield Site(expression, root.section, bound, is_root)
             is_root = False
             inner = bound | bound_names(expression)

@@ -67,7 +67,7 @@ def _name_literals(subject: Subject, chance: random.Random) -> Rewriting | None:
             continue
         name = subject.fresh(chance, "constant")
         if edits.replace(site.span, name):
-            edits.declare("constants", name, {"type": type_text(found[0].type), "value": text})
+            edits.declare("constants", name, {"type": type_text(found[0].type, has_outside=False), "value": text})
             left -= 1
     return edited(edits) if edits.spans() else None
 
@@ -143,7 +143,7 @@ def _evaluate(type_: Type, expression: str) -> object:
     """Return the value of a constant expression on the reference engine; None if it has none."""
     text = (
         "node_id: constant_v1\ntype: function\nintent: Evaluate a constant\n"
-        f"outputs: {{success: {{found: {quote_yaml(type_text(type_))}}}}}\n"
+        f"outputs: {{success: {{found: {quote_yaml(type_text(type_, has_outside=False))}}}}}\n"
         f"flow: [{{operation: return, success: {{found: {quote_yaml(expression)}}}}}]\n"
     )
     compiled, _ = compile_source(SourceFile("constant_v1.vsp", text), judge_contracts=False)

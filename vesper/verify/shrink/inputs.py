@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from math import isfinite, trunc
 
 from vesper.language.ir.nodes import Node
 from vesper.values.model import decimal_text
 from vesper.values.numbers import float_text
+from vesper.values.period import Period
 from vesper.values.times import duration_text
 from vesper.values.types import Enum
 
@@ -44,7 +45,7 @@ def shrink(
 
 def _candidates(node: Node, name: str, current: dict[str, object]) -> Iterator[dict[str, object]]:
     """Yield simpler inputs, simplest first: without this input, then with simpler values of it."""
-    if all(each.name != name or each.default is not None for each in node.inputs):
+    if name in node.flagged or all(each.name != name or each.default is not None for each in node.inputs):
         yield {key: value for key, value in current.items() if key != name}
     members: tuple[str, ...] = next(
         (each.type.members for each in node.inputs if each.name == name and isinstance(each.type, Enum)), ()
@@ -72,6 +73,12 @@ def simpler_values(value: object, members: tuple[str, ...] = ()) -> Iterator[obj
             yield from _simpler_days(value)
         case timedelta():
             yield from (each for each in _simpler_lengths(value) if _length_size(each) < _length_size(value))
+        case time():
+            if value != time(0):
+                yield from (time(0), value.replace(microsecond=0), value.replace(minute=0, second=0, microsecond=0))
+        case Period():
+            if value.months:
+                yield from (Period(0), Period(value.months // 2 if value.months > 0 else -value.months))
         case str() if members:
             yield from members[: members.index(value)] if value in members else members
         case str():

@@ -359,7 +359,7 @@ class ConditionSolver:
                 return assigner.assign(args[0], {**values[0], values[1]: drawn}, scope) or (
                     bool(values[0]) and assigner.assign(args[1], self._random.choice(list(values[0])), scope)
                 )
-            case "optional.unwrap" | "optional.require":
+            case "optional.unwrap" | "optional.require" | "optional.in_force":
                 return assigner.assign(args[0], self._not_null(args[0]), scope)
             case "array.min" | "array.max":
                 return assigner.resize(args[0], self._random.randint(1, 3), scope)

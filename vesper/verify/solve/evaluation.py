@@ -16,6 +16,7 @@ from vesper.codegen.spelling import BY_ORDER, BY_TYPE
 from vesper.kernels.raised import Raised
 from vesper.kernels.runtime import forms
 from vesper.language.ir.nodes import (
+    Apply,
     Array,
     Branch,
     Call,
@@ -36,9 +37,11 @@ from vesper.language.ir.nodes import (
     walk,
 )
 from vesper.language.ir.statements import all_statements
-from vesper.values.types import Enum, MapOf, type_text
+from vesper.values.types import ArrayOf, Enum, MapOf, OptionalOf, Record, Type, type_text
 
 Closure: TypeAlias = "Callable[[Scope], Any]"
+_MAX_DEPTH = 16
+"""Calls of recursive functions that a solver follows; each takes several frames of Python."""
 
 
 class CannotEvaluate(Exception):
@@ -60,6 +63,10 @@ class Binding:
     scope: Scope | None = None
 
 
+_MAX_ROUNDS = 200_000
+"""Maximum number of items that the evaluation of one candidate reads."""
+
+
 @dataclass(slots=True)
 class Scope:
     """Candidate inputs, with the locals of enclosing expressions."""
@@ -68,9 +75,13 @@ class Scope:
     locals: dict[int, Binding] = field(default_factory=dict)
     steps: dict[str, Any] = field(default_factory=dict)
     """Values of steps, until an input changes."""
+    depth: int = 0
+    """Number of active calls of recursive functions."""
+    rounds: list[int] = field(default_factory=lambda: [0])
+    """Number of items read so far, shared by the scopes of one candidate."""
 
     def bind(self, bindings: dict[int, Binding]) -> Scope:
-        return Scope(self.inputs, self.locals | bindings, self.steps)
+        return Scope(self.inputs, self.locals | bindings, self.steps, self.depth, self.rounds)
 
     def copy(self) -> Scope:
         return Scope(dict(self.inputs))
@@ -83,6 +94,7 @@ class Evaluator:
         self.node = node
         self._closures: dict[int, tuple[Expression, Closure]] = {}
         """Closures by the identity of their expressions, which stay alive; those of a goal have no index."""
+        self._functions = {each.name: each for each in node.functions}
         self._constants = {each.name: each.value for each in node.constants}
         named = [each for each in all_statements(node.body) if isinstance(each, Step | Branch)]
         self.steps: dict[str, Step | Branch] = {each.name: each for each in named}
@@ -125,6 +137,9 @@ class Evaluator:
     def items(self, collection: Expression, scope: Scope) -> list[tuple[Any, tuple[Any, ...]]]:
         """Return the items of a collection as (place, values of the locals)."""
         value = self.value(collection, scope)
+        scope.rounds[0] += len(value)
+        if scope.rounds[0] > _MAX_ROUNDS:
+            raise CannotEvaluate
         if isinstance(collection.type, MapOf):
             return [(("key", key), (key, found)) for key, found in value.items()]
         kind = "item" if isinstance(value, list) else "member"
@@ -152,7 +167,7 @@ class Evaluator:
                 return lambda _: constant
             case Ref(kind="output", name=name) if name in self._outputs:
                 return self.closure(self._outputs[name])
-            case Ref(kind="step", name=name) if name in self.steps:
+            case Ref(kind="step", name=name):
                 return lambda scope: self._step(name, scope)
             case Call():
                 return self._call(expression)
@@ -180,8 +195,20 @@ class Evaluator:
                 return lambda scope: {name: each(scope) for name, each in named}
             case For():
                 return lambda scope: self._for(expression, scope)
+            case Apply():
+                return lambda scope: self._apply(expression, scope)
             case _:
                 return _unknown
+
+    def _apply(self, apply: Apply, scope: Scope) -> Any:
+        function = self._functions[apply.function]
+        values = [self.value(each, scope) for each in apply.args]
+        inner = Scope(scope.inputs, steps=scope.steps, depth=scope.depth + 1, rounds=scope.rounds)
+        if inner.depth > min(function.max_depth, _MAX_DEPTH):
+            raise CannotEvaluate
+        for parameter, source, value in zip(function.parameters, apply.args, values, strict=True):
+            inner.locals[parameter.local] = Binding(value, source, None, scope)
+        return self.value(function.value, inner)
 
     def _call(self, call: Call) -> Closure:
         function, more = kernel(call.op), _type_arguments(call)
@@ -202,7 +229,9 @@ class Evaluator:
     def _step(self, name: str, scope: Scope) -> Any:
         if name in scope.steps:
             return scope.steps[name]
-        statement = self.steps[name]
+        statement = self.steps.get(name)
+        if statement is None:  # its value does not follow from the inputs
+            return _unknown(scope)
         value = statement.value if isinstance(statement, Step) else self.taken(statement, scope)
         found = _unknown(scope) if value is None else self.value(value, scope)
         if name not in self._in_loops:  # a step inside a loop has one value for each round
@@ -310,12 +339,22 @@ def kernel(op: str) -> Callable[..., Any]:
 def _type_arguments(call: Call) -> tuple[Any, ...]:
     if call.op in BY_TYPE:
         return (type_text(call.of[0]),)
-    is_by_order = call.op in BY_ORDER and bool(call.of) and isinstance(call.of[0], Enum)
-    return (call.of[0].members,) if is_by_order and isinstance(call.of[0], Enum) else ()
+    return _order_of(call.of[0]) if call.op in BY_ORDER and call.of else ()
 
 
 def _members_of(value: Expression) -> tuple[Any, ...]:
-    return (value.type.members,) if isinstance(value.type, Enum) else ()
+    return _order_of(value.type)
+
+
+def _order_of(type_: Type) -> tuple[Any, ...]:
+    """Return what a kernel needs to compare values of a type."""
+    match type_:
+        case Enum(members):
+            return (members,)
+        case ArrayOf() | Record() | OptionalOf():
+            return (type_text(type_),)
+        case _:
+            return ()
 
 
 def _not_null(value: Any) -> Any:

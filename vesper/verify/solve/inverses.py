@@ -279,9 +279,9 @@ def _clamp(_args: Sequence[Any], target: Any) -> Options:
 
 
 _ALIKE = (
-    "optional.some", "optional.unwrap", "optional.require", "text.lower", "text.upper", "text.trim", "text.trim_start",
-    "text.trim_end", "text.replace", "array.sort", "array.distinct", "enum.text", "regex.replace",
-    "date.start_of_month", "date.end_of_month",
+    "optional.some", "optional.unwrap", "optional.require", "optional.in_force", "text.lower", "text.upper",
+    "text.trim", "text.trim_start", "text.trim_end", "text.replace", "array.sort", "array.distinct", "enum.text",
+    "regex.replace", "date.start_of_month", "date.end_of_month",
 )  # fmt: skip
 """Operations whose result is often a possible argument with the same result."""
 _INVERSES: dict[str, Inverse] = {

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import isfinite
 
 from vesper.values.model import MAX_INTEGER, MIN_INTEGER
+from vesper.values.period import Period
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -29,6 +30,8 @@ def to_number(value: object) -> Fraction | None:
             return Fraction(value.toordinal())
         case timedelta():
             return Fraction(value // _MICROSECOND)
+        case Period():
+            return Fraction(value.months)
         case _:
             return None
 
@@ -48,6 +51,8 @@ def from_number(given: object, number: Fraction) -> object | None:
                 return _EPOCH + round(number) * _MICROSECOND
             case date():
                 return date.fromordinal(round(number))
+            case Period():
+                return Period(round(number))
             case _:
                 return round(number) * _MICROSECOND
     except (OverflowError, ValueError):

@@ -49,7 +49,7 @@ class InputSolver:
         """Create a solver. `draw` returns a new value of a type for a named input or field."""
         self.evaluator = Evaluator(node)
         self._random = source
-        self._declared = [(each.name, each.type, each.default) for each in node.inputs]
+        self._declared = node.declared_inputs
         self._contracts: list[Wanted] = [(each.holds, True) for each in (*node.constraints, *node.preconditions)]
         self._conditions = ConditionSolver(self.evaluator, source, lambda name, type_: _value(type_, draw(name, type_)))
 

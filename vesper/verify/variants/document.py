@@ -26,9 +26,31 @@ MAX_CASES = 4
 """Cases of a node that its variants keep, for their inputs."""
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(, [a-z0-9_]+)*", re.ASCII)
 _EXPRESSIONS: tuple[type, ...] = (
-    *(ast.Name, ast.Number, ast.String, ast.Boolean, ast.Null, ast.Prefix, ast.Infix, ast.IsNull, ast.If, ast.Let),
+    *(
+        ast.Name,
+        ast.Number,
+        ast.String,
+        ast.Boolean,
+        ast.Null,
+        ast.Prefix,
+        ast.Infix,
+        ast.IsNull,
+        ast.InRange,
+        ast.If,
+        ast.Let,
+    ),
     *(ast.Field, ast.Index, ast.Call, ast.Aggregate, ast.Quantifier, ast.ArrayLiteral, ast.RecordLiteral),
-    *(ast.MapLiteral, ast.With, ast.Comprehension, ast.Cast, ast.Template, ast.JsonTree),
+    *(
+        ast.MapLiteral,
+        ast.With,
+        ast.Comprehension,
+        ast.Cast,
+        ast.Ascription,
+        ast.AtDate,
+        ast.NodeCall,
+        ast.Template,
+        ast.JsonTree,
+    ),
 )
 
 

@@ -23,7 +23,9 @@ from vesper.values.types import (
     FLOAT,
     INTEGER,
     JSON,
+    PERIOD,
     STRING,
+    TIME_OF_DAY,
     TIMESTAMP,
     Enum,
     OptionalOf,
@@ -55,6 +57,8 @@ _LITERALS: Mapping[Type, tuple[str, ...]] = {
     DATE: ("date('0001-01-01')", "date('1970-01-01')", "date('2024-02-29')"),
     TIMESTAMP: ("timestamp('1969-12-31T23:59:59.999999Z')", "timestamp('2024-02-29T12:30:00Z')"),
     DURATION: ("duration('PT0S')", "duration('90s')", "duration('-P1DT0.5S')"),
+    TIME_OF_DAY: ("time_of_day('00:00:00')", "time_of_day('23:59:59.999999')"),
+    PERIOD: ("period('P0M')", "period('P1Y1M')", "period('-P1M')"),
     JSON: ("parse_json('null')", "parse_json('[1, 1.0]')", "parse_json('{\"a\": 1}')"),
 }
 _WHOLE_TYPES = (ast.Name, ast.Field)

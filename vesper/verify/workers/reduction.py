@@ -77,13 +77,14 @@ def _reduce_program(
 def _ends_alike(run: Callable[[], None], ending: Ending, watch: Watch, end: float) -> bool:
     """Return whether a candidate ends its process in the given way, in what is left of the time."""
     left = end - time.monotonic()
-    if left <= 0:
+    # A candidate that was ended earlier than a hang lasts proves no hang.
+    if left <= (_HANG_SECONDS if ending.kind == "hang" else 0):
         return False
     watch.beat("", 0, "", None)
     child = os.fork()
     if child == 0:
         _run_candidate(run)
-    status = _wait(child, min(left, _HANG_SECONDS if ending.kind == "hang" else left))
+    status = _wait(child, _HANG_SECONDS if ending.kind == "hang" else left)
     if status is None:
         return ending.kind == "hang"
     match ending.kind:

@@ -263,7 +263,7 @@ fn member_finder<'a>(of: &'a EnumType) -> impl FnMut(&str) -> Option<Word<'a>> +
         {
             return Some(Word::Member(*member));
         }
-        let member = of.member(name)?;
+        let member = of.member_of_text(name)?;
         if let Some(name) = name_packed
             && known.len() < MAX_REMEMBERED
         {
@@ -287,7 +287,7 @@ struct ShortNames {
 impl ShortNames {
     /// Returns `None` if names are too many or too long, or no multiplier separates them.
     fn new(of: &EnumType) -> Option<Self> {
-        let members = of.members();
+        let members = of.texts();
         if members.len() > MAX_REMEMBERED {
             return None;
         }
@@ -370,7 +370,7 @@ fn find_member<O: OffsetSizeTrait>(data: &[u8], ends: &[O], of: &EnumType) -> Op
         return None;
     };
     let name = std::str::from_utf8(data.get(start.as_usize()..end.as_usize())?).ok()?;
-    of.member(name).map(|Member(member)| member)
+    of.member_of_text(name).map(|Member(member)| member)
 }
 
 fn enum_members<'a>(input: usize, array: &'a dyn Array, of: &'a EnumType) -> Option<Fill<'a>> {

@@ -5,6 +5,7 @@ use arrow_array::types::{
     ArrowDictionaryKeyType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type,
     Decimal256Type, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
     DurationSecondType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
@@ -33,6 +34,8 @@ pub enum Cell<'a> {
     Day(i64),
     /// Microseconds.
     Length(i128),
+    /// Microseconds since midnight.
+    Clock(i128),
     /// A moment or a length with fractions of a microsecond, which no value can have.
     Finer,
     List(Vec<Cell<'a>>),
@@ -155,6 +158,15 @@ pub fn cell(array: &dyn Array, row: usize) -> Cell<'_> {
                 TimeUnit::Nanosecond => primitive!(DurationNanosecondType),
             };
             microseconds(*unit, count).map_or(Cell::Finer, Cell::Length)
+        }
+        DataType::Time32(unit) | DataType::Time64(unit) => {
+            let count = match unit {
+                TimeUnit::Second => primitive!(Time32SecondType).into(),
+                TimeUnit::Millisecond => primitive!(Time32MillisecondType).into(),
+                TimeUnit::Microsecond => primitive!(Time64MicrosecondType),
+                TimeUnit::Nanosecond => primitive!(Time64NanosecondType),
+            };
+            microseconds(*unit, count).map_or(Cell::Finer, Cell::Clock)
         }
         DataType::List(_) => list_of::<i32>(array, row),
         DataType::LargeList(_) => list_of::<i64>(array, row),

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use vesper_interp::inputs::{Given, ProblemKind, collect_all, convert, is_too_long};
+use vesper_interp::inputs::{
+    Given, ProblemKind, collect_all, convert, convert_outside_text, is_too_long, outside_entry,
+};
 use vesper_interp::json::json_of_text;
 use vesper_interp::problems::{Path, Problems};
 use vesper_ir::decimal::ParseDecimalError;
 use vesper_ir::json::{MAX_DEPTH, Object};
 use vesper_ir::limits::ITEMS;
-use vesper_ir::{Decimal, Json, Map, MapType, OwnedKey, RecordType, Set, Type, Value, float};
+use vesper_ir::{Decimal, Json, KeyKind, Map, MapType, OwnedKey, RecordType, Set, Type, Value, float};
 
 use crate::cell::Cell;
 
@@ -117,7 +119,7 @@ impl Conversion {
         }
         let mut entries = Vec::with_capacity(keyed.len());
         for (key, value) in keyed {
-            match self.value(&of.value, value, &Path::Entry(path, &key, &of.key)) {
+            match self.value(&of.value, value, &outside_entry(path, &key, &of.key)) {
                 Some(value) => entries.push((key, value)),
                 None => is_whole = false,
             }
@@ -138,16 +140,26 @@ impl Conversion {
     fn record(&mut self, of: &RecordType, given: &[(&str, Cell<'_>)], path: &Path<'_>) -> Option<Value> {
         let length = of.fields().len();
         let mut values = Vec::with_capacity(length);
-        for field in of.fields() {
-            let mut fields = given.iter();
-            let found = fields
-                .find(|(name, _)| *name == &*field.name)
-                .map(|(_, cell)| cell);
-            values.extend(self.value_or_default(&field.ty, None, found, &Path::Field(path, &field.name)));
+        let find = |key: &str| given.iter().find(|(name, _)| *name == key).map(|(_, cell)| cell);
+        for (place, field) in of.fields().iter().enumerate() {
+            let key = of.key(place);
+            let found = find(key);
+            // A column cannot be absent in one row: flags and undeclared keys have columns of their own, or defaults.
+            let default = match of.outside() {
+                Some(outside) if found.is_none() => match outside.flagged(place) {
+                    Some(flagged) => Some(Value::Boolean(find(of.key(flagged)).is_none())),
+                    None if outside.rest() == Some(place) => empty_rest(),
+                    None => None,
+                },
+                _ => None,
+            };
+            let path = Path::Field(path, key);
+            values.extend(self.value_or_default(&field.ty, default.as_ref(), found, &path));
         }
         let mut is_whole = values.len() == length;
         let names = given.iter().map(|(name, _)| *name);
-        let mut unknown: Vec<&str> = names.filter(|name| of.place(name).is_none()).collect();
+        let is_declared = |name: &str| (0..length).any(|place| of.key(place) == name);
+        let mut unknown: Vec<&str> = names.filter(|name| !is_declared(name)).collect();
         unknown.sort_unstable();
         for name in unknown {
             is_whole = false;
@@ -155,6 +167,11 @@ impl Conversion {
         }
         is_whole.then(|| Value::Record(values.into()))
     }
+}
+
+/// Returns a map without undeclared keys.
+fn empty_rest() -> Option<Value> {
+    Map::from_entries(KeyKind::Text, Vec::new()).map(|map| Value::Map(Arc::new(map)))
 }
 
 /// Converts a cell to a value of a scalar type.
@@ -165,13 +182,16 @@ pub(crate) fn scalar(ty: &Type, cell: &Cell<'_>) -> Result<Value, ProblemKind> {
         Cell::Wide(value) => Given::WideInteger(Some(value.clone())),
         Cell::Decimal(number) => Given::Decimal(number.clone()),
         Cell::Float(value) => Given::Float(*value),
-        Cell::Text(text) => Given::Text(text),
+        Cell::Text(text) => return convert_outside_text(ty, text),
         Cell::Bytes(bytes) => Given::Bytes(bytes),
         Cell::Moment(moment) => Given::Moment(*moment),
         Cell::NaiveMoment(_) => Given::NaiveMoment,
         Cell::Day(day) => Given::Day(*day),
         Cell::Length(length) => Given::Length(*length),
-        Cell::Finer if matches!(ty, Type::Timestamp | Type::Duration) => return Err(ProblemKind::Malformed),
+        Cell::Clock(time) => Given::Clock(*time),
+        Cell::Finer if matches!(ty, Type::Timestamp | Type::Duration | Type::TimeOfDay) => {
+            return Err(ProblemKind::Malformed);
+        }
         Cell::Null | Cell::Finer | Cell::List(_) | Cell::Fields(_) | Cell::Entries(_) | Cell::Other(_) => {
             Given::Other
         }
@@ -215,7 +235,7 @@ pub(crate) fn parse_text(ty: &Type, text: &str) -> Result<Value, ProblemKind> {
             let json = json_of_text(text)?;
             Ok(Value::Json(Arc::new(json)))
         }
-        ty => convert(ty, Given::Text(text)),
+        ty => convert_outside_text(ty, text),
     }
 }
 

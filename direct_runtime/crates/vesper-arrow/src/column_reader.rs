@@ -193,6 +193,8 @@ impl<'a> Column<'a> {
                 | Type::Timestamp
                 | Type::Date
                 | Type::Duration
+                | Type::TimeOfDay
+                | Type::Period
                 | Type::Enum(_),
                 DataType::Dictionary(key, _),
             ) => dictionary(ty, array, key).unwrap_or(Reader::Any),
@@ -258,7 +260,7 @@ impl<'a> Column<'a> {
                     *out = member.clone();
                     return true;
                 }
-                let Some(member) = members.member(text) else {
+                let Some(member) = members.member_of_text(text) else {
                     return false;
                 };
                 known.push((text, Value::Member(member)));
@@ -277,6 +279,11 @@ impl<'a> Column<'a> {
             Reader::Any => return false,
         }
         true
+    }
+
+    /// Returns true where the row has no cell, or a null one.
+    pub(crate) fn is_empty(&self, row: usize) -> bool {
+        self.array.is_none_or(|array| array.is_null(row))
     }
 
     /// Returns the value of a row of any content, or adds its problems.

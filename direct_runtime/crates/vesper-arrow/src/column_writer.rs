@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, DurationMicrosecondBuilder,
-    Float64Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
+    Float64Builder, Int64Builder, StringBuilder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
 use arrow_array::{ArrayRef, ListArray, MapArray, StructArray};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, TimeUnit};
-use vesper_ir::{Decimal, Type, Value};
+use vesper_ir::{Decimal, Type, Value, time};
 
 use crate::buffer_pool;
 use crate::enum_column::EnumColumn;
@@ -32,11 +32,12 @@ pub(crate) fn column_type(ty: &Type, scale: Option<u8>) -> DataType {
             None => DataType::Utf8,
         },
         Type::Float => DataType::Float64,
-        Type::Text | Type::Json | Type::Enum(_) => DataType::Utf8,
+        Type::Text | Type::Json | Type::Period | Type::Enum(_) => DataType::Utf8,
         Type::Bytes => DataType::Binary,
         Type::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
         Type::Date => DataType::Date32,
         Type::Duration => DataType::Duration(TimeUnit::Microsecond),
+        Type::TimeOfDay => DataType::Time64(TimeUnit::Microsecond),
         Type::Optional(of) => column_type(of, scale),
         Type::Array(of) | Type::Set(of) => DataType::List(item_field(of, scale)),
         Type::Map(of) => {
@@ -48,8 +49,9 @@ pub(crate) fn column_type(ty: &Type, scale: Option<u8>) -> DataType {
         Type::Record(of) => DataType::Struct(
             of.fields()
                 .iter()
+                .enumerate()
                 // Nullable, because some libraries read the fields of a record that is null.
-                .map(|field| Field::new(&*field.name, column_type(&field.ty, scale), true))
+                .map(|(place, field)| Field::new(of.key(place), column_type(&field.ty, scale), true))
                 .collect(),
         ),
     }
@@ -78,6 +80,7 @@ pub(crate) enum Writer {
     Timestamp(TimestampMicrosecondBuilder),
     Date(Date32Builder),
     Duration(DurationMicrosecondBuilder),
+    TimeOfDay(Time64MicrosecondBuilder),
     List(Box<Writer>, Lengths, Arc<Field>),
     Map(Box<Writer>, Box<Writer>, Lengths, Arc<Field>),
     Record(Vec<Writer>, NullBufferBuilder, Fields),
@@ -154,7 +157,7 @@ impl Writer {
             },
             Type::Json => Self::Spelled(StringBuilder::new()),
             Type::Float => Self::Float(buffer_pool::number_builder(rows)),
-            Type::Text => Self::Text(StringBuilder::with_capacity(rows, rows * 8)),
+            Type::Text | Type::Period => Self::Text(StringBuilder::with_capacity(rows, rows * 8)),
             Type::Enum(of) => Self::Member(EnumColumn::new(of, rows)),
             Type::Bytes => Self::Bytes(BinaryBuilder::new()),
             Type::Timestamp => {
@@ -163,6 +166,7 @@ impl Writer {
             }
             Type::Date => Self::Date(buffer_pool::number_builder(rows)),
             Type::Duration => Self::Duration(buffer_pool::number_builder(rows)),
+            Type::TimeOfDay => Self::TimeOfDay(buffer_pool::number_builder(rows)),
             Type::Optional(of) => Self::new(of, scale, rows),
             Type::Array(of) | Type::Set(of) => Self::List(
                 Box::new(Self::new(of, scale, rows)),
@@ -223,6 +227,8 @@ impl Writer {
             (Self::Timestamp(column), Value::Timestamp(moment)) => column.append_value(*moment),
             (Self::Date(column), Value::Date(date)) => column.append_value(*date),
             (Self::Duration(column), Value::Duration(length)) => column.append_value(*length),
+            (Self::Text(column), Value::Period(months)) => column.append_value(time::period_text(*months)),
+            (Self::TimeOfDay(column), Value::TimeOfDay(time)) => column.append_value(*time),
             (Self::List(of, lengths, _), Value::Array(items)) => {
                 for item in items.iter() {
                     of.append(item);
@@ -265,6 +271,7 @@ impl Writer {
             Self::Timestamp(column) => column.append_null(),
             Self::Date(column) => column.append_null(),
             Self::Duration(column) => column.append_null(),
+            Self::TimeOfDay(column) => column.append_null(),
             Self::List(_, lengths, _) | Self::Map(_, _, lengths, _) => lengths.add_null(),
             Self::Record(of, nulls, _) => {
                 for column in of {
@@ -288,6 +295,7 @@ impl Writer {
             Self::Timestamp(column) => Arc::new(buffer_pool::finish_pooled(column)?),
             Self::Date(column) => Arc::new(buffer_pool::finish_pooled(column)?),
             Self::Duration(column) => Arc::new(buffer_pool::finish_pooled(column)?),
+            Self::TimeOfDay(column) => Arc::new(buffer_pool::finish_pooled(column)?),
             Self::List(of, lengths, field) => {
                 let (offsets, nulls) = lengths.finish();
                 Arc::new(ListArray::try_new(

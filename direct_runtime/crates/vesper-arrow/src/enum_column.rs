@@ -35,7 +35,7 @@ fn pad_names(of: &EnumType) -> Option<Vec<Padded>> {
         room.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
         Some((room, name.len()))
     };
-    of.members().iter().map(pad).collect()
+    of.texts().iter().map(pad).collect()
 }
 
 impl EnumColumn {
@@ -64,7 +64,7 @@ impl EnumColumn {
             let end = self.bytes.len() + length;
             self.bytes.extend_from_slice(room);
             self.bytes.truncate(end);
-        } else if let Some(name) = self.of.name(member) {
+        } else if let Some(name) = self.of.text(member) {
             self.bytes.extend_from_slice(name.as_bytes());
         } else {
             return false;

@@ -18,7 +18,7 @@ use crate::cell_conversion::Conversion;
 use crate::column_reader::{Column, TextCache, Texts};
 use crate::column_writer::Writer;
 use crate::part::{IsCancelled, Part, PartError, RowEnd};
-use crate::plan::{Form, InputSource, Plan};
+use crate::plan::{Form, InputSource, Plan, flag_of_texts};
 
 /// Number of rows of a block. It is small enough for the processor cache and large enough to amortise the cost of a
 /// block.
@@ -332,15 +332,26 @@ fn read_row(
         }
     };
     let mut conversion: Option<Conversion> = None;
-    let declared = program.node().inputs.iter();
-    for ((column, place), input) in columns.iter_mut().zip(rows.inputs()).zip(declared) {
+    let node = program.node();
+    let declared = node.inputs.iter().enumerate();
+    let is_empty: Vec<bool> = match &node.outside_inputs {
+        Some(outside) if outside.is_sparse() => columns.iter().map(|column| column.is_empty(row)).collect(),
+        _ => Vec::new(),
+    };
+    for ((column, place), (own, input)) in columns.iter_mut().zip(rows.inputs()).zip(declared) {
+        let flag = flag_of_texts(node, plan.form, own, |place| is_empty.get(place) == Some(&true));
+        if let (Some(flag), true) = (flag, column.is_empty(row)) {
+            *place = flag;
+            continue;
+        }
         if column.read(row, place) {
             continue;
         }
         let is_spelled = plan.form == Form::Spelled;
         let conversion = conversion.get_or_insert_with(Conversion::default);
         let default = input.default.as_ref();
-        if let Some(value) = column.read_cell(&input.ty, default, row, is_spelled, &input.name, conversion) {
+        let key = node.input_key(own);
+        if let Some(value) = column.read_cell(&input.ty, default, row, is_spelled, key, conversion) {
             *place = value;
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use vesper_interp::Program;
-use vesper_ir::{Type, Value};
+use vesper_ir::{Node, Type, Value};
 
 use crate::column_writer::{PRECISION, column_type};
 use crate::scales::{Bound, of_column, of_outputs, of_value};
@@ -154,9 +154,13 @@ impl Plan {
         for place in &kept {
             fields.extend(table.fields().get(*place).map(|field| field.as_ref().clone()));
         }
-        for (output, scale) in node.outputs.iter().zip(&scales) {
+        for (place, (output, scale)) in node.outputs.iter().zip(&scales).enumerate() {
             // Nullable for rows that end with an error.
-            fields.push(Field::new(&*output.name, column_type(&output.ty, *scale), true));
+            fields.push(Field::new(
+                node.output_key(place),
+                column_type(&output.ty, *scale),
+                true,
+            ));
         }
         fields.push(Field::new(
             &options.error_column,
@@ -214,9 +218,16 @@ fn columns(
     kept: &[usize],
     mut bounds: Vec<Bound>,
 ) -> Result<Columns, Refusal> {
-    let declared = &program.node().inputs;
+    let node = program.node();
+    let declared = &node.inputs;
+    let has_column = |place: usize| {
+        table
+            .fields()
+            .iter()
+            .any(|field| field.name() == node.input_key(place))
+    };
     let is_unknown = |(place, field): &(usize, &Arc<Field>)| {
-        !kept.contains(place) && !declared.iter().any(|input| *input.name == **field.name())
+        !kept.contains(place) && !(0..declared.len()).any(|input| node.input_key(input) == field.name())
     };
     let unknown = table.fields().iter().enumerate().filter(is_unknown);
     let unknown: Vec<String> = unknown.map(|(_, field)| field.name().clone()).collect();
@@ -225,16 +236,23 @@ fn columns(
     }
     let mut inputs = Vec::with_capacity(declared.len());
     let mut missing = Vec::new();
-    for input in declared {
+    for (own, input) in declared.iter().enumerate() {
+        let key = node.input_key(own);
         let found = table
             .fields()
             .iter()
             .enumerate()
-            .find(|(_, field)| **field.name() == *input.name);
+            .find(|(_, field)| field.name() == key);
+        let flagged = (node.outside_inputs.as_ref()).and_then(|outside| outside.flagged(own));
+        if let (None, Some(flagged)) = (found, flagged) {
+            bounds.push(unbounded(&input.ty));
+            inputs.push(InputSource::Same(Value::Boolean(!has_column(flagged))));
+            continue;
+        }
         match (found, &input.default, &input.ty) {
             (Some((place, field)), _, ty) => {
                 if options.form == Form::Spelled {
-                    refuse_parts(&input.name, ty)?;
+                    refuse_parts(key, ty)?;
                     bounds.push(unbounded(ty));
                 } else {
                     let bound = of_column(ty, field.data_type());
@@ -250,7 +268,7 @@ fn columns(
                 bounds.push(of_value(&Value::Null));
                 inputs.push(InputSource::Same(Value::Null));
             }
-            (None, None, _) => missing.push(input.name.to_string()),
+            (None, None, _) => missing.push(key.to_owned()),
         }
     }
     if missing.is_empty() {
@@ -258,6 +276,21 @@ fn columns(
     } else {
         Err(Refusal::NoColumn(missing))
     }
+}
+
+/// Returns the value of a flag in a row of texts, in which an empty cell is an input that is not given. `None` for
+/// other inputs and tables. `is_empty` tells this of an input in the row.
+pub(crate) fn flag_of_texts(
+    node: &Node,
+    form: Form,
+    own: usize,
+    is_empty: impl Fn(usize) -> bool,
+) -> Option<Value> {
+    if form != Form::Spelled {
+        return None;
+    }
+    let flagged = node.outside_inputs.as_ref()?.flagged(own)?;
+    Some(Value::Boolean(is_empty(flagged)))
 }
 
 fn refuse_parts(name: &str, ty: &Type) -> Result<(), Refusal> {
@@ -282,7 +315,7 @@ fn scales(program: &Program, inputs: &[Bound], requested: &Decimals) -> Result<V
                 if *scale > PRECISION {
                     return Err(Refusal::TooFine(name.clone(), *scale));
                 }
-                let place = outputs.iter().position(|output| *output.name == **name);
+                let place = (0..outputs.len()).find(|place| program.node().output_key(*place) == name);
                 match place.and_then(|place| outputs.get(place).zip(scales.get_mut(place))) {
                     Some((output, place)) if crate::scales::has_decimals(&output.ty) => *place = Some(*scale),
                     _ => return Err(Refusal::NoDecimals(name.clone())),

@@ -70,8 +70,8 @@ pub(crate) fn of_column(ty: &Type, column: &DataType) -> Bound {
             DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _),
         ) => of_column(of, item.data_type()),
         (Type::Record(of), DataType::Struct(fields)) => {
-            let bounds = of.fields().iter().map(|field| {
-                let column = fields.iter().find(|column| *column.name() == *field.name);
+            let bounds = of.fields().iter().enumerate().map(|(place, field)| {
+                let column = fields.iter().find(|column| column.name() == of.key(place));
                 column.map_or(ZERO, |column| of_column(&field.ty, column.data_type()))
             });
             bounds.max().unwrap_or(ZERO)
@@ -167,6 +167,10 @@ impl Bounds<'_> {
 
     /// Updates the bounds of the locals that an expression binds.
     fn bind_locals(&mut self, expression: &Expression) {
+        // Parameters of functions have any scale.
+        for param in self.node.functions.iter().flat_map(|function| &function.params) {
+            self.local(*param, NONE);
+        }
         match expression.kind {
             ExpressionKind::Let { local, value, .. } => self.local(local, self.at(value)),
             ExpressionKind::For {
@@ -202,7 +206,10 @@ impl Bounds<'_> {
             ExpressionKind::Output(place) => place_in(&self.outputs, *place),
             ExpressionKind::Local(place) => place_in(&self.locals, *place),
             // Values from outside the node have any scale.
-            ExpressionKind::Error(_) | ExpressionKind::Now | ExpressionKind::Result => NONE,
+            ExpressionKind::Error(_)
+            | ExpressionKind::Now
+            | ExpressionKind::Result
+            | ExpressionKind::Apply { .. } => NONE,
             ExpressionKind::If { then, otherwise, .. } => self.at(*then).max(self.at(*otherwise)),
             ExpressionKind::And(left, right) | ExpressionKind::Or(left, right) => {
                 self.at(*left).max(self.at(*right))
@@ -211,7 +218,7 @@ impl Bounds<'_> {
             ExpressionKind::Array(items) | ExpressionKind::Record(items) => self.largest(items),
             ExpressionKind::Field { of, .. } => self.at(*of),
             ExpressionKind::For { parts, .. } => self.of_for(parts),
-            ExpressionKind::Call { op, args } => self.of_call(*op, args),
+            ExpressionKind::Call { op, args, .. } => self.of_call(*op, args),
         }
     }
 

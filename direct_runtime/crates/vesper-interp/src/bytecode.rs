@@ -319,6 +319,17 @@ pub enum Instruction {
     Request {
         site: u32,
     },
+    /// Calls a recursive function, at most as deep as it allows.
+    Apply {
+        function: u32,
+        out: Register,
+        args: OperandList,
+        expression: ExpressionIndex,
+    },
+    /// Ends a call of a recursive function with this value.
+    Leave {
+        value: Operand,
+    },
     /// Suspends the run until the called node has ended.
     CallNode {
         site: u32,
@@ -357,6 +368,21 @@ pub enum Instruction {
     },
 }
 
+/// A recursive function.
+#[derive(Clone, Debug)]
+pub struct FunctionCode {
+    /// The first instruction.
+    pub(crate) entry: u32,
+    /// The registers of the function, the parameters first.
+    pub(crate) registers: std::ops::Range<usize>,
+    pub(crate) loops: std::ops::Range<usize>,
+    pub(crate) max_depth: u32,
+    /// Functions that call each other have the same number.
+    pub(crate) group: u32,
+    /// The price of the value that a call makes, unless it is fixed.
+    pub(crate) price: Option<u32>,
+}
+
 /// The instructions of one form of a node, with their tables.
 #[derive(Debug)]
 pub struct Code {
@@ -383,6 +409,8 @@ pub struct Code {
     pub requests: Vec<RequestSite>,
     /// Indexed by `CallNode`.
     pub calls: Vec<CallSite>,
+    /// Indexed by `Apply`.
+    pub functions: Vec<FunctionCode>,
     /// The failures of the body that become declared errors.
     pub error_conversion: Option<ErrorConversion>,
     /// The registers of the path and the reads along it; only in the pathed form.
@@ -402,7 +430,11 @@ impl Code {
     /// Copies the code with other instructions, for machine code that never resumes in the interpreter. Omits failure
     /// handling. Returns `None` if other tables refer to instruction indices.
     pub fn with(&self, instructions: Vec<Instruction>, registers: usize) -> Option<Self> {
-        if !self.requests.is_empty() || !self.calls.is_empty() || !self.switches.is_empty() {
+        if !self.functions.is_empty()
+            || !self.requests.is_empty()
+            || !self.calls.is_empty()
+            || !self.switches.is_empty()
+        {
             return None;
         }
         Some(Self {
@@ -419,6 +451,7 @@ impl Code {
             failures: 0,
             requests: Vec::new(),
             calls: Vec::new(),
+            functions: Vec::new(),
             error_conversion: None,
             path: self.path.as_ref().map(|path| PathOfCode {
                 first: path.first,

@@ -18,6 +18,7 @@ use crate::observe::path::Points;
 use crate::bytecode::{Clause, Code, Instruction, LoopSlot, Mention, Operand, OperandList, Phase, Register};
 
 mod flow;
+mod functions;
 pub(crate) mod link;
 mod loops;
 mod memory;
@@ -63,6 +64,7 @@ fn compile_form<'a>(
     memory: Memory,
 ) -> Compiled<Code> {
     let mut compiler = Compiler::new(node, facts, form, memory)?;
+    compiler.functions()?;
     compiler.clauses(Phase::Constraint, &node.constraints)?;
     compiler.clauses(Phase::Precondition, &node.preconditions)?;
     let exits = compiler.body(&node.body)?;
@@ -136,6 +138,7 @@ impl<'a> Compiler<'a> {
             failures: 0,
             requests: Vec::new(),
             calls: Vec::new(),
+            functions: Vec::new(),
             error_conversion: None,
             path: None,
             switches: Vec::new(),
@@ -359,7 +362,7 @@ impl<'a> Compiler<'a> {
         let top = self.top;
         let node = self.node;
         match &node.expression(index).ok_or(MISSING)?.kind {
-            ExpressionKind::Call { op, args } => self.call(index, *op, args, out)?,
+            ExpressionKind::Call { op, args, types } => self.call(index, *op, args, types, out)?,
             ExpressionKind::If {
                 condition,
                 then,
@@ -400,6 +403,15 @@ impl<'a> Compiler<'a> {
                     so_far: *so_far,
                 };
                 self.comprehension(index, locals, parts, out)?;
+            }
+            ExpressionKind::Apply { function, args } => {
+                let (function, args) = (place(*function)?, self.operands(args)?);
+                self.emit(Instruction::Apply {
+                    function,
+                    out,
+                    args,
+                    expression: index,
+                });
             }
             ExpressionKind::Array(items) => {
                 let items = self.operands(items)?;
@@ -483,6 +495,7 @@ impl<'a> Compiler<'a> {
         index: ExpressionIndex,
         op: Op,
         args: &[ExpressionIndex],
+        types: &[Type],
         out: Register,
     ) -> Compiled<()> {
         let mut operands: Option<[Operand; MAX_ARITY]> = None;
@@ -500,12 +513,11 @@ impl<'a> Compiler<'a> {
                 .get_mut(place)
                 .ok_or(CompileFault("too many arguments"))? = names;
         }
-        for (number, parameter) in signature.typed.iter().enumerate() {
-            let ty = self.type_argument(index, op, args, *parameter)?.clone();
+        for (number, ty) in types.iter().enumerate() {
             let place = args.len() + signature.named.len() + number;
             *args_then_names
                 .get_mut(place)
-                .ok_or(CompileFault("too many arguments"))? = self.constant(Value::Type(ty))?;
+                .ok_or(CompileFault("too many arguments"))? = self.constant(Value::Type(ty.clone()))?;
         }
         let args = args_then_names;
         self.emit(Instruction::Call {

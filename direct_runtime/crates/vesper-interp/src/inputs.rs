@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vesper_ir::decimal::ParseDecimalError;
 use vesper_ir::limits::{BYTES_LENGTH, TEXT_LENGTH};
 use vesper_ir::time::TimeError;
-use vesper_ir::{Decimal, Type, Value, base64, float, time};
+use vesper_ir::{Decimal, OwnedKey, Type, Value, base64, float, time};
 
 pub(crate) mod parts;
 pub mod problems;
@@ -35,6 +35,12 @@ pub enum Given<'a> {
     Day(i64),
     /// A duration in microseconds; it may be out of range.
     Length(i128),
+    /// A time of day in microseconds since midnight; it may be out of range.
+    Clock(i128),
+    /// A time with a time zone.
+    ZonedTime,
+    /// A period in months; it may be out of range.
+    Months(i64),
     /// Anything else.
     Other,
 }
@@ -77,6 +83,31 @@ pub fn is_too_long(text: &str) -> bool {
     text.len() > TEXT_LENGTH && text.chars().count() > TEXT_LENGTH
 }
 
+/// Converts a text of JSON or Arrow, in which an enum has its outside texts, to a value of a scalar type.
+pub fn convert_outside_text(ty: &Type, text: &str) -> Result<Value, ProblemKind> {
+    match ty {
+        Type::Enum(of) => of
+            .member_of_text(text)
+            .map(Value::Member)
+            .ok_or(ProblemKind::NotAMember),
+        _ => convert(ty, Given::Text(text)),
+    }
+}
+
+/// Returns the path of the value of a map for a key, as JSON and Arrow write the key.
+pub fn outside_entry<'a>(
+    path: &'a problems::Path<'a>,
+    key: &'a OwnedKey,
+    ty: &'a Type,
+) -> problems::Path<'a> {
+    match (key, ty) {
+        (OwnedKey::Member(member), Type::Enum(of)) => {
+            problems::Path::MemberEntry(path, of.text(*member).map_or("", |text| text))
+        }
+        _ => problems::Path::Entry(path, key, ty),
+    }
+}
+
 /// Converts a value of a scalar type. Callers convert composite types themselves.
 pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
     match (ty, given) {
@@ -117,6 +148,18 @@ pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
         (Type::Duration, Given::Text(text)) => time::parse_duration(text)
             .map(Value::Duration)
             .map_err(time_problem),
+        (Type::TimeOfDay, Given::Clock(microseconds)) => time::time_of_day(microseconds)
+            .map(Value::TimeOfDay)
+            .map_err(time_problem),
+        (Type::TimeOfDay, Given::Text(text)) => {
+            time::parse_time(text).map(Value::TimeOfDay).map_err(time_problem)
+        }
+        (Type::Period, Given::Months(months)) => {
+            time::period(months).map(Value::Period).map_err(time_problem)
+        }
+        (Type::Period, Given::Text(text)) => {
+            time::parse_period(text).map(Value::Period).map_err(time_problem)
+        }
         (
             Type::Decimal
             | Type::Float
@@ -124,9 +167,12 @@ pub fn convert(ty: &Type, given: Given<'_>) -> Result<Value, ProblemKind> {
             | Type::Bytes
             | Type::Timestamp
             | Type::Date
-            | Type::Duration,
+            | Type::Duration
+            | Type::TimeOfDay
+            | Type::Period,
             Given::BrokenText,
         )
+        | (Type::TimeOfDay, Given::ZonedTime)
         | (Type::Timestamp, Given::NaiveMoment) => Err(ProblemKind::Malformed),
         (Type::Enum(of), Given::Text(text)) => {
             of.member(text).map(Value::Member).ok_or(ProblemKind::NotAMember)

@@ -1,8 +1,7 @@
 //! Runs on JSON text: JSON inputs to a canonical JSON outcome, without a host language (docs/spec/values.md).
 
 use vesper_ir::json::{ParseJsonError, build, quote};
-use vesper_ir::node::Input;
-use vesper_ir::{Json, Value};
+use vesper_ir::{Json, Node, Value};
 
 use crate::inputs::ProblemKind;
 use crate::inputs::problems::{Path, Problems};
@@ -23,7 +22,7 @@ impl Program {
     pub fn run_json(&self, text: &[u8], now: Option<Value>, limits: Limits) -> String {
         let node = self.node();
         let written = OutcomeWriter { node };
-        match self.frame_of_json(&node.inputs, text) {
+        match self.inputs_of_json(text) {
             Ok(frame) => written.outcome(&self.run_within(frame, now, limits)),
             Err(problems) => writer::bad_input(&problems),
         }
@@ -31,14 +30,14 @@ impl Program {
 
     /// Converts JSON inputs to values in declared order, or returns their problems.
     pub fn inputs_of_json(&self, text: &[u8]) -> Result<Vec<Value>, Problems> {
-        self.frame_of_json(&self.node().inputs, text)
+        self.frame_of_json(self.node(), text)
     }
 
     /// Runs the node in a reusable frame, which is clear afterwards. Returns `None`, without running, for a text that
     /// needs the general reader.
     pub fn run_json_in(&self, room: &mut Room, text: &[u8], limits: Limits) -> Option<String> {
         let node = self.node();
-        let answer = fast_reader::inputs(&node.inputs, text, room.inputs()).map(|()| {
+        let answer = fast_reader::inputs(node, text, room.inputs()).map(|()| {
             let written = OutcomeWriter { node };
             match self.run_in(room, limits) {
                 Outcome::Returned(_) => {
@@ -55,7 +54,7 @@ impl Program {
     }
 
     /// Converts JSON inputs with the general reader.
-    fn frame_of_json(&self, declared: &[Input], text: &[u8]) -> Result<Vec<Value>, Problems> {
+    fn frame_of_json(&self, node: &Node, text: &[u8]) -> Result<Vec<Value>, Problems> {
         let mut reading = InputReader::default();
         let text = std::str::from_utf8(text).map_err(|_| ProblemKind::Malformed);
         let entries = match text.and_then(parse) {
@@ -65,12 +64,21 @@ impl Program {
             Err(kind) => return Err(reading.reject(kind)),
         };
         let mut frame = self.new_frame();
-        for input in declared {
-            let given = Spelled::find(&entries, &input.name);
-            let path = Path::Input(&input.name);
-            frame.extend(reading.read_given(&input.ty, input.default.as_ref(), given, &path));
+        let outside = node.outside_inputs.as_ref();
+        for (place, input) in node.inputs.iter().enumerate() {
+            if let Some(flagged) = outside.and_then(|outside| outside.flagged(place)) {
+                let is_absent = Spelled::find(&entries, node.input_key(flagged)).is_none();
+                frame.push(Value::Boolean(is_absent));
+                continue;
+            }
+            let key = node.input_key(place);
+            let given = Spelled::find(&entries, key);
+            frame.extend(reading.read_given(&input.ty, input.default.as_ref(), given, &Path::Input(key)));
         }
-        let is_declared = |name: &str| declared.iter().any(|input| &*input.name == name);
+        let is_declared = |name: &str| match outside {
+            Some(outside) => outside.place(name).is_some(),
+            None => node.inputs.iter().any(|input| &*input.name == name),
+        };
         for name in Spelled::unknown(&entries, is_declared) {
             reading.add_problem(&Path::UnknownInput(name.as_bytes()), ProblemKind::Unknown);
         }

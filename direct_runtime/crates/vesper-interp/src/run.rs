@@ -16,6 +16,7 @@ use inline_operations::{InlineResult, compare_inline, run_inline};
 use loop_state::{LoopState, price_at};
 use meter::Meter;
 
+mod calls;
 pub(crate) mod execution;
 pub(crate) mod frame;
 pub(crate) mod inline_operations;
@@ -100,6 +101,7 @@ pub(crate) fn execute(
         registers,
         loops,
         flow,
+        calls,
         next: place,
         keeps_outputs,
     } = frame;
@@ -112,7 +114,8 @@ pub(crate) fn execute(
                 code: FailureCode::from($code),
                 expression: $expression,
             };
-            match flow.handle(code, registers, next - 1, failure)? {
+            let at = calls.unwind(next - 1);
+            match flow.handle(code, registers, at, failure)? {
                 Ok(at) => next = at,
                 Err(failure) => {
                     *place = next;
@@ -475,6 +478,26 @@ pub(crate) fn execute(
             Instruction::Request { site } => {
                 *place = next;
                 return Ok(Stop::Request(site));
+            }
+            Instruction::Apply {
+                function,
+                out,
+                args,
+                expression,
+            } => match calls.depth(code, function)? {
+                Ok(depth) => {
+                    spend!();
+                    next = calls.begin(code, function, depth, args, (next, out), registers, loops)?;
+                }
+                Err(failure) => fail!(failure, expression),
+            },
+            Instruction::Leave { value } => {
+                let (back, price) = calls.end(code, value, registers, loops)?;
+                next = back;
+                if let Err(limit) = meter.take_memory(price) {
+                    *place = next;
+                    return Ok(Stop::Ended(limit.into()));
+                }
             }
             Instruction::CallNode { site } => {
                 *place = next;

@@ -95,6 +95,8 @@ fn sample(ty: &Type) -> Value {
         Type::Timestamp => Value::Timestamp(-1),
         Type::Date => Value::Date(-1),
         Type::Duration => Value::Duration(-1),
+        Type::TimeOfDay => Value::TimeOfDay(1),
+        Type::Period => Value::Period(-1),
         Type::Json => Value::Json(Arc::new(vesper_ir::Json::Null)),
         Type::Text => Value::Text("DE".into()),
         Type::Enum(_) => Value::Member(Member(0)),

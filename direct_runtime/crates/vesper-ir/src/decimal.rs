@@ -11,13 +11,17 @@ use std::sync::{Arc, LazyLock};
 use num_bigint::{BigInt, BigUint, Sign};
 
 pub use allocate::{AllocateError, allocate};
+pub use irrational::FunctionError;
 pub use quotient::DivideError;
+pub use statistics::{StatisticsError, deviation, median, percentile, variance};
 pub(crate) use text::pieces;
 
 mod allocate;
+mod irrational;
 mod power;
 mod quotient;
 mod round;
+mod statistics;
 mod text;
 
 /// Maximum number of digits of a coefficient.

@@ -45,6 +45,8 @@ pub struct EffectDeclaration {
     /// Arguments, in order of evaluation.
     pub arguments: &'static [EffectArgument],
     pub gives: Gives,
+    /// Codes of failures besides `timeout` and `unavailable`, which every effect has.
+    pub fails: &'static [&'static str],
 }
 
 /// Argument of an effect.

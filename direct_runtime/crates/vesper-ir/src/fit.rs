@@ -44,6 +44,20 @@ pub(crate) fn fit(ty: &Type, raw: &RawValue) -> Result<Value, String> {
         )
         .map(Value::Duration)
         .ok_or_else(|| spelling_error(text, "a duration in canonical form")),
+        (Type::TimeOfDay, RawValue::Text(text)) => parse_canonical(
+            text,
+            |text| time::parse_time(text).ok(),
+            |value| time::time_text(*value),
+        )
+        .map(Value::TimeOfDay)
+        .ok_or_else(|| spelling_error(text, "a time of day in canonical form")),
+        (Type::Period, RawValue::Text(text)) => parse_canonical(
+            text,
+            |text| time::parse_period(text).ok(),
+            |value| time::period_text(*value),
+        )
+        .map(Value::Period)
+        .ok_or_else(|| spelling_error(text, "a period in canonical form")),
         (Type::Json, RawValue::Text(text)) => {
             parse_canonical(text, |text| json::parse(text).ok(), Json::literal_text)
                 .map(|value| Value::Json(Arc::new(value)))

@@ -237,8 +237,11 @@ fn first_difference(mut orders: impl Iterator<Item = Ordering>) -> Ordering {
 /// Appends a string as canonical JSON.
 pub fn quote(text: &str, out: &mut String) {
     out.push('"');
-    // Fast path for text without escapes. Bytes of non-ASCII characters are above this range.
-    if !text.bytes().any(|byte| matches!(byte, 0..=0x1f | b'"' | b'\\')) {
+    // Fast path for text without escapes, the test of which is vectorised. Bytes of non-ASCII characters are above this
+    // range.
+    if !text.bytes().fold(false, |found, byte| {
+        found | matches!(byte, 0..=0x1f | b'"' | b'\\')
+    }) {
         out.push_str(text);
         out.push('"');
         return;

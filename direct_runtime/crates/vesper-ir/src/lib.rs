@@ -18,6 +18,7 @@ pub mod limits;
 pub mod node;
 pub mod pattern;
 pub mod prices;
+pub mod table;
 pub mod time;
 pub mod types;
 pub mod unicode;
@@ -36,6 +37,7 @@ pub use generated::kernels::*;
 pub use generated::ops::*;
 pub use json::Json;
 pub use node::Node;
+pub use table::Table;
 pub use types::{EnumType, MapType, RecordType, Signature, Type};
 pub use value::{Key, KeyKind, Map, Member, OwnedKey, Set, Value};
 

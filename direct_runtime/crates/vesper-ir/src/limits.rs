@@ -4,6 +4,12 @@
 
 /// Maximum length of a document, in bytes.
 pub const DOCUMENT_BYTES: usize = 8 * 1024 * 1024;
+/// Maximum length of the tables of a document, in bytes, beside its other parts.
+pub const TABLE_BYTES: usize = 64 * 1024 * 1024;
+/// Maximum number of rows of a table.
+pub const ROWS: usize = 100_000;
+/// Maximum number of columns of a table.
+pub const COLUMNS: usize = 64;
 /// Maximum number of expressions in a document.
 pub const EXPRESSIONS: usize = 65_536;
 /// Maximum number of items in any other list of a document.
@@ -18,6 +24,11 @@ pub const BLOCK_DEPTH: u8 = 16;
 pub const ITERATIONS: i64 = 1_000_000;
 /// Maximum depth of calls between nodes; a node without calls has depth 1.
 pub const CALL_DEPTH: usize = 32;
+/// Maximum `max_depth` of a recursive function.
+pub const RECURSION_DEPTH: u32 = 1_000;
+/// Maximum number of calls of recursive functions that can be active at once, each counted once more for every `for`
+/// around the next call.
+pub const RECURSION_FRAMES: u64 = 2_000;
 /// Maximum depth of an expression; an expression without operands has depth 1.
 pub const DEPTH: u16 = 512;
 /// Default fuel of an execution (docs/spec/limits.md).

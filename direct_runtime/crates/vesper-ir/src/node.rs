@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::flow::{Block, CalledNode, Machine};
 use crate::generated::ops::Op;
 use crate::intern::Types;
-use crate::types::Type;
+use crate::table::Table;
+use crate::types::{Outside, Type};
 use crate::value::Value;
 
 /// Index into the table of expressions.
@@ -17,6 +18,8 @@ pub type ExpressionIndex = u32;
 pub struct Document {
     pub semantics: Semantics,
     pub source: Source,
+    /// Tables by their hash.
+    pub tables: HashMap<Arc<str>, Arc<Table>>,
     /// Taint flags; `None` for a document that was written without them.
     pub flags: Option<Flags>,
     /// All types that the document names.
@@ -37,11 +40,15 @@ pub struct Semantics {
     /// Fields of declared errors.
     pub errors: Vec<Output>,
     pub expressions: Vec<RawExpression>,
+    pub functions: Vec<RawFunction>,
     pub inputs: Vec<RawInput>,
     pub invariants: Vec<ExpressionIndex>,
     pub machines: Vec<Machine>,
     pub node_id: Arc<str>,
     pub outputs: Vec<Output>,
+    pub outside_errors: Option<Outside>,
+    pub outside_inputs: Option<Outside>,
+    pub outside_outputs: Option<Outside>,
     pub postconditions: Vec<ExpressionIndex>,
     pub preconditions: Vec<ExpressionIndex>,
 }
@@ -90,6 +97,16 @@ pub struct RawConstant {
     pub name: Arc<str>,
     pub ty: Type,
     pub value: RawValue,
+}
+
+/// Recursive function.
+#[derive(Debug)]
+pub struct RawFunction {
+    pub max_depth: u32,
+    pub name: Arc<str>,
+    pub params: Vec<(LocalNumber, Type)>,
+    pub returns: Type,
+    pub value: ExpressionIndex,
 }
 
 #[derive(Debug)]
@@ -143,6 +160,10 @@ pub enum RawExpression {
     Field {
         name: Arc<str>,
         of: ExpressionIndex,
+    },
+    Apply {
+        function: Arc<str>,
+        args: Vec<ExpressionIndex>,
     },
 }
 
@@ -278,6 +299,8 @@ pub struct Node {
     pub outputs: Vec<Output>,
     pub constants: Vec<Constant>,
     pub expressions: Vec<Expression>,
+    /// Recursive functions, which expressions call by their index.
+    pub functions: Vec<Function>,
     pub constraints: Vec<ExpressionIndex>,
     pub preconditions: Vec<ExpressionIndex>,
     pub body: Block,
@@ -287,12 +310,16 @@ pub struct Node {
     pub invariants: Vec<ExpressionIndex>,
     /// Fields of declared errors; the first is `error_code`, an enum. Empty where the node declares no errors.
     pub errors: Vec<Output>,
+    /// Outside names of the inputs, outputs and error fields, where they have any.
+    pub outside_inputs: Option<Outside>,
+    pub outside_outputs: Option<Outside>,
+    pub outside_errors: Option<Outside>,
     pub calls: Vec<CalledNode>,
     /// True when an expression of the node is `now`.
     pub uses_now: bool,
     /// Indexes of steps, by name.
     pub(crate) step_places: HashMap<Arc<str>, usize>,
-    /// Indexes of the locals of loops, by number.
+    /// Indexes of the locals of loops and of parameters, by number.
     pub(crate) loop_locals: HashMap<LocalNumber, usize>,
     /// Number of locals.
     pub locals: usize,
@@ -316,6 +343,19 @@ pub struct Constant {
     pub name: Arc<str>,
     pub ty: Type,
     pub value: Value,
+}
+
+/// Recursive function. Its value reads its parameters and constants only.
+#[derive(Clone, Debug)]
+pub struct Function {
+    pub name: Arc<str>,
+    /// Locals of the parameters.
+    pub params: Vec<usize>,
+    pub returns: Type,
+    pub value: ExpressionIndex,
+    pub max_depth: u32,
+    /// Functions that call each other have the same number.
+    pub group: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -350,6 +390,9 @@ pub enum ExpressionKind {
     Call {
         op: Op,
         args: Vec<ExpressionIndex>,
+        /// Type arguments that the kernel receives, as the document has them: those of the arguments may have other
+        /// outside names.
+        types: Vec<Type>,
     },
     If {
         condition: ExpressionIndex,
@@ -380,12 +423,33 @@ pub enum ExpressionKind {
         place: u32,
         of: ExpressionIndex,
     },
+    /// Call of a recursive function.
+    Apply {
+        function: usize,
+        args: Vec<ExpressionIndex>,
+    },
 }
 
 impl Node {
     /// Returns the expression at this index.
     pub fn expression(&self, index: ExpressionIndex) -> Option<&Expression> {
         self.expressions.get(usize::try_from(index).ok()?)
+    }
+
+    /// Returns the name of an input in JSON and Arrow.
+    pub fn input_key(&self, place: usize) -> &str {
+        let own = || self.inputs.get(place).map_or("", |input| &*input.name);
+        self.outside_inputs
+            .as_ref()
+            .map_or_else(own, |outside| outside.name(place))
+    }
+
+    /// Returns the name of an output in JSON and Arrow.
+    pub fn output_key(&self, place: usize) -> &str {
+        let own = || self.outputs.get(place).map_or("", |output| &*output.name);
+        self.outside_outputs
+            .as_ref()
+            .map_or_else(own, |outside| outside.name(place))
     }
 
     /// Returns the index of the step with this name.

@@ -1,11 +1,18 @@
-//! Dates, timestamps and durations: the calendar, and the texts of docs/spec/time.md.
+//! Dates, timestamps, durations, times of day, periods, zones: the calendar, and the texts of docs/spec/time.md.
 //!
 //! A date counts days since 1970-01-01, a timestamp microseconds since the start of that day, a duration microseconds.
 //! Parsing takes time linear in the text.
 
+mod pattern;
 mod text;
+mod zone;
 
-pub use text::{date_text, duration_text, parse_date, parse_duration, parse_timestamp, timestamp_text};
+pub use pattern::{Fields, Layout};
+pub use text::{
+    date_text, duration_text, parse_date, parse_duration, parse_period, parse_time, parse_timestamp,
+    period_text, time_text, timestamp_text,
+};
+pub use zone::{Clock, clock};
 
 /// Microseconds of a second, and of a day.
 pub const SECOND: i64 = 1_000_000;
@@ -18,6 +25,8 @@ pub const FIRST_TIMESTAMP: i64 = FIRST_DATE as i64 * DAY;
 pub const LAST_TIMESTAMP: i64 = (LAST_DATE as i64 + 1) * DAY - 1;
 /// Longest duration of either sign.
 pub const LONGEST_DURATION: i64 = 3_652_059 * DAY;
+/// Longest period of either sign.
+pub const MAX_MONTHS: i32 = 9_999 * 12;
 
 /// Error of parsing or arithmetic on times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +70,24 @@ pub fn duration(microseconds: i128) -> Result<i64, TimeError> {
     let microseconds = i64::try_from(microseconds).map_err(|_| TimeError::OutOfRange)?;
     if (-LONGEST_DURATION..=LONGEST_DURATION).contains(&microseconds) {
         return Ok(microseconds);
+    }
+    Err(TimeError::OutOfRange)
+}
+
+/// Creates a time of day. Fails outside of a day.
+pub fn time_of_day(microseconds: i128) -> Result<i64, TimeError> {
+    let microseconds = i64::try_from(microseconds).map_err(|_| TimeError::OutOfRange)?;
+    if (0..DAY).contains(&microseconds) {
+        return Ok(microseconds);
+    }
+    Err(TimeError::OutOfRange)
+}
+
+/// Creates a period. Fails beyond [`MAX_MONTHS`].
+pub fn period(months: i64) -> Result<i32, TimeError> {
+    let months = i32::try_from(months).map_err(|_| TimeError::OutOfRange)?;
+    if (-MAX_MONTHS..=MAX_MONTHS).contains(&months) {
+        return Ok(months);
     }
     Err(TimeError::OutOfRange)
 }

@@ -1,13 +1,16 @@
 //! Types of docs/spec/values.md, and the type patterns that operations declare.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::value::{KeyKind, Member};
 
+mod outside;
 mod sums;
 
+pub use outside::{Declared, MemberTexts, Outside, is_outside_name};
 pub use sums::Addition;
 
 /// Type of a value. Parts are shared, so that a clone is cheap. Within one document [`crate::intern::Types`] allocates
@@ -23,6 +26,8 @@ pub enum Type {
     Timestamp,
     Date,
     Duration,
+    TimeOfDay,
+    Period,
     Json,
     Enum(Arc<EnumType>),
     Set(Arc<Type>),
@@ -57,6 +62,8 @@ impl PartialEq for Type {
             | (Self::Timestamp, Self::Timestamp)
             | (Self::Date, Self::Date)
             | (Self::Duration, Self::Duration)
+            | (Self::TimeOfDay, Self::TimeOfDay)
+            | (Self::Period, Self::Period)
             | (Self::Json, Self::Json) => true,
             (Self::Enum(left), Self::Enum(right)) => shared(left, right),
             (Self::Set(left), Self::Set(right))
@@ -77,6 +84,8 @@ pub struct EnumType {
     members: Vec<Arc<str>>,
     /// Indexes into `members`, ordered by name, for lookup without hashing.
     by_name: Vec<u32>,
+    /// The members in JSON and Arrow, where they differ. They take no part in equality.
+    outside: Option<MemberTexts>,
 }
 
 /// Error for a list of names that does not make an enum.
@@ -102,7 +111,41 @@ impl EnumType {
             }
         }
         let by_name = named.into_iter().map(|(_, place)| place).collect();
-        Ok(Self { members, by_name })
+        Ok(Self {
+            members,
+            by_name,
+            outside: None,
+        })
+    }
+
+    /// Returns the enum with these outside texts, one for each member.
+    #[must_use]
+    pub fn with_texts(mut self, texts: MemberTexts) -> Self {
+        self.outside = Some(texts);
+        self
+    }
+
+    /// Returns the members as JSON and Arrow have them, in declared order.
+    pub fn texts(&self) -> &[Arc<str>] {
+        self.outside.as_ref().map_or(&self.members, MemberTexts::texts)
+    }
+
+    /// Returns the text of a member in JSON and Arrow.
+    pub fn text(&self, member: Member) -> Option<&Arc<str>> {
+        self.texts().get(usize::try_from(member.0).ok()?)
+    }
+
+    /// Returns the member with this text in JSON and Arrow.
+    pub fn member_of_text(&self, text: &str) -> Option<Member> {
+        match &self.outside {
+            None => self.member(text),
+            Some(texts) => texts.find(text).map(Member),
+        }
+    }
+
+    /// Returns the outside texts, if the enum has any.
+    pub fn outside(&self) -> Option<&MemberTexts> {
+        self.outside.as_ref()
     }
 
     /// Returns the members in declared order.
@@ -127,7 +170,7 @@ impl EnumType {
 
 impl PartialEq for EnumType {
     fn eq(&self, other: &Self) -> bool {
-        // `by_name` is derived from the members.
+        // `by_name` is derived from the members, and outside texts are an annotation.
         std::ptr::eq(self, other) || self.members == other.members
     }
 }
@@ -146,6 +189,11 @@ pub struct RecordType {
     fields: Vec<Field>,
     /// Indexes into `fields`, ordered by name.
     by_name: Vec<u32>,
+    /// The fields in JSON and Arrow, where that differs. They take no part in equality.
+    outside: Option<Outside>,
+    /// The record without outside names at any depth, where the record has some. Equality compares these, so that
+    /// equal types are the same allocation and no comparison descends into shared parts twice.
+    bare: Option<Arc<RecordType>>,
 }
 
 /// Field of a record.
@@ -178,12 +226,57 @@ impl RecordType {
             }
         }
         let by_name = named.into_iter().map(|(_, place)| place).collect();
-        Ok(Self { fields, by_name })
+        Ok(Self {
+            fields,
+            by_name,
+            outside: None,
+            bare: None,
+        })
+    }
+
+    /// Returns the record with outside names; `bare` is the one without any, at any depth.
+    #[must_use]
+    pub fn with_outside(mut self, outside: Option<Outside>, bare: Arc<Self>) -> Self {
+        self.outside = outside;
+        self.bare = Some(bare);
+        self
+    }
+
+    /// Returns the outside names, if the fields have any of their own.
+    pub fn outside(&self) -> Option<&Outside> {
+        self.outside.as_ref()
+    }
+
+    /// Returns the key of a field in JSON and Arrow.
+    pub fn key(&self, place: usize) -> &str {
+        match &self.outside {
+            Some(outside) => outside.name(place),
+            None => self.fields.get(place).map_or("", |field| &field.name),
+        }
+    }
+
+    /// Returns the index of the field with this key in JSON and Arrow.
+    pub fn place_of_key(&self, key: &str) -> Option<usize> {
+        match &self.outside {
+            Some(outside) => outside.place(key),
+            None => self.place(key),
+        }
+    }
+
+    /// Returns true where flags or undeclared keys make the keys of a value depend on the value.
+    pub fn is_sparse(&self) -> bool {
+        self.outside.as_ref().is_some_and(Outside::is_sparse)
     }
 
     /// Returns the fields in declared order.
     pub fn fields(&self) -> &[Field] {
         &self.fields
+    }
+
+    /// Iterates over the fields and their indexes, in code-point order of their names.
+    pub fn fields_by_name(&self) -> impl Iterator<Item = (usize, &Field)> {
+        let places = self.by_name.iter().map(|place| *place as usize);
+        places.filter_map(|place| self.fields.get(place).map(|field| (place, field)))
     }
 
     /// Returns the index of the field with this name.
@@ -199,8 +292,12 @@ impl RecordType {
 
 impl PartialEq for RecordType {
     fn eq(&self, other: &Self) -> bool {
-        // `by_name` is derived from the fields.
-        self.fields == other.fields
+        // `by_name` is derived from the fields, and outside names are an annotation.
+        let (own, others) = (
+            self.bare.as_deref().unwrap_or(self),
+            other.bare.as_deref().unwrap_or(other),
+        );
+        std::ptr::eq(own, others) || own.fields == others.fields
     }
 }
 
@@ -242,6 +339,8 @@ impl Type {
             Self::Timestamp => formatter.write_str("timestamp"),
             Self::Date => formatter.write_str("date"),
             Self::Duration => formatter.write_str("duration"),
+            Self::TimeOfDay => formatter.write_str("time_of_day"),
+            Self::Period => formatter.write_str("period"),
             Self::Json => formatter.write_str("json"),
             Self::Enum(of) => {
                 let shown: Vec<&str> = of.members.iter().take(PARTS_SHOWN).map(AsRef::as_ref).collect();
@@ -287,7 +386,8 @@ pub enum Bound {
     Any,
     /// Type of a set's members: string, integer, boolean, bytes, date, timestamp or an enum.
     Key,
-    /// Sortable type: a key type, decimal, float or duration.
+    /// Sortable type: a key type, decimal, float, duration, or an array or record of sortable types. Inside of those
+    /// an optional is sortable too.
     Ordered,
     /// Integer, decimal or float.
     Number,
@@ -303,7 +403,7 @@ impl Bound {
         match self {
             Self::Any => true,
             Self::Key => of.is_key(),
-            Self::Ordered => of.is_key() || matches!(of, Type::Decimal | Type::Float | Type::Duration),
+            Self::Ordered => of.is_ordered(),
             Self::Number => matches!(of, Type::Integer | Type::Decimal | Type::Float),
             Self::Enum => matches!(of, Type::Enum(_)),
             Self::Record => matches!(of, Type::Record(_)),
@@ -317,7 +417,7 @@ impl fmt::Display for Bound {
             Self::Any => "a type",
             Self::Key => KEY_TYPES,
             Self::Ordered => {
-                "string, integer, decimal, float, boolean, bytes, date, timestamp, duration or an enum"
+                "string, integer, decimal, float, boolean, bytes, date, timestamp, duration, time_of_day, period, an enum, or an array or record of these"
             }
             Self::Number => "integer, decimal or float",
             Self::Enum => "an enum",
@@ -330,6 +430,29 @@ impl Type {
     /// Returns true for the types of set members and map keys.
     pub fn is_key(&self) -> bool {
         self.key_kind().is_some()
+    }
+
+    /// Returns true for a type that the bound `ordered` admits. Visits each shared part once.
+    pub fn is_ordered(&self) -> bool {
+        // Null alone has no place among values that an aggregate selects from.
+        if matches!(self, Self::Optional(_)) {
+            return false;
+        }
+        let mut seen = HashSet::new();
+        let mut waiting = vec![self];
+        while let Some(ty) = waiting.pop() {
+            if ty.address().is_some_and(|address| !seen.insert(address)) {
+                continue;
+            }
+            match ty {
+                Self::Array(of) | Self::Optional(of) => waiting.push(of),
+                Self::Record(of) => waiting.extend(of.fields().iter().map(|field| &field.ty)),
+                Self::Decimal | Self::Float | Self::Duration | Self::TimeOfDay | Self::Period => {}
+                _ if ty.is_key() => {}
+                _ => return false,
+            }
+        }
+        true
     }
 
     /// Returns the kind of keys of this type, or `None` for other types.
@@ -359,6 +482,8 @@ impl Type {
             | Self::Timestamp
             | Self::Date
             | Self::Duration
+            | Self::TimeOfDay
+            | Self::Period
             | Self::Json => return None,
             Self::Enum(of) => Arc::as_ptr(of).addr(),
             Self::Set(of) | Self::Array(of) | Self::Optional(of) => Arc::as_ptr(of).addr(),
@@ -380,6 +505,8 @@ pub enum TypePattern {
     Timestamp,
     Date,
     Duration,
+    TimeOfDay,
+    Period,
     Json,
     Parameter(usize),
     /// Enum of these members.
@@ -405,6 +532,8 @@ impl TypePattern {
             Self::Timestamp => Type::Timestamp,
             Self::Date => Type::Date,
             Self::Duration => Type::Duration,
+            Self::TimeOfDay => Type::TimeOfDay,
+            Self::Period => Type::Period,
             Self::Json => Type::Json,
             Self::Parameter(place) => of.get(*place)?.clone(),
             Self::EnumOf(members) => {
@@ -450,8 +579,8 @@ pub struct Signature {
     /// Type parameters that the kernel receives as types, after those names. A json value does not contain the type to
     /// cast to, nor a record the names of its fields.
     pub typed: &'static [usize],
-    /// Parameters with a literal argument, which the kernel receives as a compiled pattern.
-    pub patterns: &'static [usize],
+    /// Parameters whose argument is a literal that the kernel takes in its parsed form: patterns and tables.
+    pub literals: &'static [usize],
     /// Parameters whose size counts as work (docs/spec/limits.md).
     pub work: &'static [usize],
     /// True where the size of the result counts as work.

@@ -5,7 +5,10 @@
 
 use std::sync::LazyLock;
 
+mod normal;
 mod tables;
+
+pub use normal::normalize;
 
 use tables::{CATEGORIES, FOLD, LOWER, LOWER_FULL, UPPER, UPPER_FULL};
 

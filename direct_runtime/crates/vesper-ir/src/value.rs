@@ -8,6 +8,7 @@ use crate::decimal::Decimal;
 use crate::float;
 use crate::json::Json;
 use crate::pattern::Pattern;
+use crate::table::Table;
 use crate::types::Type;
 
 mod order;
@@ -30,6 +31,10 @@ pub enum Value {
     Date(i32),
     /// Microseconds, at most 3,652,059 days.
     Duration(i64),
+    /// Microseconds since midnight, less than a day.
+    TimeOfDay(i64),
+    /// Months, at most 9,999 years.
+    Period(i32),
     Json(Arc<Json>),
     Member(Member),
     Set(Arc<Set>),
@@ -41,8 +46,10 @@ pub enum Value {
     Null,
     /// Type argument of a kernel (`Signature::typed`); not a value of the language.
     Type(Type),
-    /// Pattern argument of a kernel (`Signature::patterns`); not a value of the language.
+    /// Pattern argument of a kernel (`Signature::literals`); not a value of the language.
     Pattern(Arc<Pattern>),
+    /// Table argument of a kernel (`Signature::literals`); not a value of the language.
+    Table(Arc<Table>),
 }
 
 /// Member of an enum, as an index into its declaration.
@@ -193,6 +200,8 @@ impl Value {
             | Self::Timestamp(_)
             | Self::Date(_)
             | Self::Duration(_)
+            | Self::TimeOfDay(_)
+            | Self::Period(_)
             | Self::Member(_)
             | Self::Null => false,
             Self::Decimal(value) => value.as_small().is_none(),
@@ -477,13 +486,16 @@ impl Value {
             (Self::Boolean(left), Self::Boolean(right)) => left == right,
             (Self::Integer(left), Self::Integer(right))
             | (Self::Timestamp(left), Self::Timestamp(right))
-            | (Self::Duration(left), Self::Duration(right)) => left == right,
+            | (Self::Duration(left), Self::Duration(right))
+            | (Self::TimeOfDay(left), Self::TimeOfDay(right)) => left == right,
             (Self::Decimal(left), Self::Decimal(right)) => (by.decimals)(left, right),
             (Self::Float(left), Self::Float(right)) => (by.floats)(*left, *right),
             (Self::Json(left), Self::Json(right)) => (by.json)(left, right),
             (Self::Text(left), Self::Text(right)) => left == right,
             (Self::Bytes(left), Self::Bytes(right)) => left == right,
-            (Self::Date(left), Self::Date(right)) => left == right,
+            (Self::Date(left), Self::Date(right)) | (Self::Period(left), Self::Period(right)) => {
+                left == right
+            }
             (Self::Member(left), Self::Member(right)) => left == right,
             (Self::Set(left), Self::Set(right)) => left == right,
             (Self::Array(left), Self::Array(right)) | (Self::Record(left), Self::Record(right)) => {

@@ -18,6 +18,7 @@ use crate::types::Type;
 mod composed;
 mod expression;
 mod flow;
+mod functions;
 mod locals;
 mod request;
 mod structure;
@@ -37,10 +38,12 @@ enum Named {
 }
 
 /// Verifies a document and returns its node.
+#[expect(clippy::too_many_lines, reason = "one part of the document after the other")]
 pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
     let Document {
         semantics,
         source,
+        tables,
         flags,
         types,
         semantic_hash,
@@ -54,6 +57,7 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
     check_errors(&semantics.errors)?;
     check_machines(&semantics.machines)?;
     check_calls(&semantics.calls)?;
+    let groups = functions::check(&semantics.functions, &semantics.expressions)?;
     let inputs = inputs(semantics.inputs)?;
     let constants = constants(semantics.constants)?;
     let parts = flow::parts(&semantics.body);
@@ -67,7 +71,8 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
         )));
     }
 
-    let before = constraints.iter().chain(&semantics.preconditions);
+    let values = semantics.functions.iter().map(|function| &function.value);
+    let before = values.chain(&constraints).chain(&semantics.preconditions);
     let after = semantics.postconditions.iter().chain(&semantics.invariants);
     let roots: Vec<ExpressionIndex> = before.chain(&parts.roots).chain(after).copied().collect();
     let starts = structure::check(&semantics.expressions, &roots)?;
@@ -83,10 +88,18 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
         constants: &constants,
         outputs: &semantics.outputs,
         errors: &semantics.errors,
+        functions: &semantics.functions,
+        functions_by_name: functions::places(&semantics.functions),
     };
-    let locals = Locals::new(&semantics.expressions, &parts.locals, source.locals.len())?;
+    let parameters = functions::parameters(&semantics.functions);
+    let locals = Locals::new(
+        &semantics.expressions,
+        &parts.locals,
+        &parameters,
+        source.locals.len(),
+    )?;
     let local_count = locals.count();
-    let typing = Typing::new(names, types, locals, parts.names.len());
+    let typing = Typing::new(names, types, locals, parts.names.len(), tables);
     let mut flow = Flow::new(
         typing,
         semantics.expressions,
@@ -97,13 +110,17 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
         &semantics.outputs,
         &semantics.errors,
     );
+    for function in &semantics.functions {
+        flow.function(function)?;
+    }
     flow.clauses("constraint", &constraints, Scope::Constraint)?;
     flow.clauses("precondition", &semantics.preconditions, Scope::Precondition)?;
     flow.body(&semantics.body)?;
     flow.clauses("postcondition", &semantics.postconditions, Scope::Postcondition)?;
     flow.clauses("invariant", &semantics.invariants, Scope::Invariant)?;
     let (typing, step_types) = flow.finish();
-    let (expressions, uses_now, loop_locals) = typing.finish();
+    let (expressions, uses_now, loop_locals) = typing.finish()?;
+    let functions = functions::resolve(semantics.functions, &groups, &loop_locals);
     let step_places = parts.names.iter().cloned().zip(0..).collect();
     let steps: Vec<Step> = (parts.names.into_iter().zip(step_types))
         .map(|(name, ty)| Step { name, ty })
@@ -125,6 +142,7 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
         outputs: semantics.outputs,
         constants,
         expressions,
+        functions,
         constraints,
         preconditions: semantics.preconditions,
         body: semantics.body,
@@ -132,6 +150,9 @@ pub(crate) fn verify(document: Document) -> Result<Node, Rejected> {
         postconditions: semantics.postconditions,
         invariants: semantics.invariants,
         errors: semantics.errors,
+        outside_inputs: semantics.outside_inputs,
+        outside_outputs: semantics.outside_outputs,
+        outside_errors: semantics.outside_errors,
         calls: semantics.calls,
         uses_now,
         step_places,

@@ -349,11 +349,11 @@ fn comprehensions_accept_collections_and_values_of_their_kind() {
     let kind = "/expressions/8/for/kind";
     refuses_all(
         &[("/expressions/7", note.clone()), (kind, json!("min"))],
-        "the value of `min` is string, integer, decimal, float, boolean, bytes, date, timestamp, duration or an enum, not optional<string>",
+        "the value of `min` is string, integer, decimal, float, boolean, bytes, date, timestamp, duration, time_of_day, period, an enum, or an array or record of these, not optional<string>",
     );
     refuses_all(
         &[("/expressions/7", note.clone()), (kind, json!("max"))],
-        "the value of `max` is string, integer, decimal, float, boolean, bytes, date, timestamp, duration or an enum, not optional<string>",
+        "the value of `max` is string, integer, decimal, float, boolean, bytes, date, timestamp, duration, time_of_day, period, an enum, or an array or record of these, not optional<string>",
     );
     refuses_all(
         &[("/expressions/7", note.clone()), (kind, json!("sum"))],

@@ -217,8 +217,10 @@ pub(crate) fn accesses(code: &Code, instruction: &Instruction) -> Accesses {
             }
             touched
         }
-        // The memory of a loop is in the frame alone.
-        Instruction::Spend
+        // Code with functions is not compiled. The memory of a loop is in the frame alone.
+        Instruction::Apply { .. }
+        | Instruction::Leave { .. }
+        | Instruction::Spend
         | Instruction::EndWithError
         | Instruction::LoopMemory { .. }
         | Instruction::LoopRestore { .. } => none,

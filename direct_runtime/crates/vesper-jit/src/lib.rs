@@ -84,6 +84,9 @@ pub fn compile(
     shape: Option<Arc<Shape>>,
     options: &Options,
 ) -> Result<Box<dyn Native>, NotCompiled> {
+    if !code.functions.is_empty() {
+        return Err(NotCompiled::new("recursive functions run in the interpreter"));
+    }
     catch_panics(|| {
         let level = level(code, options);
         let mut arena = machine::module(level)?;
@@ -123,6 +126,9 @@ pub fn compile_scaled(
     scales: &[Option<u16>],
     options: &Options,
 ) -> Result<Box<dyn Express>, NotCompiled> {
+    if !code.functions.is_empty() {
+        return Err(NotCompiled::new("recursive functions run in the interpreter"));
+    }
     catch_panics(|| {
         let apart = split_records(code, options);
         let (level, code) = (level(code, options), apart.as_ref().unwrap_or(code));

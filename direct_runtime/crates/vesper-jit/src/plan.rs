@@ -477,6 +477,8 @@ fn how(code: &Code, all: &[Accesses], at: usize, instruction: &Instruction, rows
         Instruction::Fail { .. }
         | Instruction::Request { .. }
         | Instruction::CallNode { .. }
+        | Instruction::Apply { .. }
+        | Instruction::Leave { .. }
         | Instruction::FailAgain { .. }
         | Instruction::Mark { .. } => Some(How::Leave),
         _ => None,

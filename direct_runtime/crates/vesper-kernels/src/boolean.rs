@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vesper_ir::BooleanKernels;
+use vesper_ir::{BooleanKernels, ErrorCode};
 
 use crate::Native;
 
@@ -25,5 +25,13 @@ impl BooleanKernels for Native {
     #[inline]
     fn boolean_text(&self, value: bool) -> Arc<str> {
         Arc::from(if value { "true" } else { "false" })
+    }
+
+    fn boolean_parse(&self, value: &str) -> Result<bool, ErrorCode> {
+        match value {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(ErrorCode::BadFormat),
+        }
     }
 }

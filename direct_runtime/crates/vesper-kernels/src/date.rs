@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use vesper_ir::time::{Civil, DAY, FIRST_DATE, LAST_DATE, date_text, days_in_month, parse_date};
-use vesper_ir::{DateKernels, ErrorCode, Set, Weekday};
+use vesper_ir::time::{
+    Civil, DAY, FIRST_DATE, LAST_DATE, Layout, SECOND, clock, date_text, days_in_month, parse_date, timestamp,
+};
+use vesper_ir::{Ambiguous, DateKernels, ErrorCode, Set, Weekday};
 
 use crate::Native;
 use crate::business::{Business, first_day, is_day_off, last_day};
@@ -25,7 +27,7 @@ fn months(of: Civil) -> i64 {
     i64::from(of.year) * 12 + i64::from(of.month) - 1
 }
 
-fn add_months(value: i32, count: i128) -> Result<i32, ErrorCode> {
+pub(crate) fn add_months(value: i32, count: i128) -> Result<i32, ErrorCode> {
     let from = Civil::from_date(value);
     let (first, days) = month_of(i128::from(months(from)) + count).ok_or(ErrorCode::TimeOverflow)?;
     // SEMANTICS: the last day of a month that is too short.
@@ -45,6 +47,11 @@ fn whole_months(start: i32, end: i32) -> i64 {
 pub(crate) fn days_since_monday(date: i32) -> i32 {
     // 1970-01-01 was a Thursday.
     (date + 3).rem_euclid(7)
+}
+
+/// Returns the Thursday of the week of a day. It may be in the year 10000.
+fn thursday_of(date: i32) -> i32 {
+    date - days_since_monday(date) + 3
 }
 
 /// Returns the first day of a month.
@@ -217,5 +224,85 @@ impl DateKernels for Native {
     ) -> Result<i64, ErrorCode> {
         // The start is included and the end excluded in both directions; only the sign differs.
         Ok(Business::new(holidays, weekend)?.between(start, end))
+    }
+
+    fn date_add_period(&self, value: i32, length: i32) -> Result<i32, ErrorCode> {
+        add_months(value, i128::from(length))
+    }
+
+    fn date_subtract_period(&self, value: i32, length: i32) -> Result<i32, ErrorCode> {
+        add_months(value, -i128::from(length))
+    }
+
+    fn date_period_between(&self, start: i32, end: i32) -> i32 {
+        // At most 9,998 years and 11 months.
+        i32::try_from(self.date_months_between(start, end)).unwrap_or(0)
+    }
+
+    fn date_iso_week(&self, value: i32) -> i64 {
+        // The year of a week is that of its Thursday.
+        let thursday = thursday_of(value);
+        let first = first_of(Civil::from_date(thursday).year, 1);
+        i64::from((thursday - first) / 7 + 1)
+    }
+
+    fn date_iso_week_year(&self, value: i32) -> i64 {
+        i64::from(Civil::from_date(thursday_of(value)).year)
+    }
+
+    fn date_from_iso_week(&self, year: i64, week: i64, day: i64) -> Result<i32, ErrorCode> {
+        let part = |part: i64, range: std::ops::RangeInclusive<i64>| {
+            let part = range
+                .contains(&part)
+                .then_some(part)
+                .ok_or(ErrorCode::InvalidArgument)?;
+            i32::try_from(part).map_err(|_| ErrorCode::InvalidArgument)
+        };
+        let (year, week, day) = (part(year, 1..=9999)?, part(week, 1..=53)?, part(day, 1..=7)?);
+        // 4 January is always in week 1.
+        let fourth = Civil {
+            year,
+            month: 1,
+            day: 4,
+        }
+        .to_date();
+        let monday = fourth - days_since_monday(fourth) + 7 * (week - 1);
+        if Civil::from_date(monday + 3).year != year {
+            return Err(ErrorCode::InvalidArgument);
+        }
+        vesper_ir::time::date(i64::from(monday + day - 1)).map_err(|_| ErrorCode::InvalidArgument)
+    }
+
+    fn date_parse_pattern(&self, value: &str, pattern: &str) -> Result<i32, ErrorCode> {
+        let layout = Layout::parse(pattern).filter(|layout| layout.is_whole() && layout.is_of_dates());
+        let fields = layout.ok_or(ErrorCode::InvalidArgument)?.read(value);
+        fields.map(|fields| fields.date).ok_or(ErrorCode::BadFormat)
+    }
+
+    fn date_format_pattern(&self, value: i32, pattern: &str) -> Result<Arc<str>, ErrorCode> {
+        let layout = Layout::parse(pattern).filter(Layout::is_of_dates);
+        let layout = layout.ok_or(ErrorCode::InvalidArgument)?;
+        Ok(Arc::from(layout.write(value, 0)))
+    }
+
+    fn date_at_time(&self, value: i32, time: i64) -> i64 {
+        i64::from(value) * DAY + time
+    }
+
+    fn date_at_zone(
+        &self,
+        value: i32,
+        time: i64,
+        zone: &str,
+        ambiguous: Ambiguous,
+    ) -> Result<i64, ErrorCode> {
+        let clock = clock(zone).ok_or(ErrorCode::UnknownZone)?;
+        let local = self.date_at_time(value, time);
+        let (seconds, fraction) = (local.div_euclid(SECOND), local.rem_euclid(SECOND));
+        let moment = clock
+            .moment(seconds, ambiguous)
+            .ok_or(ErrorCode::InvalidArgument)?;
+        let moment = i128::from(moment) * i128::from(SECOND) + i128::from(fraction);
+        timestamp(moment).map_err(|_| ErrorCode::TimeOverflow)
     }
 }

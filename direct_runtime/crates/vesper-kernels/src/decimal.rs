@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use vesper_ir::decimal::{AllocateError, DivideError, OverLimit, ParseDecimalError, allocate};
+use vesper_ir::decimal::{
+    AllocateError, DivideError, FunctionError, OverLimit, ParseDecimalError, StatisticsError, allocate,
+    deviation, median, percentile, variance,
+};
 use vesper_ir::{Decimal, DecimalKernels, ErrorCode, RoundingMode, Value};
 
 use crate::{Native, count};
@@ -18,6 +21,22 @@ fn quotient(result: Result<Decimal, DivideError>) -> Result<Decimal, ErrorCode> 
     result.map_err(|error| match error {
         DivideError::ByZero => ErrorCode::DivisionByZero,
         DivideError::OverLimit => ErrorCode::DecimalOverflow,
+    })
+}
+
+fn function(result: Result<Decimal, FunctionError>) -> Result<Decimal, ErrorCode> {
+    result.map_err(|error| match error {
+        FunctionError::Domain => ErrorCode::InvalidArgument,
+        FunctionError::ByZero => ErrorCode::DivisionByZero,
+        FunctionError::OverLimit => ErrorCode::DecimalOverflow,
+    })
+}
+
+pub(crate) fn statistic(result: Result<Decimal, StatisticsError>) -> Result<Decimal, ErrorCode> {
+    result.map_err(|error| match error {
+        StatisticsError::Empty => ErrorCode::EmptyCollection,
+        StatisticsError::Argument => ErrorCode::InvalidArgument,
+        StatisticsError::OverLimit => ErrorCode::DecimalOverflow,
     })
 }
 
@@ -151,6 +170,11 @@ impl DecimalKernels for Native {
         i64::from(value.signum())
     }
 
+    fn decimal_exact_pow(&self, base: &Decimal, exponent: i64) -> Result<Decimal, ErrorCode> {
+        let exponent = u64::try_from(exponent).map_err(|_| ErrorCode::InvalidArgument)?;
+        base.exact_pow(exponent).map_err(|_| ErrorCode::DecimalOverflow)
+    }
+
     fn decimal_pow(&self, base: &Decimal, exponent: i64) -> Result<Decimal, ErrorCode> {
         quotient(base.pow(exponent))
     }
@@ -194,5 +218,49 @@ impl DecimalKernels for Native {
         }
         let sum = self.decimal_sum(values)?;
         quotient(sum.divide(&Decimal::from(count(values.len()))))
+    }
+
+    fn decimal_sqrt(&self, value: &Decimal) -> Result<Decimal, ErrorCode> {
+        function(value.sqrt())
+    }
+
+    fn decimal_exp(&self, value: &Decimal) -> Result<Decimal, ErrorCode> {
+        function(value.exp())
+    }
+
+    fn decimal_ln(&self, value: &Decimal) -> Result<Decimal, ErrorCode> {
+        function(value.ln())
+    }
+
+    fn decimal_log10(&self, value: &Decimal) -> Result<Decimal, ErrorCode> {
+        function(value.log10())
+    }
+
+    fn decimal_power(&self, base: &Decimal, exponent: &Decimal) -> Result<Decimal, ErrorCode> {
+        function(base.power(exponent))
+    }
+
+    fn decimal_median(&self, values: &[Value]) -> Result<Decimal, ErrorCode> {
+        statistic(median(decimals(values).collect::<Vec<_>>()))
+    }
+
+    fn decimal_percentile(&self, values: &[Value], percent: &Decimal) -> Result<Decimal, ErrorCode> {
+        statistic(percentile(decimals(values).collect(), percent))
+    }
+
+    fn decimal_variance(&self, values: &[Value]) -> Result<Decimal, ErrorCode> {
+        statistic(variance(&decimals(values).collect::<Vec<_>>(), true))
+    }
+
+    fn decimal_population_variance(&self, values: &[Value]) -> Result<Decimal, ErrorCode> {
+        statistic(variance(&decimals(values).collect::<Vec<_>>(), false))
+    }
+
+    fn decimal_stddev(&self, values: &[Value]) -> Result<Decimal, ErrorCode> {
+        statistic(deviation(&decimals(values).collect::<Vec<_>>(), true))
+    }
+
+    fn decimal_population_stddev(&self, values: &[Value]) -> Result<Decimal, ErrorCode> {
+        statistic(deviation(&decimals(values).collect::<Vec<_>>(), false))
     }
 }

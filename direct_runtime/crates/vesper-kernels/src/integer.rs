@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
-use vesper_ir::decimal::DivideError;
+use vesper_ir::decimal::{DivideError, deviation, median, percentile, variance};
 use vesper_ir::{Decimal, ErrorCode, IntegerKernels, Value};
 
+use crate::decimal::statistic;
 use crate::{Native, count};
 
 /// Checks the count of a shift: 0 to 63.
@@ -23,6 +24,10 @@ fn integers(values: &[Value]) -> impl Iterator<Item = i64> {
         Value::Integer(value) => Some(*value),
         _ => None,
     })
+}
+
+fn as_decimals(values: &[Value]) -> Vec<Decimal> {
+    integers(values).map(Decimal::from).collect()
 }
 
 impl IntegerKernels for Native {
@@ -231,5 +236,35 @@ impl IntegerKernels for Native {
         let average = Decimal::whole(sum).divide(&Decimal::from(count(values.len())));
         // The quotient is never over a limit, so only a count of zero fails.
         average.map_err(|_: DivideError| ErrorCode::EmptyCollection)
+    }
+
+    fn integer_median(&self, values: &[Value]) -> Result<Decimal, ErrorCode> {
+        let values = as_decimals(values);
+        statistic(median(values.iter().collect()))
+    }
+
+    fn integer_percentile(&self, values: &[Value], percent: &Decimal) -> Result<Decimal, ErrorCode> {
+        let values = as_decimals(values);
+        statistic(percentile(values.iter().collect(), percent))
+    }
+
+    fn integer_variance(&self, values: &[Value]) -> Result<Decimal, ErrorCode> {
+        let values = as_decimals(values);
+        statistic(variance(&values.iter().collect::<Vec<_>>(), true))
+    }
+
+    fn integer_population_variance(&self, values: &[Value]) -> Result<Decimal, ErrorCode> {
+        let values = as_decimals(values);
+        statistic(variance(&values.iter().collect::<Vec<_>>(), false))
+    }
+
+    fn integer_stddev(&self, values: &[Value]) -> Result<Decimal, ErrorCode> {
+        let values = as_decimals(values);
+        statistic(deviation(&values.iter().collect::<Vec<_>>(), true))
+    }
+
+    fn integer_population_stddev(&self, values: &[Value]) -> Result<Decimal, ErrorCode> {
+        let values = as_decimals(values);
+        statistic(deviation(&values.iter().collect::<Vec<_>>(), false))
     }
 }

@@ -17,12 +17,16 @@ mod enumeration;
 mod float;
 mod integer;
 mod json;
+mod lookup;
 mod map;
 mod optional;
+mod period;
 mod record;
 mod regex;
 mod set;
+mod table;
 mod text;
+mod time_of_day;
 mod timestamp;
 mod value;
 

@@ -43,4 +43,9 @@ impl OptionalKernels for Native {
     fn optional_require(&self, value: Option<&Value>) -> Result<Value, ErrorCode> {
         value.cloned().ok_or(ErrorCode::NullValue)
     }
+
+    #[inline]
+    fn optional_in_force(&self, value: Option<&Value>) -> Result<Value, ErrorCode> {
+        value.cloned().ok_or(ErrorCode::NotInForce)
+    }
 }

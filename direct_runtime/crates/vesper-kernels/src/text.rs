@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use vesper_ir::limits::TEXT_LENGTH;
-use vesper_ir::unicode::{push_lower, push_upper};
-use vesper_ir::{ErrorCode, TextKernels, Value};
+use vesper_ir::unicode::{normalize, push_lower, push_upper};
+use vesper_ir::{ErrorCode, NormalForm, TextKernels, Value};
 
 use crate::{Native, count, within_items};
 
@@ -305,5 +305,12 @@ impl TextKernels for Native {
                 .map(|char| Value::Integer(i64::from(u32::from(char)))),
         );
         Ok(Arc::from(result))
+    }
+
+    fn text_normalize(&self, value: &str, form: NormalForm) -> Result<Arc<str>, ErrorCode> {
+        let normal = normalize(value, form);
+        // SEMANTICS: a code point becomes at most 18 code points, so that the text is built before its length is known.
+        within_text(length(&normal))?;
+        Ok(Arc::from(normal))
     }
 }

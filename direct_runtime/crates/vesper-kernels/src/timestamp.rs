@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use vesper_ir::time::{
-    Civil, DAY, SECOND, TimeError, parse_timestamp, split_timestamp, timestamp, timestamp_text,
+    Civil, DAY, Fields, Layout, SECOND, TimeError, clock, parse_timestamp, split_timestamp, timestamp,
+    timestamp_text,
 };
 use vesper_ir::{ErrorCode, TimestampKernels, Unit};
 
 use crate::Native;
+use crate::date::add_months;
 
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
@@ -15,6 +17,12 @@ const HOUR: i64 = 60 * MINUTE;
 /// Converts microseconds to a timestamp. Fails outside the years 1 to 9999.
 fn timestamp_in_range(microseconds: i128) -> Result<i64, ErrorCode> {
     timestamp(microseconds).map_err(|_| ErrorCode::TimeOverflow)
+}
+
+/// Returns by how many microseconds clocks of a zone are ahead of UTC.
+fn offset(moment: i64, zone: &str) -> Result<i64, ErrorCode> {
+    let clock = clock(zone).ok_or(ErrorCode::UnknownZone)?;
+    Ok(i64::from(clock.offset(moment.div_euclid(SECOND))) * SECOND)
 }
 
 fn day(value: i64) -> Civil {
@@ -143,5 +151,45 @@ impl TimestampKernels for Native {
         };
         // Rounds down also before 1970.
         value - value.rem_euclid(length)
+    }
+
+    #[inline]
+    fn timestamp_to_time(&self, value: i64) -> i64 {
+        split_timestamp(value).1
+    }
+
+    fn timestamp_add_period(&self, moment: i64, length: i32) -> Result<i64, ErrorCode> {
+        let (date, time) = split_timestamp(moment);
+        Ok(i64::from(add_months(date, i128::from(length))?) * DAY + time)
+    }
+
+    fn timestamp_subtract_period(&self, moment: i64, length: i32) -> Result<i64, ErrorCode> {
+        self.timestamp_add_period(moment, -length)
+    }
+
+    fn timestamp_local_date(&self, moment: i64, zone: &str) -> Result<i32, ErrorCode> {
+        let local = timestamp_in_range(i128::from(moment) + i128::from(offset(moment, zone)?))?;
+        Ok(split_timestamp(local).0)
+    }
+
+    fn timestamp_local_time(&self, moment: i64, zone: &str) -> Result<i64, ErrorCode> {
+        Ok((moment + offset(moment, zone)?).rem_euclid(DAY))
+    }
+
+    fn timestamp_utc_offset(&self, moment: i64, zone: &str) -> Result<i64, ErrorCode> {
+        offset(moment, zone)
+    }
+
+    fn timestamp_parse_pattern(&self, value: &str, pattern: &str) -> Result<i64, ErrorCode> {
+        let layout = Layout::parse(pattern).filter(Layout::is_whole);
+        let fields = layout.ok_or(ErrorCode::InvalidArgument)?.read(value);
+        let Fields { date, time, offset } = fields.ok_or(ErrorCode::BadFormat)?;
+        timestamp_in_range(i128::from(date) * i128::from(DAY) + i128::from(time - offset * MINUTE))
+    }
+
+    fn timestamp_format_pattern(&self, value: i64, pattern: &str) -> Result<Arc<str>, ErrorCode> {
+        let layout = Layout::parse(pattern).ok_or(ErrorCode::InvalidArgument)?;
+        let (date, time) = split_timestamp(value);
+        Ok(Arc::from(layout.write(date, time)))
     }
 }

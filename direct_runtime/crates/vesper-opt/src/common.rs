@@ -185,7 +185,7 @@ fn compare_same(op: Op) -> Option<bool> {
 impl Visitor for Same<'_> {
     fn enter(&mut self, node: &Node, index: ExpressionIndex) -> bool {
         // Before the operands are visited, because visiting them would record them as computed.
-        if let ExpressionKind::Call { op, args } = kind(node, index)
+        if let ExpressionKind::Call { op, args, .. } = kind(node, index)
             && let [left, right] = args.as_slice()
             && let Some(value) = compare_same(*op)
         {

@@ -40,12 +40,12 @@ impl Folding {
 
     fn compute(&self, node: &Node, index: ExpressionIndex) -> Option<Value> {
         match kind(node, index) {
-            ExpressionKind::Call { op, args } => {
+            ExpressionKind::Call { op, args, .. } => {
                 let signature = op.signature();
                 // These kernels receive more than values, or a pattern, which is compiled with the node.
                 if !(signature.named.is_empty()
                     && signature.typed.is_empty()
-                    && signature.patterns.is_empty())
+                    && signature.literals.is_empty())
                 {
                     return None;
                 }
@@ -80,7 +80,7 @@ fn is_small(value: &Value) -> bool {
         }
         Value::Set(members) => members.len() <= MAX_FOLDED_PARTS,
         Value::Map(map) => map.keys().len() <= MAX_FOLDED_PARTS && map.values().iter().all(is_small),
-        Value::Json(_) | Value::Type(_) | Value::Pattern(_) => false,
+        Value::Json(_) | Value::Type(_) | Value::Pattern(_) | Value::Table(_) => false,
         _ => true,
     }
 }

@@ -96,12 +96,13 @@ impl Visitor for Guards<'_> {
             ExpressionKind::Call {
                 op: Op::BooleanNot,
                 args,
+                ..
             } => {
                 if let [of] = args.as_slice() {
                     self.assume(node, *of, !is);
                 }
             }
-            ExpressionKind::Call { op, args } => {
+            ExpressionKind::Call { op, args, .. } => {
                 let numbers = args.iter().map(|arg| self.numbers.get(node, *arg));
                 if let (Some(opposite), Some(numbers)) = (opposite(*op), numbers.collect::<Option<Vec<_>>>())
                     && let Some(number) = self.numbers.of_call(opposite, numbers)

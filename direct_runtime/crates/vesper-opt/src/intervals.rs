@@ -131,7 +131,7 @@ impl<'a> Intervals<'a> {
             ExpressionKind::If { then, otherwise, .. } => get(then).hull(&get(otherwise)),
             ExpressionKind::Let { body, .. } => get(body),
             ExpressionKind::For { parts, .. } if parts.kind == ForKind::Count => items(),
-            ExpressionKind::Call { op, args } => match (op, args.as_slice()) {
+            ExpressionKind::Call { op, args, .. } => match (op, args.as_slice()) {
                 (Op::IntegerAdd | Op::DecimalAdd, [left, right]) => get(left).add(&get(right)),
                 (Op::IntegerSubtract | Op::DecimalSubtract, [left, right]) => get(left).subtract(&get(right)),
                 (Op::IntegerMultiply | Op::DecimalMultiply, [left, right]) => get(left).multiply(&get(right)),
@@ -180,7 +180,7 @@ impl<'a> Intervals<'a> {
                 let then = self.distance(node, *then, local)?;
                 Some(then.hull(&self.distance(node, *otherwise, local)?))
             }
-            ExpressionKind::Call { op, args } => match (op, args.as_slice()) {
+            ExpressionKind::Call { op, args, .. } => match (op, args.as_slice()) {
                 (Op::IntegerAdd, [left, right]) => {
                     let by = self.distance(node, *left, local);
                     match by {
@@ -200,7 +200,7 @@ impl<'a> Intervals<'a> {
 
     /// Returns the result of a comparison, if it is certain.
     fn decide(&self, node: &Node, index: ExpressionIndex) -> Option<bool> {
-        let ExpressionKind::Call { op, args } = kind(node, index) else {
+        let ExpressionKind::Call { op, args, .. } = kind(node, index) else {
             return None;
         };
         let [left, right] = args.as_slice() else {
@@ -213,7 +213,7 @@ impl<'a> Intervals<'a> {
 
     /// Narrows the operands of a condition with a known value.
     fn refine(&mut self, node: &Node, condition: ExpressionIndex, is: bool) {
-        let ExpressionKind::Call { op, args } = kind(node, condition) else {
+        let ExpressionKind::Call { op, args, .. } = kind(node, condition) else {
             return;
         };
         if let (Op::BooleanNot, [of]) = (op, args.as_slice()) {
@@ -431,6 +431,7 @@ impl Visitor for Intervals<'_> {
         if let ExpressionKind::Call {
             op: Op::ArrayRange,
             args,
+            ..
         } = kind(node, forward(node, over))
             && let [start, end, _] = args.as_slice()
         {

@@ -135,6 +135,7 @@ fn test(node: &Node, condition: ExpressionIndex) -> Option<Test> {
         ExpressionKind::Call {
             op: Op::EnumEqual | Op::IntegerEqual,
             args,
+            ..
         } => {
             let [left, right] = args.as_slice() else {
                 return None;

@@ -47,7 +47,8 @@ const MAX_NESTING: u32 = 128;
 pub fn optimise(node: &Node, rules: Rules) -> Optimised {
     let mut node = node.clone();
     let mut facts = Facts::default();
-    if nesting(&node) > MAX_NESTING {
+    // The rules know no functions: a local of one has a value for each active call.
+    if !node.functions.is_empty() || nesting(&node) > MAX_NESTING {
         return Optimised { node, facts };
     }
     if rules.has(Rule::Constants) {
@@ -175,6 +176,7 @@ pub(crate) fn is_reference(kind: &ExpressionKind) -> bool {
         | ExpressionKind::For { .. }
         | ExpressionKind::Array(_)
         | ExpressionKind::Record(_)
-        | ExpressionKind::Field { .. } => false,
+        | ExpressionKind::Field { .. }
+        | ExpressionKind::Apply { .. } => false,
     }
 }

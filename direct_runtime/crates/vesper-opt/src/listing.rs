@@ -248,7 +248,7 @@ impl Writer<'_> {
             ExpressionKind::Now => "now".to_owned(),
             ExpressionKind::Result => "result".to_owned(),
             ExpressionKind::Local(place) => format!("${place}"),
-            ExpressionKind::Call { op, args } => {
+            ExpressionKind::Call { op, args, .. } => {
                 let args = self.all(args);
                 let proven = if self.facts.proven.contains(&index) {
                     "!"
@@ -286,6 +286,13 @@ impl Writer<'_> {
                 format!("(let ${local} = {value} in {})", self.expression(*body))
             }
             ExpressionKind::For { item, parts, .. } => self.comprehension(index, *item, parts),
+            ExpressionKind::Apply { function, args } => {
+                let name = node
+                    .functions
+                    .get(*function)
+                    .map_or("", |function| &*function.name);
+                format!("{name}({})", self.all(args))
+            }
             ExpressionKind::Array(items) => format!("[{}]", self.all(items)),
             ExpressionKind::Record(fields) => format!("{{{}}}", self.all(fields)),
             ExpressionKind::Field { place, of } => {

@@ -126,7 +126,7 @@ impl Numbering {
             {
                 Key::Alone(index)
             }
-            ExpressionKind::Call { op, args } => Key::Call(*op, all(args)?),
+            ExpressionKind::Call { op, args, .. } => Key::Call(*op, all(args)?),
             ExpressionKind::If {
                 condition,
                 then,
@@ -138,7 +138,9 @@ impl Numbering {
             ExpressionKind::Array(items) => Key::Array(all(items)?),
             ExpressionKind::Record(fields) => Key::Record(all(fields)?),
             ExpressionKind::Field { place, of } => Key::Field(*place, get(*of)?),
-            ExpressionKind::For { .. } | ExpressionKind::Result => Key::Alone(index),
+            ExpressionKind::For { .. } | ExpressionKind::Apply { .. } | ExpressionKind::Result => {
+                Key::Alone(index)
+            }
         }))
     }
 }

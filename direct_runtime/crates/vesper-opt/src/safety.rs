@@ -19,8 +19,8 @@ pub(crate) fn is_safe(node: &Node, facts: &Facts, index: ExpressionIndex) -> boo
         | ExpressionKind::Now
         | ExpressionKind::Local(_) => true,
         // Each item costs fuel, and the result may exceed a limit.
-        ExpressionKind::For { .. } | ExpressionKind::Result => false,
-        ExpressionKind::Call { op, args } => {
+        ExpressionKind::For { .. } | ExpressionKind::Apply { .. } | ExpressionKind::Result => false,
+        ExpressionKind::Call { op, args, .. } => {
             let cannot_fail = op.signature().raises.is_empty() || facts.proven.contains(&index);
             cannot_fail && !has_work(*op) && all(args)
         }
@@ -75,6 +75,7 @@ pub(crate) fn parts_of(kind: &ExpressionKind) -> Vec<ExpressionIndex> {
         | ExpressionKind::Result
         | ExpressionKind::Local(_) => Vec::new(),
         ExpressionKind::Call { args: parts, .. }
+        | ExpressionKind::Apply { args: parts, .. }
         | ExpressionKind::Array(parts)
         | ExpressionKind::Record(parts) => parts.clone(),
         ExpressionKind::If {

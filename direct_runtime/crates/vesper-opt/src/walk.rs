@@ -274,6 +274,7 @@ impl<V: Visitor> Walk<'_, V> {
             | ExpressionKind::Result
             | ExpressionKind::Local(_) => {}
             ExpressionKind::Call { args: parts, .. }
+            | ExpressionKind::Apply { args: parts, .. }
             | ExpressionKind::Array(parts)
             | ExpressionKind::Record(parts) => {
                 for part in parts.clone() {

@@ -10,6 +10,7 @@ mod batch;
 mod calls;
 #[allow(unsafe_code, reason = "queries Python for the holder of its lock")]
 mod global_lock;
+mod host;
 mod inputs;
 mod journal;
 mod layout;
@@ -67,7 +68,42 @@ mod _direct {
     #[pymodule_export]
     use super::calls::program::Program;
     #[pymodule_export]
-    use super::journal::line::{journal_intent, journal_line};
+    use super::host::database::{Databases, StateMachines};
+    #[pymodule_export]
+    use super::host::forks::{forget_runtime, hold_runtime, release_runtime};
+    #[pymodule_export]
+    use super::host::http::{
+        HttpPerformer, check_http_endpoint, check_http_header, check_http_value, read_http_origin,
+        read_http_url,
+    };
+    #[pymodule_export]
+    use super::host::journal::Journal;
+    #[pymodule_export]
+    use super::host::journal::forks::{forget_journals, hold_journals, release_journals};
+    #[pymodule_export]
+    use super::host::journal::run::Run;
+    #[pymodule_export]
+    use super::host::limits::{LimitToken, SharedLimits};
+    #[pymodule_export]
+    use super::host::machine::{ambient_performer, file_performer};
+    #[pymodule_export]
+    use super::host::native_performer::NativePerformer;
+    #[pymodule_export]
+    use super::host::owner::{is_dead, this_owner};
+    #[pymodule_export]
+    use super::host::policies::{PolicyGate, RetryMachine};
+    #[pymodule_export]
+    use super::host::run::{PreparedNode, Running};
+    #[pymodule_export]
+    use super::host::sealing::{KeyRing, RunKey};
+    #[pymodule_export]
+    use super::host::secrets::{SecretStore, secret_forms};
+    #[pymodule_export]
+    use super::host::sizes::size_of;
+    #[pymodule_export]
+    use super::host::spawned::RunWorkers;
+    #[pymodule_export]
+    use super::host::typed_json::{typed_json_of, value_of_typed_json};
     #[pymodule_export]
     use super::journal::text::journal_text;
     #[pymodule_export]
@@ -95,6 +131,7 @@ mod _direct {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         vesper_interp::guard::quiet_guarded_panics();
         super::tier::watch_forks(module)?;
+        vesper_host::interrupts::set_check(super::host::errors::check_signals);
         // Tests the layout of decimals at import, not in the first call.
         super::layout::decimals::decimals(module.py()).map(|_| ())
     }

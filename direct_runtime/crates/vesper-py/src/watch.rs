@@ -33,6 +33,8 @@ const POLLED: u8 = 2;
 const RELEASED: u8 = 3;
 /// The lock is held again, and a signal handler raised an exception.
 const INTERRUPTED: u8 = 4;
+/// The run started without the lock; signals are checked under it.
+const UNLOCKED: u8 = 5;
 
 /// A release of the lock: its time, and the deadline of the run.
 #[derive(Clone, Copy)]
@@ -50,6 +52,8 @@ thread_local! {
     static LIMIT: Cell<Option<Duration>> = const { Cell::new(None) };
     /// Set while the lock is released.
     static RELEASE: Cell<Option<Release>> = const { Cell::new(None) };
+    /// The exception of a signal handler, of a run that started without the lock.
+    static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
 }
 
 /// Runs code that accesses no Python object. The error is the exception of a signal handler.
@@ -82,6 +86,25 @@ pub(crate) fn run_detached<T>(py: Python<'_>, run: impl FnOnce() -> T) -> PyResu
         return Err(PyErr::fetch(py));
     }
     Ok(result)
+}
+
+/// Runs code as `run_detached` does, on a thread that does not hold the lock.
+pub(crate) fn run_unlocked<T>(run: impl FnOnce() -> T) -> PyResult<T> {
+    let outer = OuterRun::new(None);
+    STATE.set(UNLOCKED);
+    FIRST_POLL.set(None);
+    let result = run();
+    outer.end();
+    RAISED.take().map_or(Ok(result), Err)
+}
+
+/// Runs the handlers of signals that arrived; the error is an exception of one.
+#[allow(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the method is not general enough"
+)]
+pub(crate) fn check_signals() -> PyResult<()> {
+    Python::attach(|py| py.check_signals())
 }
 
 /// State of the outer run, restored at the end of a run, also on a panic.
@@ -174,6 +197,18 @@ fn poll() -> bool {
                 release_lock(now, end);
             }
             is_interrupted
+        }
+        (UNLOCKED, _) => {
+            let now = Instant::now();
+            let checked = FIRST_POLL.get().unwrap_or(now);
+            let is_due = now.duration_since(checked) >= SIGNAL_INTERVAL;
+            FIRST_POLL.set(Some(if is_due { now } else { checked }));
+            if is_due && let Err(raised) = check_signals() {
+                RAISED.set(Some(raised));
+                STATE.set(INTERRUPTED);
+                return true;
+            }
+            false
         }
         (state, _) => state == INTERRUPTED,
     }

@@ -101,7 +101,8 @@ def _constants(source: Source, function: Function) -> Iterator[Change]:
         token = source.tokens[index]
         found = _LITERAL.fullmatch(token.text)
         if token.kind == "number" and found and source.at(index - 1) != ".":
-            value, suffix = int(found.group(1).replace("_", ""), 0 if "x" in token.text else 10), found.group(2) or ""
+            digits, suffix = found.group(1).replace("_", ""), found.group(2) or ""
+            value = int(digits, 0 if digits[1:2].isalpha() else 10)
             for other in (value + 1, value - 1):
                 if other >= 0:
                     yield Change("constant", ((token.start, token.end, f"{other}{suffix}"),))

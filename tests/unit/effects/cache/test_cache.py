@@ -154,7 +154,7 @@ def test_a_forked_process_has_connections_of_its_own(node: _Node, request: pytes
 
 
 def test_nothing_heavy_is_loaded_before_it_is_used() -> None:
-    modules = "cache, events, files, secrets, ambient, custom"
+    modules = "cache, events, files, secrets, custom"
     program = f"from vesper.effects import {modules}; import sys; print({{'redis', 'asyncio'}} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout == "set()\n"

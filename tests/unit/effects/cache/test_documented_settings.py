@@ -11,8 +11,8 @@ import pytest
 
 from vesper.effects.cache.performer import CacheSettings
 from vesper.effects.events.performer import EventSettings
-from vesper.effects.files.performer import FileSettings
-from vesper.effects.secrets.performer import SecretSettings
+from vesper.effects.files.settings import FileSettings
+from vesper.effects.secrets.settings import SecretSettings
 from vesper.effects.settings import Table
 
 PAGES = Path(__file__).parents[4] / "docs" / "how-to"

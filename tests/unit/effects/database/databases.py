@@ -7,6 +7,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,26 @@ import pytest
 from vesper.effects.database.performer import DatabasePerformer, DatabaseSettings
 from vesper.effects.performer import Ask, EffectFailed, no_secret
 from vesper.effects.settings import Table
-from vesper.values.model import Value
-from vesper.values.types import INTEGER, Type
+from vesper.values.json_value import Json
+from vesper.values.model import Value, plain
+from vesper.values.types import (
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DECIMAL,
+    DURATION,
+    FLOAT,
+    INTEGER,
+    JSON,
+    STRING,
+    TIMESTAMP,
+    ArrayOf,
+    MapOf,
+    OptionalOf,
+    Record,
+    SetOf,
+    Type,
+)
 
 KINDS = ("sqlite", "postgres")
 _ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000000000)"
@@ -93,7 +114,7 @@ class Database:
         return self.rows("SELECT receipt, value FROM vesper_receipts ORDER BY receipt")
 
     def ask(self, ask: Ask) -> Any:
-        return self.performer.perform(ask)
+        return perform(self.performer, ask)
 
     def slow_query(self) -> str:
         """A SELECT of one integer `n` that takes minutes."""
@@ -109,6 +130,44 @@ class Database:
 
     def close(self) -> None:
         self.performer.close()
+
+
+def perform(performer: DatabasePerformer, ask: Ask) -> Any:
+    """Perform a request with the types of its parameters, which a node would declare."""
+    bind = ask.arguments.get("bind", {})
+    assert isinstance(bind, dict)
+    types = {str(name): _type_of(value) for name, value in bind.items()}
+    values: dict[str, Value] = {str(name): plain(value) for name, value in bind.items()}
+    return performer.perform(replace(ask, arguments={"bind": values} if bind else {}), types)
+
+
+_SCALARS: dict[type, Type] = {
+    bool: BOOLEAN,
+    int: INTEGER,
+    Decimal: DECIMAL,
+    float: FLOAT,
+    str: STRING,
+    bytes: BYTES,
+    datetime: TIMESTAMP,
+    date: DATE,
+    timedelta: DURATION,
+    Json: JSON,
+    type(None): OptionalOf(STRING),
+}
+
+
+def _type_of(value: object) -> Type:
+    if type(value) in _SCALARS:
+        return _SCALARS[type(value)]
+    if isinstance(value, list):
+        return ArrayOf(_type_of(value[0]) if value else STRING)
+    if isinstance(value, frozenset):
+        return SetOf(_type_of(next(iter(value))) if value else STRING)
+    assert isinstance(value, dict), value
+    if value and all(isinstance(key, str) for key in value):
+        return Record(tuple((str(key), _type_of(item)) for key, item in value.items()))
+    key, item = next(iter(value.items()), ("", ""))
+    return MapOf(_type_of(key), _type_of(item))
 
 
 def sqlite_at(folder: Path, **settings: object) -> Database:

@@ -8,15 +8,14 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 
 from tests.support.servers import Postgres, free_port
-from tests.unit.effects.database.databases import Database, fails, query, sqlite_at, write
+from tests.unit.effects.database.databases import Database, fails, perform, query, sqlite_at, write
 from vesper.effects.database.performer import DatabasePerformer, DatabaseSettings
 from vesper.effects.performer import EffectFailed
 from vesper.effects.settings import Table
@@ -50,7 +49,7 @@ def test_a_write_that_takes_too_long_did_not_happen(table: Database) -> None:
 def test_the_timeout_of_the_settings_holds_where_the_step_has_none(table: Database) -> None:
     performer = table.new_performer(timeout="300ms")
     with fails("timeout", "longer than 0.3 s"):
-        performer.perform(query(table.slow_query(), INTEGER))
+        perform(performer, query(table.slow_query(), INTEGER))
     performer.close()
 
 
@@ -75,30 +74,16 @@ def test_a_database_of_sqlite_that_is_locked_for_longer_than_the_busy_timeout(tm
     database.close()
 
 
-def test_writers_of_sqlite_nap_however_long_they_may_wait(tmp_path: Path) -> None:
-    """SQLite sleeps for up to a tenth of a second each time where it may wait for long: it may not, for who waits for
-    longer than that stands in a queue."""
-    database = sqlite_at(tmp_path, busy_timeout="25s")
-    database.run("CREATE TABLE t (id INTEGER)")
-    for writes, most_ms in ((True, 1), (False, 25_000), (True, 1)):
-        with database.performer.session("main", write(ADD, id=1), writes=writes, refusal="conflict") as session:
-            raw: Any = vars(session)["_raw"]
-            ((waits_ms,),) = raw.execute("PRAGMA busy_timeout").fetchall()
-            assert 0 < waits_ms <= most_ms
-    database.close()
-
-
 def test_more_writers_of_sqlite_than_connections_all_come_to_write(tmp_path: Path) -> None:
     """However long all of them together take: `busy_timeout` is what one may be waited for."""
     database = sqlite_at(tmp_path, busy_timeout="2s", pool_size=3)
     database.run("CREATE TABLE t (id INTEGER)")
+    slow = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300000)"
     found: list[object] = []
 
     def run(number: int) -> None:
-        ask = write(ADD, path=f"add[{number}]", id=number)
-        with database.performer.session("main", ask, writes=True, refusal="conflict"):
-            time.sleep(0.1)
-        found.append(database.performer.perform(ask))
+        sql = f"INSERT INTO t (id) {slow} SELECT max(x) + :id FROM c"  # noqa: S608
+        found.append(database.ask(write(sql, path=f"add[{number}]", id=number)))
 
     writers = [threading.Thread(target=run, args=(number,)) for number in range(30)]
     for each in writers:
@@ -106,34 +91,44 @@ def test_more_writers_of_sqlite_than_connections_all_come_to_write(tmp_path: Pat
     for each in writers:
         each.join()
     assert found == [1] * 30
+    assert database.rows("SELECT count(DISTINCT id) FROM t") == [(30,)]
     database.close()
+
+
+@contextmanager
+def _in_use(database: Database, performer: DatabasePerformer, count: int, seconds: float) -> Iterator[None]:
+    """Hold so many connections with queries that are stopped after so many seconds."""
+
+    def hold() -> None:
+        with fails("timeout"):
+            perform(performer, query(database.slow_query(), INTEGER, timeout=seconds))
+
+    threads = [threading.Thread(target=hold) for _ in range(count)]
+    for each in threads:
+        each.start()
+    time.sleep(0.4)
+    yield
+    for each in threads:
+        each.join()
 
 
 def test_a_pool_whose_connections_are_all_in_use(table: Database) -> None:
     performer = table.new_performer(pool_size=2)
     ask, hurried = query("SELECT 1 AS n", INTEGER), query("SELECT 1 AS n", INTEGER, timeout=0.2)
-    with performer.session("main", ask, writes=False, refusal="bad_response"):
-        assert performer.perform(ask) == 1
-        with (
-            performer.session("main", ask, writes=False, refusal="bad_response"),
-            fails("unavailable", "all 2 connections", "pool_size"),
-        ):
-            performer.perform(hurried)
-        assert performer.perform(ask) == 1
+    with _in_use(table, performer, 1, 1.5):
+        assert perform(performer, ask) == 1
+    with _in_use(table, performer, 2, 1.5), fails("unavailable", "all 2 connections", "pool_size"):
+        perform(performer, hurried)
+    assert perform(performer, ask) == 1
     performer.close()
 
 
 def test_one_that_waits_for_a_connection_gets_the_next_one(table: Database) -> None:
     performer = table.new_performer(pool_size=1)
-    ask = query("SELECT 1 AS n", INTEGER)
-    found: list[object] = []
-    thread = threading.Thread(target=lambda: found.append(performer.perform(ask)))
-    with performer.session("main", ask, writes=False, refusal="bad_response"):
-        thread.start()
-        thread.join(0.2)
-        assert found == []
-    thread.join()
-    assert found == [1]
+    start = time.monotonic()
+    with _in_use(table, performer, 1, 1.5):
+        assert perform(performer, query("SELECT 1 AS n", INTEGER)) == 1
+        assert 1 < time.monotonic() - start < 10
     performer.close()
 
 
@@ -153,7 +148,7 @@ def test_nobody_listens() -> None:
     performer = _performer(f"postgresql://u@127.0.0.1:{free_port()}/d", password_secret="pw")
     start = time.monotonic()
     with pytest.raises(EffectFailed, match="cannot be reached") as caught:
-        performer.perform(query("SELECT 1 AS n", INTEGER, timeout=20))
+        perform(performer, query("SELECT 1 AS n", INTEGER, timeout=20))
     assert caught.value.code == "unavailable"
     assert "geheim" not in caught.value.message
     assert time.monotonic() - start < 15  # it says so at once, and does not wait for the end of its time
@@ -163,13 +158,13 @@ def test_somebody_listens_and_says_nothing() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         performer = _performer(f"postgresql://u@127.0.0.1:{server.getsockname()[1]}/d")
         with pytest.raises(EffectFailed) as caught:
-            performer.perform(query("SELECT 1 AS n", INTEGER, timeout=1))
+            perform(performer, query("SELECT 1 AS n", INTEGER, timeout=1))
     assert caught.value.code in ("timeout", "unavailable")
 
 
 def test_a_database_that_does_not_exist(postgres: Postgres) -> None:
     with fails("unavailable", "cannot be reached", "absent"):
-        _performer(postgres.dsn("absent")).perform(query("SELECT 1 AS n", INTEGER))
+        perform(_performer(postgres.dsn("absent")), query("SELECT 1 AS n", INTEGER))
 
 
 def test_deadlocks_may_be_tried_again(table: Database) -> None:

@@ -89,7 +89,8 @@ def test_keys_executions_paths_machines_and_entities(table: Database, text: str)
     assert [table.ask(keyed), table.ask(keyed)] == [1, 1]
     placed = write("UPDATE t SET name = name WHERE id = 1", execution=text, path=text)
     assert [table.ask(placed), table.ask(placed)] == [1, 1]
-    states = StatePerformer(table.performer, "main", lambda _: text)
+    states = StatePerformer(table.performer, "main")
+    states.know(text, text)
     gives = Enum((text, "b"))
     move = Ask(
         "e",

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.unit.effects.database.databases import Database, fails, query, sqlite_at, write
+from tests.unit.effects.database.databases import Database, fails, perform, query, sqlite_at, write
 from vesper.effects.database.performer import WrongConnection, is_joined, joined
 from vesper.values.types import DURATION, INTEGER, STRING, TIMESTAMP, ArrayOf, Record
 
@@ -219,8 +219,8 @@ def test_too_many_rows_of_a_joined_query(table: Database) -> None:
         connection.execute("INSERT INTO own VALUES (1)")
         with joined("main", connection):
             with fails("bad_response", "max_result"):
-                performer.perform(query(sql, ArrayOf(STRING), "all"))
-            assert performer.perform(query("SELECT count(*) AS n FROM own", INTEGER)) == 1
+                perform(performer, query(sql, ArrayOf(STRING), "all"))
+            assert perform(performer, query("SELECT count(*) AS n FROM own", INTEGER)) == 1
         connection.commit()
     assert table.rows("SELECT * FROM own") == [(1,)]
     performer.close()

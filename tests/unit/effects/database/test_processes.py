@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -69,18 +70,26 @@ def test_a_fork_while_other_threads_are_in_the_middle(table: Database) -> None:
 def test_a_fork_under_a_statement_of_sqlite_is_refused_the_file(tmp_path: Path) -> None:
     database = sqlite_at(tmp_path)
     ask = query("SELECT 1 AS n", INTEGER)
-    with database.performer.session("main", ask, writes=False, refusal="bad_response"):
-        pid = os.fork()
-        if not pid:
-            code = 1
-            try:
-                with fails("unavailable", "forked while `main` was in use", "spawn"):
-                    database.ask(ask)
-                code = 0
-            finally:
-                os._exit(code)
-        assert os.waitpid(pid, 0)[1] == 0
-        assert database.ask(ask) == 1
+
+    def hold() -> None:
+        with fails("timeout"):
+            database.ask(query(database.slow_query(), INTEGER, timeout=6))
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    time.sleep(0.4)
+    pid = os.fork()  # waits for two seconds
+    if not pid:
+        code = 1
+        try:
+            with fails("unavailable", "forked while `main` was in use", "spawn"):
+                database.ask(ask)
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert database.ask(ask) == 1
+    thread.join()
     database.close()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.effects.database.databases import Database, fails, query, write
+from tests.unit.effects.database.databases import Database, fails, perform, query, write
 from vesper.values.types import DECIMAL, DURATION, INTEGER, STRING, TIMESTAMP, ArrayOf, OptionalOf, Record
 
 ROW = Record((("id", INTEGER), ("name", STRING)))
@@ -86,8 +86,8 @@ def test_the_row_is_named(filled: Database) -> None:
 def test_max_rows(filled: Database) -> None:
     performer = filled.new_performer(max_rows=2)
     with fails("too_many_rows", "more than 2 rows", "max_rows"):
-        performer.perform(query("SELECT id FROM t", ArrayOf(INTEGER), "all"))
-    assert len(performer.perform(query("SELECT id FROM t LIMIT 2", ArrayOf(INTEGER), "all"))) == 2  # type: ignore[arg-type]
+        perform(performer, query("SELECT id FROM t", ArrayOf(INTEGER), "all"))
+    assert len(perform(performer, query("SELECT id FROM t LIMIT 2", ArrayOf(INTEGER), "all"))) == 2
     performer.close()
 
 
@@ -117,7 +117,7 @@ def test_a_value_of_20_million_bytes(filled: Database) -> None:
             filled.ask(query("SELECT name FROM t WHERE id = 2", gives, rows))
     performer = filled.new_performer(max_value="32 MiB")
     with fails("bad_response", "declares string"):  # over the limit of the language
-        performer.perform(query("SELECT name FROM t WHERE id = 2", STRING))
+        perform(performer, query("SELECT name FROM t WHERE id = 2", STRING))
     performer.close()
     assert filled.ask(query("SELECT name FROM t WHERE id = 1", STRING)) == "one"
 
@@ -128,7 +128,7 @@ def test_max_result(filled: Database) -> None:
     if filled.kind == "postgres":
         sql = sql.replace("SELECT n FROM g", f"SELECT {_long(filled, 1000)} AS x FROM g")
     with fails("bad_response", "max_result", "66 rows"):
-        performer.perform(query(sql, ArrayOf(STRING), "all"))
+        perform(performer, query(sql, ArrayOf(STRING), "all"))
     performer.close()
 
 

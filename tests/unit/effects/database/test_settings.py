@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.servers import Postgres
-from tests.unit.effects.database.databases import Database, fails, query, sqlite_at, write
+from tests.unit.effects.database.databases import Database, fails, perform, query, sqlite_at, write
 from vesper.effects.database.performer import DatabasePerformer, DatabaseSettings, joined
 from vesper.effects.performer import EffectFailed, no_secret
 from vesper.effects.settings import ConfigError, Table
@@ -87,18 +87,18 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 def test_an_unknown_database() -> None:
     performer = DatabasePerformer({}, no_secret)
     with fails("unavailable", "no database `main` is configured"):
-        performer.perform(query("SELECT 1 AS n", INTEGER))
+        perform(performer, query("SELECT 1 AS n", INTEGER))
 
 
 def test_read_only(database: Database) -> None:
     database.run("CREATE TABLE t (id INTEGER)")
     performer = database.new_performer(read_only=True, **({"create": False} if database.kind == "sqlite" else {}))
-    assert performer.perform(query("SELECT count(*) AS n FROM t", INTEGER)) == 0
+    assert perform(performer, query("SELECT count(*) AS n FROM t", INTEGER)) == 0
     for effect_class in ("txn", "unsafe"):
         with fails("unavailable", "read_only"):
-            performer.perform(write("INSERT INTO t (id) VALUES (1)", effect_class=effect_class))
+            perform(performer, write("INSERT INTO t (id) VALUES (1)", effect_class=effect_class))
     with closing(database.connect()) as connection, joined("main", connection), fails("unavailable", "read_only"):
-        performer.perform(write("INSERT INTO t (id) VALUES (1)"))
+        perform(performer, write("INSERT INTO t (id) VALUES (1)"))
     performer.close()
     assert database.rows("SELECT * FROM t") == []
 
@@ -116,19 +116,28 @@ def test_the_password_is_asked_for_at_each_new_connection(postgres: Postgres) ->
     performer = DatabasePerformer({"main": settings}, secret)
     assert asked == []
     for _ in range(2):
-        assert performer.perform(query("SELECT 1 AS n", INTEGER)) == 1
+        assert perform(performer, query("SELECT 1 AS n", INTEGER)) == 1
     assert asked == ["shop_db"]
     performer.close()
-    assert performer.perform(query("SELECT 1 AS n", INTEGER)) == 1
+    assert perform(performer, query("SELECT 1 AS n", INTEGER)) == 1
     assert asked == ["shop_db", "shop_db"]
     performer.close()
     other = DatabasePerformer({"main": read(dsn=postgres.dsn(), password_secret="other")}, secret)
     with fails("not_found", "`other`"):
-        other.perform(query("SELECT 1 AS n", INTEGER))
+        perform(other, query("SELECT 1 AS n", INTEGER))
 
 
-def test_psycopg_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_needs_no_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    performer = DatabasePerformer({"main": read(dsn="postgresql://u@h/d")}, no_secret)
-    with pytest.raises(ConfigError, match=r"databases\.main: .*pip install 'vesper\[postgres\]'"):
-        performer.perform(query("SELECT 1 AS n", INTEGER))
+    performer = DatabasePerformer({"main": read(dsn="postgresql://u@127.0.0.1:1/d")}, no_secret)
+    with fails("unavailable", "cannot be reached"):
+        perform(performer, query("SELECT 1 AS n", INTEGER))
+
+
+def test_another_library_than_that_of_python_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("sqlite3.sqlite_version", "3.0.0")
+    with pytest.raises(ConfigError, match=r"cannot be used for `main`: .*its version is .*, and 3\.0\.0 is expected"):
+        sqlite_at(tmp_path)
+    monkeypatch.setattr("_sqlite3.__file__", str(tmp_path / "absent.so"))
+    with pytest.raises(ConfigError, match=r"absent\.so"):
+        sqlite_at(tmp_path)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from vesper.effects.database import sqlite_guard
-from vesper.effects.database.pool import Deadline
-from vesper.effects.database.session import Purpose
-from vesper.effects.database.settings import DatabaseSettings
-from vesper.effects.database.sqlite import SqliteBackend
-from vesper.effects.database.sqlite_guard import Limits
+from tests.unit.effects.database.databases import Database, query, sqlite_at, write
+from vesper.effects.database.statements import Facts, facts_of
 from vesper.effects.performer import EffectFailed
+from vesper.values.types import INTEGER, STRING, ArrayOf, Type
 
 SCHEMA = """
 CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT DEFAULT (hex(randomblob(4))), at TEXT DEFAULT CURRENT_TIMESTAMP);
@@ -30,31 +28,40 @@ INSERT INTO docs VALUES ('hello');
 """
 
 
+def lying(sql: str, kind: str) -> Facts:
+    """Read any text as a statement on the table `users` alone."""
+    verb = "SELECT" if sql.startswith(("SELECT", "WITH")) else "DELETE"
+    limits = ({"users"}, {"users"}, set[str](), {"t"})
+    try:
+        found = facts_of(sql, kind)
+    except EffectFailed:
+        found = facts_of("SELECT 1", kind)
+    return dataclasses.replace(found, pieces=[(False, sql)], verb=verb, limits=limits, target=None)
+
+
 @pytest.fixture
-def backend(tmp_path: Path) -> SqliteBackend:
-    path = tmp_path / "a.db"
-    with sqlite3.connect(path) as connection:
+def database(tmp_path: Path) -> Database:
+    with sqlite3.connect(tmp_path / "test.db") as connection:
         connection.executescript(SCHEMA)
     connection.close()
-    return SqliteBackend(DatabaseSettings("main", f"sqlite:{path}", path))
+    return sqlite_at(tmp_path)
 
 
-def rows(backend: SqliteBackend, sql: str) -> list[tuple[object, ...]]:
-    with backend.transaction(Purpose(Deadline(5), False, "bad_response")) as session:
-        session.guard(sql)
-        return [tuple(row) for row in session.rows(sql, {}, 10)[1]]
+@pytest.fixture
+def deceived(database: Database, monkeypatch: pytest.MonkeyPatch) -> Database:
+    """The same database, whose checker reads every statement wrongly."""
+    monkeypatch.setattr("vesper.effects.database.performer.facts_of", lying)
+    return Database("sqlite", database.dsn)
 
 
-def change(backend: SqliteBackend, sql: str) -> int:
-    with backend.transaction(Purpose(Deadline(5), True, "conflict")) as session:
-        session.guard(sql)
-        return session.change(sql, {})
+def rows(database: Database, sql: str, gives: Type = INTEGER) -> list[object]:
+    found: list[object] = database.ask(query(sql, ArrayOf(gives), "all"))
+    return found
 
 
-def lie(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the checker's reading of any text one of the table `users` alone."""
-    limits = Limits(frozenset({"users"}), frozenset({"users"}), frozenset(), frozenset({"t"}))
-    monkeypatch.setattr(sqlite_guard, "limits_of", lambda _: limits)
+def change(database: Database, sql: str) -> int:
+    found: int = database.ask(write(sql, path=sql))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -71,42 +78,37 @@ def lie(monkeypatch: pytest.MonkeyPatch) -> None:
         "SELECT file FROM pragma_database_list",
     ],
 )
-def test_statement_that_was_read_wrongly_is_denied(
-    backend: SqliteBackend, monkeypatch: pytest.MonkeyPatch, sql: str
-) -> None:
-    lie(monkeypatch)
+def test_statement_that_was_read_wrongly_is_denied(deceived: Database, sql: str) -> None:
     with pytest.raises(EffectFailed, match=r"prohibited|not authorized"):
-        rows(backend, sql)
+        rows(deceived, sql)
 
 
-def test_write_elsewhere_is_denied(backend: SqliteBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    lie(monkeypatch)
+def test_write_elsewhere_is_denied(deceived: Database, database: Database) -> None:
     for sql in ("DELETE FROM secrets", "INSERT INTO users (name) SELECT pw FROM secrets", "ATTACH 'x.db' AS y"):
         with pytest.raises(EffectFailed, match=r"prohibited|not authorized"):
-            change(backend, sql)
-    monkeypatch.undo()
-    assert rows(backend, "SELECT pw FROM secrets") == [("canary",)]
-    assert rows(backend, "SELECT count(*) AS n FROM users") == [(1,)]
+            change(deceived, sql)
+    assert rows(database, "SELECT pw FROM secrets", STRING) == ["canary"]
+    assert rows(database, "SELECT count(*) AS n FROM users") == [1]
 
 
-def test_database_keeps_views_triggers_keys_and_defaults(backend: SqliteBackend) -> None:
-    assert rows(backend, "SELECT name FROM outer_names") == [("canary",)]
-    assert rows(backend, "SELECT count(*) AS n FROM outer_names") == [(1,)]
-    assert rows(backend, "SELECT count(*) AS n FROM (SELECT name FROM names) s") == [(1,)]
+def test_database_keeps_views_triggers_keys_and_defaults(database: Database) -> None:
+    assert rows(database, "SELECT name FROM outer_names", STRING) == ["canary"]
+    assert rows(database, "SELECT count(*) AS n FROM outer_names") == [1]
+    assert rows(database, "SELECT count(*) AS n FROM (SELECT name FROM names) s") == [1]
     counted = "WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 9) SELECT count(*) AS n FROM t"
-    assert rows(backend, counted) == [(9,)]
-    assert change(backend, "INSERT INTO users (id) VALUES (2)") == 1
-    assert change(backend, "INSERT INTO orders (user_id) VALUES (2)") == 1
-    assert change(backend, "UPDATE users SET name = 'x' WHERE id = 2") == 1
-    assert change(backend, "DELETE FROM users WHERE id = 2") == 1
-    assert rows(backend, "SELECT user_id FROM orders") == []
-    assert rows(backend, "SELECT x FROM noted") == [("canary",)]
-    assert change(backend, "INSERT INTO docs (body) VALUES ('hello world')") == 1
-    assert rows(backend, "SELECT count(*) AS n FROM docs") == [(2,)]
+    assert rows(database, counted) == [9]
+    assert change(database, "INSERT INTO users (id) VALUES (2)") == 1
+    assert change(database, "INSERT INTO orders (user_id) VALUES (2)") == 1
+    assert change(database, "UPDATE users SET name = 'x' WHERE id = 2") == 1
+    assert change(database, "DELETE FROM users WHERE id = 2") == 1
+    assert rows(database, "SELECT user_id FROM orders") == []
+    assert rows(database, "SELECT x FROM noted", STRING) == ["canary"]
+    assert change(database, "INSERT INTO docs (body) VALUES ('hello world')") == 1
+    assert rows(database, "SELECT count(*) AS n FROM docs") == [2]
     found = "WITH t AS (SELECT name FROM users) SELECT value FROM t, json_each('[1]') WHERE name LIKE 'a%'"
-    assert rows(backend, found) == [(1,)]
+    assert rows(database, found) == [1]
 
 
-def test_function_of_the_other_dialect_is_refused(backend: SqliteBackend) -> None:
+def test_function_of_the_other_dialect_is_refused(database: Database) -> None:
     with pytest.raises(EffectFailed, match="`to_char` is a function of PostgreSQL"):
-        rows(backend, "SELECT to_char(at, 'x') AS x FROM users")
+        rows(database, "SELECT to_char(at, 'x') AS x FROM users", STRING)

@@ -29,7 +29,10 @@ def read(entity: str, machine: str = "order") -> Ask:
 
 
 def performer_of(database: Database) -> StatePerformer:
-    return StatePerformer(database.performer, "main", {"order": "draft", "parcel": "paid"}.__getitem__)
+    states = StatePerformer(database.performer, "main")
+    states.know("order", "draft")
+    states.know("parcel", "paid")
+    return states
 
 
 @pytest.fixture

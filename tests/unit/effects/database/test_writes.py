@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.unit.effects.database.databases import Database, fails, write
+from tests.unit.effects.database.databases import Database, fails, perform, write
 from vesper.effects.performer import NOT_DONE, Ask, EffectFailed
 
 ADD = "INSERT INTO t (id, n) VALUES (:id, :n)"
@@ -147,7 +147,7 @@ def test_threads_that_ask_for_one_thing_at_once(table: Database) -> None:
 
     def run() -> None:
         start.wait()
-        found.append(table.performer.perform(ask))
+        found.append(perform(table.performer, ask))
 
     threads = [threading.Thread(target=run) for _ in range(6)]
     for each in threads:
@@ -166,7 +166,7 @@ def test_the_second_waits_for_the_first_and_sees_its_receipt(table: Database) ->
     blocker = table.connect()
     blocker.execute("UPDATE t SET n = 10 WHERE id = 1")
     found: list[object] = []
-    threads = [threading.Thread(target=lambda: found.append(table.performer.perform(ask))) for _ in range(2)]
+    threads = [threading.Thread(target=lambda: found.append(perform(table.performer, ask))) for _ in range(2)]
     for each in threads:
         each.start()
     threads[0].join(0.2)
@@ -186,7 +186,7 @@ def test_the_tables_of_ours_may_be_made_by_many_at_once(table: Database) -> None
     def run(number: int) -> None:
         performer = table.new_performer()
         start.wait()
-        found.append(performer.perform(write(ADD, path=f"add[{number}]", id=number, n=1)))
+        found.append(perform(performer, write(ADD, path=f"add[{number}]", id=number, n=1)))
         performer.close()
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(5)]

@@ -7,7 +7,7 @@ import multiprocessing
 import sqlite3
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -24,6 +24,7 @@ from vesper.effects.events.performer import OUTBOX_TABLE, EventPerformer, EventS
 from vesper.effects.performer import Ask, EffectFailed
 from vesper.effects.settings import ConfigError
 from vesper.values.json_value import Json, json_of
+from vesper.values.types import Type
 
 TOPIC = "orders.done"
 
@@ -365,9 +366,10 @@ class _Databases:
         self.connection.execute(OUTBOX_TABLE["sqlite"])
         self.connection.execute("CREATE TABLE receipts (receipt TEXT PRIMARY KEY)")
 
-    def perform(self, ask: Ask) -> object:
+    def perform(self, ask: Ask, types: Mapping[str, Type]) -> object:
         assert ask.fixed["database"] == "main"
         bind: Any = ask.arguments["bind"]
+        assert bind.keys() <= types.keys()
         if ask.effect == "database_query":
             return [dict(row) for row in self.connection.execute(ask.fixed["sql"], bind)]
         with self.connection:
@@ -423,12 +425,12 @@ def test_a_relay_that_is_cut_off_publishes_nothing_twice(
     performer = EventPerformer(topics, databases=databases)
     for number in range(3):
         performer.perform(event_ask(number, effect_class="txn", path=f"step[{number}]"))
-    real: Callable[[Ask], object] = databases.perform
+    real: Callable[[Ask, Mapping[str, Type]], object] = databases.perform
 
-    def fails_to_delete(ask: Ask) -> object:
+    def fails_to_delete(ask: Ask, types: Mapping[str, Type]) -> object:
         if ask.effect == "database_write":
             raise EffectFailed("unavailable", "the database is away")
-        return real(ask)
+        return real(ask, types)
 
     databases.perform = fails_to_delete  # type: ignore[method-assign]
     with pytest.raises(EffectFailed):
@@ -465,7 +467,7 @@ def test_a_topic_that_is_away_holds_up_no_other(databases: _Databases) -> None:
 def test_an_outbox_that_refuses_fails_with_a_code_of_events(databases: _Databases) -> None:
     performer = EventPerformer({TOPIC: settings(url="memory:", database="main")}, databases=databases)
 
-    def conflicts(ask: Ask) -> object:
+    def conflicts(ask: Ask, types: Mapping[str, Type]) -> object:
         raise EffectFailed("conflict", "a row with that id is there", may_have_happened=True)
 
     databases.perform = conflicts  # type: ignore[method-assign]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import multiprocessing
 import os
+import resource
+import signal
 import socket
 import stat
 import subprocess
@@ -12,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from typing import Any
 import pytest
 
 from tests.unit.effects.ask_of import ask_of, failure, table
-from vesper.effects.files.performer import FilePerformer, FileSettings
+from vesper._direct import file_performer
+from vesper.effects.files.settings import FileSettings
 from vesper.effects.performer import EffectFailed
 from vesper.effects.settings import ConfigError
 from vesper.values.types import BYTES, JSON, STRING, Type
@@ -33,7 +35,7 @@ class _Node:
 
     def __init__(self, path: Path, **values: object) -> None:
         found = FileSettings.from_table("exports", table("files.exports", path=str(path), **values))
-        self.performer = FilePerformer({"exports": found})
+        self.performer = file_performer([found], None)
 
     def read(self, path: str, gives: Type = STRING, timeout: float | None = None) -> object:
         return self.performer.perform(ask_of("file_read", {"root": "exports"}, {"path": path}, gives, timeout=timeout))
@@ -177,7 +179,7 @@ def test_a_root_that_goes_away(node: _Node, root: Path) -> None:
 
 def test_no_root_of_that_name() -> None:
     ask = ask_of("file_read", {"root": "other"}, {"path": "a"}, STRING)
-    failed = failure("file_read", lambda: FilePerformer({}).perform(ask))
+    failed = failure("file_read", lambda: file_performer([], None).perform(ask))
     assert failed.message == "no root `other` is configured: add [files.other] to vesper.toml"
 
 
@@ -220,11 +222,8 @@ TRICKS = [
 
 
 @pytest.mark.parametrize("path", TRICKS, ids=lambda path: repr(path)[:30])
-def test_a_path_that_is_a_trick_is_refused_before_anything_is_opened(
-    path: str, root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_that_is_a_trick_is_refused_before_anything_is_opened(path: str, root: Path, outside: Path) -> None:
     node = _Node(root)
-    monkeypatch.setattr(os, "open", lambda *_, **__: pytest.fail("something was opened"))
     for effect, ask in (
         ("file_read", lambda: node.read(path)),
         ("file_write", lambda: node.write(path, "x")),
@@ -369,28 +368,6 @@ def test_a_file_that_is_swapped_for_a_link(node: _Node, root: Path, outside: Pat
     assert all(str(each).strip("+") in ("inside", "written", "invalid_argument", "1", "7") for each in seen), seen
 
 
-@pytest.mark.parametrize("swapped", ["link to a file", "link to nothing", "fifo", "hard link", "folder"])
-@pytest.mark.parametrize("effect", ["file_read", "file_append"])
-def test_what_is_swapped_in_between_the_look_and_the_opening(
-    effect: str, swapped: str, node: _Node, root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (root / "a").write_text("inside")
-    look = os.stat
-
-    def look_and_swap(*arguments: Any, **named: Any) -> os.stat_result:
-        found = look(*arguments, **named)
-        if arguments[0] == "a" and stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
-            (root / "a").unlink()
-            _place(root, outside, swapped)
-        return found
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "stat", look_and_swap)
-        use = {"file_read": lambda: node.read("a"), "file_append": lambda: node.append("a", "x")}[effect]
-        assert failure(effect, use).code == "invalid_argument"
-    assert _descriptors(root.parent) == []
-
-
 def _while_swapping(swap: Callable[[], None], use: Callable[[int], object], expected: set[object]) -> set[object]:
     """What comes of many uses while another thread swaps; of so many that all that is expected was met."""
     is_over = threading.Event()
@@ -420,100 +397,94 @@ def _while_swapping(swap: Callable[[], None], use: Callable[[int], object], expe
 # -- crashes, neighbours, time --------------------------------------------------------------------
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
-    node: _Node, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def _longest_file(size: int) -> Iterator[None]:
+    """Let the operating system refuse to make a file longer than this."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(node: _Node, root: Path) -> None:
     node.write("a", "old")
-
-    def full(file: int, content: bytes) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "write", full)
-    failed = failure("file_write", lambda: node.write("a", "new"))
+    with _longest_file(1):
+        failed = failure("file_write", lambda: node.write("a", "new"))
     assert (failed.code, failed.may_have_happened) == ("unavailable", False)
-    assert "No space left" in failed.message
+    assert "File too large" in failed.message
     assert [(each.name, each.read_text()) for each in root.iterdir()] == [("a", "old")]
 
 
-def test_an_append_that_runs_out_of_space_takes_its_half_away(
-    node: _Node, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_append_that_runs_out_of_space_takes_its_half_away(node: _Node, root: Path) -> None:
     node.append("a", "old\n")
-    write = os.write
-
-    def fills_up(file: int, content: memoryview) -> int:
-        if len(content) < 8:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return write(file, content[:4])
-
-    monkeypatch.setattr(os, "write", fills_up)
-    failed = failure("file_append", lambda: node.append("a", "new line\n"))
+    with _longest_file(8):
+        failed = failure("file_append", lambda: node.append("a", "new line\n"))
     assert (failed.code, failed.may_have_happened) == ("unavailable", False)
     assert (root / "a").read_text() == "old\n"
 
 
-_KILLED = """
-import os, signal, sys
+_WRITES = """
+import sys
 from pathlib import Path
 from tests.unit.effects.files.test_files import _Node
 
 node = _Node(Path(sys.argv[1]))
-calls = [0]
-def counted(real):
-    def call(*arguments, **named):
-        calls[0] += 1
-        if calls[0] == int(sys.argv[2]):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return real(*arguments, **named)
-    return call
-for name in ("open", "write", "fsync", "rename"):
-    setattr(os, name, counted(getattr(os, name)))
-node.write("a", "new" * 1000)
-print("done")
+node.write("f/a", "new" * 1000)
+node.append("f/b", "x")
+node.append("f/b", "x")
+careless = _Node(Path(sys.argv[1]), sync=False)
+careless.write("g/a", "x")
+careless.append("g/b", "x")
 """
 
 
-def test_a_process_that_is_killed_anywhere_leaves_the_old_or_the_new(root: Path) -> None:
-    (root / "a").write_text("old")
-    seen = []
-    for call in range(1, 9):
-        run = subprocess.run(
-            [sys.executable, "-c", _KILLED, str(root), str(call)],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=Path(__file__).parents[4],
-        )
-        seen.append(((root / "a").read_text() == "new" * 1000, run.stdout == "done\n"))
-        assert (root / "a").read_text() in ("old", "new" * 1000)
-        if run.stdout:
-            break
-    assert seen[0] == (False, False)  # killed before anything
-    assert (True, False) in seen  # after the renaming, before the folder is synced
-    assert seen[-1] == (True, True)
-    assert all(each.name == "a" or each.name.startswith(".vesper-") for each in root.iterdir())
+def _run_writes(root: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", _WRITES, str(root)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[4],
+        env={**os.environ, **environment},
+    )
 
 
-def test_what_is_written_is_synced_with_its_folder(node: _Node, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[int] = []
-    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
+@pytest.mark.parametrize(
+    "place, content", [("file.created", "old"), ("file.written", "old"), ("file.renamed", "new" * 1000)]
+)
+def test_a_process_that_dies_leaves_the_old_or_the_new(place: str, content: str, root: Path) -> None:
+    (root / "f").mkdir()
+    (root / "f/a").write_text("old")
+    assert _run_writes(root, VESPER_DIE_AT=place).returncode == -signal.SIGKILL
+    assert (root / "f/a").read_text() == content
+    assert all(each.name == "a" or each.name.startswith(".vesper-") for each in (root / "f").iterdir())
 
-    def inodes(*names: str) -> list[int]:
-        return [(root / name).stat().st_ino for name in names]
 
-    node.write("f/a", "x")
-    assert synced == inodes(".", "f/a", "f")  # the entry of the new folder, the file, the entry of the file
-    synced.clear()
-    node.append("f/b", "x")
-    assert synced == inodes("f/b", "f")
-    synced.clear()
-    node.append("f/b", "x")
-    assert synced == inodes("f/b")
-    synced.clear()
-    careless = _Node(root, sync=False)
-    careless.write("g/a", "x")
-    careless.append("g/b", "x")
-    assert synced == []
+_SYNC_LOG = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+int fsync(int file) {
+    struct stat found;
+    FILE *log = fopen(getenv("SYNC_LOG"), "a");
+    fstat(file, &found);
+    fprintf(log, "%lu\n", (unsigned long)found.st_ino);
+    return fclose(log);
+}
+"""
+
+
+def test_what_is_written_is_synced_with_its_folder(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "log.c").write_text(_SYNC_LOG)
+    library, log = tmp_path / "log.so", tmp_path / "log.txt"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "log.c"], check=True)
+    done = _run_writes(root, LD_PRELOAD=str(library), SYNC_LOG=str(log))
+    assert done.returncode == 0, done.stderr
+    # The entry of the new folder, the file and its entry; a new file that was appended to, then an old one.
+    synced = [".", "f/a", "f", "f/b", "f", "f/b"]
+    assert log.read_text().split() == [str((root / name).stat().st_ino) for name in synced]
 
 
 def _append_lines(root: Path, name: str) -> None:

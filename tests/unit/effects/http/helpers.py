@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Mapping
 
 import pytest
 
 from tests.support.web import Web
-from vesper.effects.http.performer import HttpPerformer, HttpSettings
+from vesper.effects.http.performer import HttpPerformer, HttpSettings, http_performer
 from vesper.effects.performer import Ask, EffectFailed
 from vesper.effects.settings import Table
 from vesper.values.model import Value
@@ -72,13 +71,12 @@ class Side:
 
     def performer(self, **values: object) -> HttpPerformer:
         given = {"base_url": self.web.url, "allow_private_addresses": True} | values
-        made = HttpPerformer({"shop": settings_of(given)}, secret, self.resolve)
+        made = http_performer({"shop": settings_of(given)}, secret, self.resolve)
         self._made.append(made)
         return made
 
-    def resolve(self, host: str, port: int) -> list[tuple[int, str]]:
-        addresses = self.names.get(host, ["127.0.0.1"])
-        return [(socket.AF_INET6 if ":" in each else socket.AF_INET, each) for each in addresses]
+    def resolve(self, host: str, port: int) -> list[str]:
+        return self.names.get(host, ["127.0.0.1"])
 
     def close(self) -> None:
         for each in self._made:

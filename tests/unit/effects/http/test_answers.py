@@ -246,7 +246,7 @@ def test_a_form(side: Side) -> None:
     (got,) = side.web.got
     assert got.headers["content-type"] == "application/x-www-form-urlencoded"
     assert got.body.decode() == (
-        "amount=990&metadata%5Border+id%5D=o%261&items%5B0%5D%5Bid%5D=a&items%5B1%5D%5Bid%5D=b&yes=true&rate=1.50"
+        "amount=990&items%5B0%5D%5Bid%5D=a&items%5B1%5D%5Bid%5D=b&metadata%5Border+id%5D=o%261&rate=1.50&yes=true"
     )
 
 

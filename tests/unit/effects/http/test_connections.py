@@ -9,10 +9,7 @@ import pytest
 
 from tests.support.web import Got, Wire, closes, hangs, message, says
 from tests.unit.effects.http.helpers import PATIENCE, Side, ask_of, failure, settings_of
-from vesper.effects.http.connection import Attempt, Connection
-from vesper.effects.http.performer import HttpPerformer
-from vesper.effects.http.request import Outgoing
-from vesper.effects.http.url import Origin, Url
+from vesper.effects.http.performer import http_performer
 from vesper.effects.performer import EffectFailed
 
 
@@ -47,57 +44,6 @@ def test_a_connection_that_ends_under_the_request_is_not_silently_repeated(side:
     assert (failed.code, failed.may_have_happened) == ("unavailable", True)
     assert [got.path for got in side.web.got] == ["/it", "/bad"]
     assert side.web.connections == 1
-
-
-def test_where_nothing_was_sent_the_request_goes_over_a_new_connection(
-    side: Side, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The end of a kept connection is noticed only when it is written to: not one byte has gone out."""
-    side.web.on("/it", says(1))
-    performer = side.performer()
-    assert performer.perform(ask_of()) == 1
-    reached: list[Connection] = []
-
-    def shut_and_hide(connection: Connection) -> bool:
-        if not reached:
-            connection._socket.shutdown(1)  # our own direction: the next write fails at once
-        reached.append(connection)
-        return False
-
-    monkeypatch.setattr(Connection, "is_stale", shut_and_hide)
-    assert performer.perform(ask_of(method="POST", effect_class="unsafe")) == 1
-    assert reached
-    assert (side.web.connections, len(side.web.got)) == (2, 2)
-
-
-class _BreaksInTheMiddle:
-    """A socket that takes some bytes, and has an answer all the same."""
-
-    def __init__(self) -> None:
-        self.taken = 0
-
-    def settimeout(self, seconds: float) -> None:
-        assert seconds > 0
-
-    def send(self, data: bytes) -> int:
-        if self.taken:
-            raise BrokenPipeError
-        self.taken = 10
-        return 10
-
-    def recv(self, most: int) -> bytes:
-        return message(413)
-
-
-def test_a_connection_that_took_half_a_request_is_not_used_again() -> None:
-    origin = Origin("http", "shop.example", 80)
-    connection = Connection(_BreaksInTheMiddle(), origin)  # type: ignore[arg-type]
-    attempt = Attempt(PATIENCE)
-    connection.send(Outgoing("POST", Url(origin, "/it", ""), {}, b"x" * 100), attempt)
-    assert connection.head(attempt).status_code == 413
-    assert list(connection.body(attempt)) == []
-    assert attempt.sent == 10
-    assert not connection.is_done()
 
 
 def test_many_threads_share_the_connections(side: Side) -> None:
@@ -175,32 +121,14 @@ def test_a_forked_child_makes_connections_of_its_own(side: Side) -> None:
     assert [got.connection for got in side.web.got] == [1, 2, 2, 2, 1]
 
 
-@FORKS
-def test_a_child_that_was_forked_while_a_lock_was_held(side: Side) -> None:
-    side.web.on("/it", says(1))
-    performer = side.performer()
-    assert performer.perform(ask_of()) == 1
-    transport = performer._transports["shop"]
-    with transport._pool._lock:
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                status = 0 if performer.perform(ask_of()) == 1 else 2
-            finally:
-                os._exit(status)
-    _, result = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(result) == 0
-
-
 def test_the_resolver_of_the_system(side: Side) -> None:
     """`localhost` may have two addresses, of which only one is listened on."""
     side.web.on("/it", says(1))
     base = f"http://localhost:{side.web.port}"
-    inside = HttpPerformer({"shop": settings_of({"base_url": base, "allow_private_addresses": True})})
+    inside = http_performer({"shop": settings_of({"base_url": base, "allow_private_addresses": True})})
     assert inside.perform(ask_of()) == 1
     inside.close()
-    outside = HttpPerformer({"shop": settings_of({"base_url": base, "allow_http": True})})
+    outside = http_performer({"shop": settings_of({"base_url": base, "allow_http": True})})
     assert "(loopback)" in failure(outside, ask_of()).message
     assert side.web.connections == 1
 

@@ -214,7 +214,7 @@ def test_nobody_accepts(side: Side) -> None:
 
 
 def test_a_name_that_cannot_be_found(side: Side) -> None:
-    def resolve(host: str, port: int) -> list[tuple[int, str]]:
+    def resolve(host: str, port: int) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     side.resolve = resolve  # type: ignore[method-assign]
@@ -226,7 +226,7 @@ def test_a_name_that_cannot_be_found(side: Side) -> None:
 def test_a_name_server_that_hangs(side: Side) -> None:
     is_over = threading.Event()
 
-    def resolve(host: str, port: int) -> list[tuple[int, str]]:
+    def resolve(host: str, port: int) -> list[str]:
         is_over.wait(2 * PATIENCE)
         return []
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.web import Got, Wire, message, says
 from tests.unit.effects.http.helpers import SECRETS, Side, ask_of, failure
-from vesper.effects.http.secrets import SecretTexts, Template
+from vesper.effects.http.settings import Template
 from vesper.effects.performer import EffectFailed, no_secret
 from vesper.values.types import INTEGER, STRING, MapOf
 
@@ -155,10 +155,9 @@ def test_a_template_has_braces_for_secrets_only(text: str) -> None:
         Template.read(text)
 
 
-def test_a_template_is_filled() -> None:
-    template = Template.read("a{secret:x}{secret:y-1.z}b")
-    assert template.filled(lambda name: f"<{name}>") == "a<x><y-1.z>b"
-    assert Template.read("plain").filled(no_secret) == "plain"
+def test_a_template_has_texts_around_its_secrets() -> None:
+    assert Template.read("a{secret:x}{secret:y-1.z}b") == (("a", "", "b"), ("x", "y-1.z"))
+    assert Template.read("plain") == (("plain",), ())
 
 
 def test_what_another_part_says_about_a_secret_is_not_shown_either(side: Side) -> None:
@@ -171,6 +170,6 @@ def test_what_another_part_says_about_a_secret_is_not_shown_either(side: Side) -
     assert failed.message == "nothing was sent: the vault has secret:api_key but not `absent`"
 
 
-def test_a_secret_that_is_no_text() -> None:
-    with pytest.raises(EffectFailed, match="the secret `x` is no valid text"):
-        SecretTexts(lambda _: "\udcff", no_secret, {"secret:x": "x"}).for_node("secret:x")
+def test_a_secret_that_is_no_text(side: Side) -> None:
+    failed = failure(side.performer(), ask_of(headers={"x_key": "secret:mine"}, secrets=lambda _: "\udcff"))
+    assert (failed.code, failed.message) == ("unavailable", "nothing was sent: the secret `mine` is no valid text")

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.support.web import Authority, Web, message, redirects, says, sends
 from tests.unit.effects.http.helpers import PATIENCE, Side, ask_of, failure
@@ -70,6 +75,53 @@ def test_a_certificate_that_has_run_out_is_refused(authority: Authority) -> None
     old.close()
     assert "is refused: certificate has expired" in failed.message
     assert old.web.got == []
+
+
+@pytest.mark.parametrize(
+    "host, days, problem",
+    [("shop.example", 1, None), ("shop.example", -1, "certificate has expired"), ("bank.example", 1, "bank.example")],
+)
+def test_a_certificate_that_signed_itself_is_trusted_by_name(
+    tmp_path: Path, host: str, days: int, problem: str | None
+) -> None:
+    """Such a certificate is often that of an authority too, as `openssl req -x509` makes it."""
+    path = self_signed(tmp_path, "shop.example", days)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    with Web(context) as web:
+        web.on("/it", says("secure"))
+        side = Side(web)
+        performer = side.performer(base_url=f"https://{host}:{web.port}", ca_file=str(path))
+        if problem is None:
+            assert performer.perform(ask_of()) == "secure"
+        else:
+            message_ = failure(performer, ask_of()).message
+            assert problem in message_.partition("is refused: ")[2]
+        side.close()
+
+
+def self_signed(folder: Path, host: str, days: int) -> Path:
+    """Write a certificate that is its own authority, and its key."""
+    now = datetime.now(UTC)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=10))
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    path = folder / "self.pem"
+    private = key.private_bytes(pem, form, serialization.NoEncryption())
+    path.write_bytes(certificate.public_bytes(pem) + private)
+    return path
 
 
 def test_a_server_without_tls(side: Side) -> None:

@@ -21,10 +21,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.effects.ask_of import ask_of, failure, table
+from vesper._direct import SecretStore
 from vesper.effects.performer import EffectFailed
 from vesper.effects.secrets.encoded_forms import forms_of
-from vesper.effects.secrets.performer import SecretPerformer, Secrets, SecretSettings
+from vesper.effects.secrets.settings import SecretSettings
+from vesper.effects.secrets.store import open_secrets
 from vesper.effects.settings import ConfigError
+from vesper.storage.sources import Sources
 
 TEXT = 'sk_live/51+"Ü %&\\x'
 
@@ -33,7 +36,7 @@ def settings(base: Path | None = None, **values: object) -> SecretSettings:
     return SecretSettings.from_table("secrets", table("secrets", **values), base)
 
 
-def refused(secrets: Secrets, name: str) -> EffectFailed:
+def refused(secrets: SecretStore, name: str) -> EffectFailed:
     return failure("secret_read", lambda: secrets.text(name))
 
 
@@ -43,9 +46,9 @@ def refused(secrets: Secrets, name: str) -> EffectFailed:
 def test_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VESPER_SECRET_STRIPE_KEY", TEXT)
     monkeypatch.setenv("APP_STRIPE_LIVE_KEY", "other-text")
-    assert Secrets().text("stripe_key") == TEXT
-    assert Secrets(settings(prefix="APP_")).text("stripe.live-key") == "other-text"
-    failed = refused(Secrets(), "none")
+    assert open_secrets(settings()).text("stripe_key") == TEXT
+    assert open_secrets(settings(prefix="APP_")).text("stripe.live-key") == "other-text"
+    failed = refused(open_secrets(settings()), "none")
     assert (failed.code, failed.message) == (
         "not_found",
         "there is no secret `none`: the variable VESPER_SECRET_NONE is not set",
@@ -60,7 +63,7 @@ def _file(folder: Path, name: str, content: bytes, mode: int = 0o400) -> Path:
 
 
 def test_from_files(tmp_path: Path) -> None:
-    secrets = Secrets(settings(source="file", path=str(tmp_path)))
+    secrets = open_secrets(settings(source="file", path=str(tmp_path)))
     _file(tmp_path, "key", f"{TEXT}\n".encode())
     _file(tmp_path, "windows", b"letmein\r\n", 0o600)
     _file(tmp_path, "two-lines", b"one\ntwo\n\n")
@@ -73,13 +76,13 @@ def test_from_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [0o440, 0o404, 0o444, 0o644, 0o420, 0o402, 0o410])
 def test_a_file_that_others_may_use_is_refused(tmp_path: Path, mode: int) -> None:
     path = _file(tmp_path, "key", b"sk_live_1234", mode)
-    failed = refused(Secrets(settings(source="file", path=str(tmp_path))), "key")
+    failed = refused(open_secrets(settings(source="file", path=str(tmp_path))), "key")
     assert failed.code == "unavailable"
     assert failed.message == f"the secret `key`: others may use {path} (mode {mode:04o}): chmod 0400 {path}"
 
 
 def test_files_that_are_no_secrets(tmp_path: Path) -> None:
-    secrets = Secrets(settings(source="file", path=str(tmp_path)))
+    secrets = open_secrets(settings(source="file", path=str(tmp_path)))
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "fifo", 0o600)
     _file(tmp_path, "bytes", b"\xff\xfe\xff\xfe")
@@ -97,14 +100,14 @@ def test_a_mounted_secret_is_a_link_to_a_file(tmp_path: Path) -> None:
     _file(tmp_path / "..2026", "key", b"mounted-text")
     (tmp_path / "..data").symlink_to("..2026")
     (tmp_path / "key").symlink_to("..data/key")
-    assert Secrets(settings(source="file", path=str(tmp_path))).text("key") == "mounted-text"
+    assert open_secrets(settings(source="file", path=str(tmp_path))).text("key") == "mounted-text"
 
 
 @pytest.mark.parametrize("name", ["", "..", "../key", "a/b", "/etc/passwd", "a\0b", "a b", "x" * 200, "é", "-x", "a\n"])
 def test_names_that_no_secret_has(tmp_path: Path, name: str) -> None:
     _file(tmp_path, "key", b"sk_live_1234")
     (tmp_path / "inner").mkdir()
-    for secrets in (Secrets(), Secrets(settings(source="file", path=str(tmp_path / "inner")))):
+    for secrets in (open_secrets(settings()), open_secrets(settings(source="file", path=str(tmp_path / "inner")))):
         assert refused(secrets, name).code == "not_found"
 
 
@@ -116,8 +119,8 @@ def vault() -> Iterator[types.ModuleType]:
     del sys.modules[module.__name__]
 
 
-def python(timeout: str = "30s") -> Secrets:
-    return Secrets(settings(source="python", function="vault_of_tests:fetch", timeout=timeout))
+def python(timeout: str = "30s") -> SecretStore:
+    return open_secrets(settings(source="python", function="vault_of_tests:fetch", timeout=timeout))
 
 
 def test_from_a_function(vault: types.ModuleType) -> None:
@@ -133,7 +136,7 @@ def test_a_function_that_fails_tells_its_class_alone(vault: types.ModuleType, ca
         raise PermissionError("token hvs.very-secret was refused")
 
     vault.fetch = fetch  # type: ignore[attr-defined]
-    with caplog.at_level(logging.ERROR, "vesper.effects.secrets.performer"):
+    with caplog.at_level(logging.ERROR, "vesper.effects.secrets.store"):
         failed = refused(python(), "key")
     assert (failed.code, failed.message) == (
         "unavailable",
@@ -147,7 +150,7 @@ def test_a_function_that_fails_tells_its_class_alone(vault: types.ModuleType, ca
 def test_a_function_that_is_not_there(vault: types.ModuleType) -> None:
     said = refused(python(), "key").message
     assert said == ("the secret `key`: vault_of_tests:fetch is not there: the module `vault_of_tests` has no `fetch`")
-    missing = Secrets(settings(source="python", function="no_such_module_at_all:fetch"))
+    missing = open_secrets(settings(source="python", function="no_such_module_at_all:fetch"))
     assert "is not there: No module named 'no_such_module_at_all'" in refused(missing, "key").message
 
 
@@ -162,7 +165,7 @@ def test_a_function_that_hangs_is_a_timeout(vault: types.ModuleType) -> None:
 
 def test_a_short_secret_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VESPER_SECRET_PIN", "123")
-    secrets = Secrets()
+    secrets = open_secrets(settings())
     failed = refused(secrets, "pin")
     assert failed.code == "unavailable"
     assert "has fewer than 4 characters: it could not be kept out of messages" in failed.message
@@ -196,7 +199,7 @@ def test_the_source_is_asked_once_for_all_who_wait(vault: types.ModuleType) -> N
 
 def test_a_new_text_is_picked_up_and_the_old_one_stays_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    secrets = Secrets(settings(ttl="60s"), lambda: now[0])
+    secrets = open_secrets(settings(ttl="60s"), Sources(monotonic_ns=lambda: int(now[0] * 1_000_000_000)))
     monkeypatch.setenv("VESPER_SECRET_KEY", "first-text")
     assert secrets.text("key") == "first-text"
     monkeypatch.setenv("VESPER_SECRET_KEY", "second-text")
@@ -212,7 +215,7 @@ def test_a_new_text_is_picked_up_and_the_old_one_stays_redacted(monkeypatch: pyt
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    secrets = Secrets(settings(ttl="1s"), lambda: now[0])
+    secrets = open_secrets(settings(ttl="1s"), Sources(monotonic_ns=lambda: int(now[0] * 1_000_000_000)))
     for number in range(40):
         now[0] += 2
         monkeypatch.setenv("VESPER_SECRET_KEY", f"text-{number:02}")
@@ -251,7 +254,7 @@ ENCODERS: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_every_form_is_redacted(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VESPER_SECRET_KEY", TEXT)
-    secrets = Secrets()
+    secrets = open_secrets(settings())
     encoded = ENCODERS[encoder](TEXT)
     assert secrets.redact(encoded) == encoded  # nobody has it
     secrets.text("key")
@@ -265,7 +268,7 @@ def test_every_form_is_redacted(encoder: str, monkeypatch: pytest.MonkeyPatch) -
 def test_a_secret_inside_of_base64_is_redacted(user: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in `Authorization: Basic …`, where the name comes first."""
     monkeypatch.setenv("VESPER_SECRET_KEY", "correct horse battery")
-    secrets = Secrets()
+    secrets = open_secrets(settings())
     secrets.text("key")
     for after in ("", "!", "!!"):
         header = base64.b64encode(f"{user}:correct horse battery{after}".encode()).decode()
@@ -290,7 +293,7 @@ def test_base64_around_any_secret_holds_one_of_its_forms(text: str, before: byte
 def test_several_secrets_of_which_one_is_a_part_of_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VESPER_SECRET_A", "horse")
     monkeypatch.setenv("VESPER_SECRET_B", "horse-battery")
-    secrets = Secrets()
+    secrets = open_secrets(settings())
     secrets.text("a")
     secrets.text("b")
     assert secrets.redact("horse-battery horse") == "secret:b secret:a"
@@ -298,13 +301,13 @@ def test_several_secrets_of_which_one_is_a_part_of_the_other(monkeypatch: pytest
 
 def test_a_secret_with_signs_of_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VESPER_SECRET_A", "(.*)+[")
-    secrets = Secrets()
+    secrets = open_secrets(settings())
     secrets.text("a")
     assert secrets.redact("x (.*)+[ y") == "x secret:a y"
 
 
 def test_redaction_of_a_long_text_takes_no_long_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    secrets = Secrets()
+    secrets = open_secrets(settings())
     for number in range(50):
         monkeypatch.setenv(f"VESPER_SECRET_S{number}", "a" * 40 + str(number))
         secrets.text(f"s{number}")
@@ -318,7 +321,7 @@ def test_redaction_of_a_long_text_takes_no_long_time(monkeypatch: pytest.MonkeyP
 
 def test_a_node_gets_the_reference_and_never_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VESPER_SECRET_KEY", TEXT)
-    performer = SecretPerformer(Secrets())
+    performer = open_secrets(settings()).performer(None)
     given = [performer.perform(ask_of("secret_read", {"name": "key"})) for _ in range(2)]
     assert all(re.fullmatch(r"secret:key:[0-9a-f]{32}", str(each)) for each in given)
     assert given[0] != given[1]
@@ -329,7 +332,7 @@ def test_a_node_gets_the_reference_and_never_the_text(monkeypatch: pytest.Monkey
 def test_a_forked_process_redacts_what_its_parent_gave_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VESPER_SECRET_KEY", "of the parent")
     monkeypatch.setenv("VESPER_SECRET_OTHER", "of the child")
-    secrets = Secrets()
+    secrets = open_secrets(settings())
     secrets.text("key")
     fork = multiprocessing.get_context("fork")
     results = fork.Queue()
@@ -344,11 +347,35 @@ def test_a_forked_process_redacts_what_its_parent_gave_out(monkeypatch: pytest.M
     process.join()
 
 
+def test_a_forked_process_does_not_wait_for_a_thread_of_its_parent(vault: types.ModuleType) -> None:
+    asked, is_over = threading.Event(), threading.Event()
+
+    def fetch(name: str) -> str:
+        if multiprocessing.parent_process() is None:
+            asked.set()
+            is_over.wait(30)
+        return f"text of {name}"
+
+    vault.fetch = fetch  # type: ignore[attr-defined]
+    secrets = python()
+    thread = threading.Thread(target=lambda: secrets.text("key"))
+    thread.start()
+    assert asked.wait(30)
+    fork = multiprocessing.get_context("fork")
+    results = fork.Queue()
+    process = fork.Process(target=lambda: results.put(secrets.text("key")))
+    process.start()
+    assert results.get(timeout=4) == "text of key"
+    process.join()
+    is_over.set()
+    thread.join()
+
+
 def test_threads_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"s{number}" for number in range(20)]
     for name in names:
         monkeypatch.setenv(f"VESPER_SECRET_{name.upper()}", f"text of {name};")
-    secrets = Secrets()
+    secrets = open_secrets(settings())
     threads = [threading.Thread(target=lambda: [secrets.text(name) for name in names]) for _ in range(8)]
     for thread in threads:
         thread.start()

@@ -84,7 +84,7 @@ def codes(clause: str) -> list[str]:
         "f * 2 + 1e0 / 3 == 1.5e-7",
         "f IN [1, 2.5, 1e3] AND f IN fs",
         "max(f, 1) == SUM(fs)",
-        "is_nan(sqrt(2)) OR is_finite(to_float(n) + to_float(1.5))",
+        "is_nan(sqrt(2e0)) OR is_finite(to_float(n) + to_float(1.5))",
         "to_decimal(f) > d AND floor(f) > n",
         "raw[0] == n AND length(raw + parse_hex('00')) > 1 AND raw != parse_base64('AA==')",
         "kind(j) == object AND kind(j['a'][0]) != number",

@@ -365,7 +365,8 @@ def test_transition_needs_a_declared_machine() -> None:
         (", effect: read, retry: {attempts: 2}", []),
         (", headers: {X-Color: '{color}'}", []),
         (", headers: {X-Many: '{xs}'}", ["type-mismatch"]),
-        (", body: {Amount: 1}", ["bad-name"]),
+        (", body: {Amount: 1}", []),
+        (', body: {"": 1}', ["bad-name"]),
         (", timeout: soon", ["bad-literal"]),
     ],
 )

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.nodes import worked_nodes
 from vesper.compiler import Compiled, compile_file, compile_source
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir.decode import decode
 from vesper.language.ir.encode import encode, semantic_hash
 from vesper.language.ir.taint import Flow, Taint
-
-ROOT = Path(__file__).parents[4]
 
 
 def compiled_text(text: str) -> Compiled:
@@ -118,7 +117,7 @@ def test_a_release_ends_a_flow_where_it_stands() -> None:
     assert found == {"x": "", "y": "", "z": "a"}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "nodes").rglob("*.vsp")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", worked_nodes(), ids=lambda path: path.stem)
 def test_flags_survive_the_document_and_leave_the_hash_alone(path: Path) -> None:
     compiled, _ = compile_file(path)
     assert compiled is not None

@@ -18,8 +18,10 @@ def test_schema_describes_every_mapping() -> None:
     assert set(SHAPES) <= set(SCHEMA["$defs"])
     for name, shape in SHAPES.items():
         described = SCHEMA["$defs"][name]
-        assert set(described["properties"]) == {*shape.required, *shape.optional}
-        assert described["required"] == list(shape.required)
+        short = shapes.SHORT.get(name)
+        assert set(described["properties"]) == {*shape.required, *shape.optional, *((name,) if short else ())}
+        left_out = {"operation", short} if "anyOf" in described else set()
+        assert described["required"] == [each for each in shape.required if each not in left_out]
         assert described["additionalProperties"] is False
 
 
@@ -35,7 +37,8 @@ def test_schema_references_resolve() -> None:
     assert {each.removeprefix("#/$defs/") for each in found} <= set(SCHEMA["$defs"])
 
 
-def test_schema_describes_a_node() -> None:
+def test_schema_describes_a_node_or_a_library() -> None:
     assert SCHEMA["$schema"].endswith("2020-12/schema")
-    assert SCHEMA["required"] == list(shapes.NODE.required)
-    assert SCHEMA["properties"]["type"]["enum"] == list(NODE_TYPES)
+    assert SCHEMA["if"] == {"required": ["library_id"]}
+    assert (SCHEMA["then"], SCHEMA["else"]) == ({"$ref": "#/$defs/library"}, {"$ref": "#/$defs/node"})
+    assert SCHEMA["$defs"]["node"]["properties"]["type"]["enum"] == list(NODE_TYPES)

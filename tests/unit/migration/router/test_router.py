@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.nodes import worked_nodes
 from tests.support.waiting import eventually
 from tests.unit.migration.support.routed import (
     Misbehaving,
@@ -79,10 +80,7 @@ def test_the_caller_always_gets_pythons_outcome(mode: Mode, does: Any, here: Her
         assert here.program.call(inputs) == here.python.call(inputs)
 
 
-ALL_NODES = sorted(Path("nodes").rglob("*.vsp"))
-
-
-@pytest.mark.parametrize("path", ALL_NODES, ids=lambda each: each.stem)
+@pytest.mark.parametrize("path", worked_nodes(), ids=lambda each: each.stem)
 def test_no_caller_waits_for_a_form_of_python_to_be_written(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

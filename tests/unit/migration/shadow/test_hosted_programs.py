@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ from vesper.config.settings import config_from
 from vesper.engines.engine import Blocked, Done, Request
 from vesper.engines.outcome import DeclaredError, EngineFault, LimitHit, Returned
 from vesper.engines.registry import ENGINES
-from vesper.host.host import Host, Ran
-from vesper.host.running import InDoubt
+from vesper.host.host import Host
+from vesper.host.in_doubt import InDoubt
+from vesper.host.prepared import Ran
 from vesper.journal.entry import Entry, Kind
 from vesper.journal.journal import Status
 from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost, Report
@@ -413,7 +415,9 @@ def test_a_denied_run_is_no_evidence(shop: Shop) -> None:
         RecordedProgram(shop.both.python, lambda *told: written.append(told)),
         shop.both.program("paired", watch),
     ):
-        prepared = replace(shop.prepared(program), refused={"network.http_client.stripe": "somebody"})
+        found, refused = shop.prepared(program), {"network.http_client.stripe": "somebody"}
+        native = partial(shop.host._native_node, found.compiled, found.plans, found.handles, refused)
+        prepared = replace(found, refused=refused, native=native)
         assert shop.host.run(prepared, shop.inputs(order), NOW).outcome.kind == "denied"
     assert [type(told[0]) for told in written] == [Transcript]
     assert written[0][0].outcome.kind == "denied"

@@ -14,6 +14,7 @@ from vesper.language.check.expressions import literals
 from vesper.language.check.expressions.checker import ExpressionChecker
 from vesper.language.check.flow.steps import FlowChecker
 from vesper.language.check.scope import Declared, Scope
+from vesper.language.check.tables.checker import TableChecker
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast, expression_parser, scalar_text
@@ -193,7 +194,7 @@ def _drop_first_row(patch: pytest.MonkeyPatch) -> None:
         is_table = isinstance(found, ir.If) and isinstance(found.otherwise, ir.If)
         return found.otherwise if is_table else found  # type: ignore[union-attr]
 
-    _wrap_method(patch, FlowChecker, "_table", change)
+    _wrap_method(patch, TableChecker, "check", change)
 
 
 def _move_constant_right(patch: pytest.MonkeyPatch) -> None:
@@ -225,7 +226,7 @@ def _ignore_filter_of_exists(patch: pytest.MonkeyPatch) -> None:
 
 
 def _strip_constants(patch: pytest.MonkeyPatch) -> None:
-    real = literals.value_from_text
+    real = literals.value_from_text  # type: ignore[attr-defined]
 
     def read(type_: object, text: str) -> object:
         value = real(type_, text)  # type: ignore[arg-type]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from decimal import ROUND_DOWN, Context, Decimal
 from typing import Any
 
 from vesper.values.json_value import canonical_text, json_of
 from vesper.values.model import base64_text, decimal_text, in_order, same, scalar_text
+from vesper.values.period import Period
 from vesper.values.types import (
     BOOLEAN,
     BYTES,
@@ -23,6 +24,8 @@ from vesper.values.types import (
     FLOAT,
     INTEGER,
     JSON,
+    PERIOD,
+    TIME_OF_DAY,
     TIMESTAMP,
     ArrayOf,
     MapOf,
@@ -176,6 +179,8 @@ _SCALARS: Mapping[Type, Callable[[Any], tuple[Any, ...]]] = {
         pa.string(),
     ),
     DURATION: lambda pa: (pa.duration("us"), pa.duration("ms"), pa.string()),
+    TIME_OF_DAY: lambda pa: (pa.time64("us"), pa.time32("ms"), pa.string()),
+    PERIOD: lambda pa: (pa.string(),),
 }
 """Columns of a scalar type, the widest first; texts and enums are columns of texts."""
 
@@ -224,6 +229,8 @@ def _adapt(pa: Any, arrow_type: Any, value: object) -> object:
         raise ValueError(value)  # in another zone it may be beyond what pyarrow reads back
     if types.is_duration(arrow_type) and isinstance(value, timedelta) and arrow_type.unit == "ms":
         return timedelta(milliseconds=value // timedelta(milliseconds=1))
+    if types.is_time32(arrow_type) and isinstance(value, time):
+        return value.replace(microsecond=value.microsecond // 1000 * 1000)
     return value
 
 
@@ -252,7 +259,7 @@ def _text(value: object) -> str:
         return base64_text(bytes(value))
     if isinstance(value, str):
         return value
-    if isinstance(value, int | float | Decimal | timedelta) or hasattr(value, "isoformat"):
+    if isinstance(value, int | float | Decimal | timedelta | Period) or hasattr(value, "isoformat"):
         return scalar_text(value)  # type: ignore[arg-type]  # dates and timestamps have `isoformat`
     raise TypeError(value)
 
@@ -309,6 +316,8 @@ def is_cell(pa: Any, type_: Type, arrow_type: Any, value: Any, cell: Any) -> boo
             return isinstance(cell, Decimal) and cell == value and cell.as_tuple().exponent == -arrow_type.scale
         case _ if type_ == DECIMAL:
             return bool(cell == decimal_text(value))
+        case _ if type_ == PERIOD:
+            return bool(cell == scalar_text(value))
         case _ if type_ == TIMESTAMP:
             return bool(cell == value)  # pyarrow has its own class for UTC
         case _:

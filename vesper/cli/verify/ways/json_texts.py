@@ -6,12 +6,20 @@ import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, cast
 
 from vesper.api.input_conversion import Plain, inputs_of_json
-from vesper.api.json_calls import fields_text, mentioned_types, object_text, outcome_json, outcome_of_json
+from vesper.api.json_calls import (
+    declared_text,
+    declared_values,
+    fields_text,
+    mentioned_types,
+    object_text,
+    outcome_json,
+    outcome_of_json,
+)
 from vesper.cli.verify.ways.node_calls import LoadedNode, is_explained
 from vesper.engines.outcome import (
     ContractBroken,
@@ -23,12 +31,13 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
-from vesper.language.ir.nodes import Node
+from vesper.language.ir.nodes import Node, record_of
 from vesper.values.generated.errors import ErrorCode
-from vesper.values.inputs import accept_inputs
-from vesper.values.json_forms import has_names, input_of_json
+from vesper.values.json_forms import has_names
 from vesper.values.json_value import MAX_TEXT, json_string
-from vesper.values.model import base64_text, plain, scalar_text
+from vesper.values.model import base64_text, scalar_text
+from vesper.values.outside_names import spelled_record, to_outside
+from vesper.values.period import Period
 from vesper.values.strict_json import forms_of_json, has_surrogate
 from vesper.values.types import STRING, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
 from vesper.verify.differential.ways.way import Answer, Given, Subject, Way
@@ -101,9 +110,9 @@ def bare_json(node: Node, outcome: Outcome) -> str:
     entries = [("kind", json_string(outcome.kind))]
     match outcome:
         case Returned(value):
-            entries.append(("value", fields_text({each.name: each.type for each in node.outputs}, value)))
+            entries.append(("value", declared_text(node.outputs, value)))
         case DeclaredError(value):
-            entries.append(("value", fields_text({each.name: each.type for each in node.errors}, value)))
+            entries.append(("value", declared_text(node.errors, value)))
         case Failed(code, at, problems):
             listed = (f'{{"kind":"{each.kind.value}","path":{json_string(each.path)}}}' for each in problems)
             entries += [("code", json_string(code)), ("at", "null" if at is None else str(at))]
@@ -122,11 +131,12 @@ def bare_json(node: Node, outcome: Outcome) -> str:
 
 def json_inputs(subject: Subject, given: Given, now: datetime | None = None) -> JsonInputs:
     """Write inputs as JSON text, and run the reference on the objects that the text stands for."""
-    types = {each.name: each.type for each in subject.compiled.node.inputs}
-    text = JsonWriter(random.Random(f"{subject.seed} json {given.number}")).inputs(types, given.inputs)
-    found = inputs_of_json(types, text)
-    if found.refused is not None:
-        return JsonInputs(text, found, Failed(ErrorCode.BAD_INPUT, None, (found.refused,)))
+    declared = subject.compiled.node.inputs
+    writer = JsonWriter(random.Random(f"{subject.seed} json {given.number}"))
+    text = writer.inputs(record_of(declared), given.inputs)
+    found = inputs_of_json(declared, text)
+    if found.refused:
+        return JsonInputs(text, found, Failed(ErrorCode.BAD_INPUT, None, found.refused))
     wanted = subject.expect(given, found.inputs, now)
     if isinstance(wanted, Failed):
         wanted = Failed(wanted.code, wanted.at, tuple(map(found.told, wanted.problems)))
@@ -138,7 +148,7 @@ def _read_answer(subject: Subject, answer: bytes, wanted: Outcome, expected: byt
     try:
         form: dict[str, Any] = forms_of_json(answer.decode())
         if form["kind"] == "returned":
-            found: Outcome = Returned(_outputs(subject, form["value"]))
+            found: Outcome = Returned(declared_values(subject.compiled.node.outputs, form["value"]))
         else:
             found = outcome_of_json(subject.compiled.node, answer)
     except (ValueError, KeyError, AttributeError) as error:
@@ -150,23 +160,17 @@ def _read_answer(subject: Subject, answer: bytes, wanted: Outcome, expected: byt
     return found
 
 
-def _outputs(subject: Subject, forms: Mapping[str, Any]) -> dict[str, Any]:
-    types = {each.name: each.type for each in subject.compiled.node.outputs}
-    given = {name: input_of_json(type_, forms[name]) for name, type_ in types.items() if name in forms}
-    values, _ = accept_inputs([(name, types[name], None) for name in given], given)
-    return {name: plain(values[name]) if name in values else forms.get(name) for name in types}
-
-
 class JsonWriter:
     """Writes inputs as JSON text, in varying forms of the same values."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
 
-    def inputs(self, types: Mapping[str, Type], given: Mapping[str, object]) -> str:
-        names = list(given)
+    def inputs(self, whole: Record, given: Mapping[str, object]) -> str:
+        spelled, outside = spelled_record(whole), to_outside(whole, dict(given))
+        names = list(outside)
         self._chance.shuffle(names)
-        return self._object({name: self.value(types.get(name), given[name]) for name in names})
+        return self._dict(spelled, {name: outside[name] for name in names})
 
     def value(self, type_: Type | None, value: object) -> str:
         """Return a value as JSON; one without a JSON form as its text."""
@@ -188,7 +192,9 @@ class JsonWriter:
                 return self._string(base64_text(bytes(value)))
             case datetime() if value.utcoffset() is None:
                 return self._string(value.isoformat())
-            case date() | timedelta():
+            case time() if value.tzinfo is not None:
+                return self._string(value.isoformat())
+            case date() | timedelta() | time() | Period():
                 return self._string(scalar_text(value))
             case dict():
                 return self._dict(inner, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from vesper.api.batch import Batch, batch_of
@@ -15,7 +16,13 @@ from vesper.cli.verify.ways.json_texts import bare_json, json_inputs
 from vesper.cli.verify.ways.node_calls import LoadedNode
 from vesper.engines.direct_engine import outcome_of_raw
 from vesper.engines.outcome import ContractBroken, EngineFault, Failed, Outcome, Returned
+from vesper.language.ir.nodes import record_of
+from vesper.values.generated.errors import ErrorCode
+from vesper.values.inputs import Absence, accept_inputs
+from vesper.values.model import Value, plain
+from vesper.values.outside_names import spelled_record, to_inside, to_outside
 from vesper.values.problem import ProblemKind
+from vesper.values.types import Outside, Type
 from vesper.verify.differential.ways.way import Answer, Given, Way
 
 _SHARE = 8
@@ -38,29 +45,32 @@ class Tables(Way):
     def __init__(self, loaded: LoadedNode, pa: Any) -> None:
         self._loaded = loaded
         self._pa = pa
-        self._types = {each.name: each.type for each in loaded.subject.compiled.node.inputs}
+        self._whole = record_of(loaded.subject.compiled.node.inputs)
+        self._columns = spelled_record(self._whole, columns=True)
 
     def answers(self, given: Sequence[Given]) -> Iterator[Answer]:
         by_names: dict[tuple[str, ...], list[Given]] = {}
         for each in given:
             by_names.setdefault(tuple(sorted(each.inputs)), []).append(each)
-        for names, rows in by_names.items():
-            yield from self._table(names, rows)
+        for rows in by_names.values():
+            cells = [to_outside(self._whole, dict(each.inputs), columns=True) for each in rows]
+            yield from self._table(sorted(cells[0]), rows, cells)
 
-    def _table(self, names: Sequence[str], given: Sequence[Given]) -> Iterator[Answer]:
+    def _table(
+        self, names: Sequence[str], given: Sequence[Given], drawn: Sequence[Mapping[str, object]]
+    ) -> Iterator[Answer]:
         pa, subject = self._pa, self._loaded.subject
         chance = random.Random(f"{subject.seed} {self.name} {given[0].number}")
         maker = ColumnMaker(pa, chance)
+        types = dict(self._columns.fields)
         columns = {
-            name: maker.column(self._types[name], [each.inputs[name] for each in given])
-            if name in self._types
-            else pa.nulls(len(given))
+            name: maker.column(types[name], [each[name] for each in drawn]) if name in types else pa.nulls(len(given))
             for name in names
         }
         cells = {name: read_cells(pa, column) for name, column in columns.items()}
         inputs = [{name: cells[name][row] for name in names} for row in range(len(given))]
         now = self._loaded.shared_start(given)
-        wanted = [subject.expect(each, row, now) for each, row in zip(given, inputs, strict=True)]
+        wanted = [self._expect(each, row, now) for each, row in zip(given, inputs, strict=True)]
         detail = ", ".join(f"{name}: {column.type}" for name, column in columns.items())
         table = pa.table({**columns, _KEPT: pa.array(range(len(given)))})
         batch = self._batch(chance.randrange(2), is_explained=chance.random() < _EXPLAINED_SHARE)
@@ -74,6 +84,28 @@ class Tables(Way):
             found = self._rows(batch, answer, inputs, wanted)
         for each, outcome, expected in zip(given, found, wanted, strict=True):
             yield Answer(each, outcome, expected, detail)
+
+    def _expect(self, given: Given, row: Mapping[str, object], now: datetime | None) -> Outcome:
+        """Run the reference on a row. With outside names, which no engine takes as objects, the row is read here."""
+        subject = self._loaded.subject
+        if self._columns is self._whole:
+            return subject.expect(given, dict(row), now)
+        defaults = {name: default for name, _, default in subject.compiled.node.declared_inputs}
+        outside = self._whole.outside or Outside()
+        flagged = {flag: name for name, flag in outside.flags}
+        declared = [
+            (
+                column,
+                type_,
+                Absence(outside.name_of(flagged[name])) if name in flagged else _default(of, defaults[name]),
+            )
+            for (column, type_), (name, of) in zip(self._columns.fields, self._whole.fields, strict=True)
+        ]
+        values, problems = accept_inputs(declared, row)
+        if problems:
+            return Failed(ErrorCode.BAD_INPUT, None, tuple(problems))
+        read = {name: plain(value) for name, value in values.items()}
+        return subject.expect(given, to_inside(self._whole, read, columns=True), now)
 
     def _batch(self, number: int, is_explained: bool) -> RowBatch:
         subject = self._loaded.subject
@@ -139,27 +171,33 @@ class RowReader:
     def __init__(self, pa: Any, batch: RowBatch, schema: Any) -> None:
         self._pa = pa
         self._batch = batch
-        outputs = batch.compiled.node.outputs
-        self._columns = {each.name: (each.type, schema.field(each.name).type) for each in outputs}
+        self._whole = record_of(batch.compiled.node.outputs)
+        columns = spelled_record(self._whole, columns=True)
+        self._columns = {name: (type_, schema.field(name).type) for name, type_ in columns.fields}
 
     def outcome(self, row: Mapping[str, Any], wanted: Outcome, given: Any) -> Outcome:
         """Return the wanted outcome where the row has it, else what the row has."""
         error, outputs = row[_ERROR], {name: row[name] for name in self._columns}
+        returned = to_outside(self._whole, wanted.value, columns=True) if isinstance(wanted, Returned) else {}
         if error is None:
             is_wanted = isinstance(wanted, Returned) and all(
-                is_cell(self._pa, *types, wanted.value[name], outputs[name]) for name, types in self._columns.items()
+                is_cell(self._pa, *types, returned[name], outputs[name]) for name, types in self._columns.items()
             )
             return wanted if is_wanted else Returned(outputs)
         if any(each is not None for each in outputs.values()):
             return EngineFault(f"the row has outputs and an error: {outputs}, {error}")
         if isinstance(wanted, Returned):
             is_misfit = error["code"] == "does_not_fit" and not all(
-                fits_column(self._pa, *types, wanted.value[name]) for name, types in self._columns.items()
+                fits_column(self._pa, *types, returned[name]) for name, types in self._columns.items()
             )
             return wanted if is_misfit else EngineFault(f"the row ends with {error}")
         words = self._batch.words(wanted, given)
         is_same = tuple(error[name] for name in ("kind", "code", "where", "message")) == words
         return wanted if is_same else EngineFault(f"the row ends with {error}, and a call with {words}")
+
+
+def _default(type_: Type, default: Value | Absence) -> Value:
+    return None if default is None or isinstance(default, Absence) else to_outside(type_, default, columns=True)
 
 
 def _in_batches(pa: Any, table: Any, chance: random.Random) -> Any:

@@ -28,6 +28,7 @@ from vesper.values.types import (
     Type,
     is_key,
     is_ordered,
+    is_sortable,
 )
 
 AGGREGATES = ("sum", "count", "min", "max", "avg")
@@ -44,7 +45,8 @@ _KEY = (is_key, f"{KEY_TYPES} as a key")
 _WANTED: dict[str, tuple[Callable[[Type], bool], str]] = {
     "sum": (lambda type_: type_ in (*_NUMBERS, DURATION), "integer, decimal, float or duration"),
     "avg": (lambda type_: type_ in _NUMBERS, "integer, decimal or float"),
-    **dict.fromkeys(("min", "max", "sort_by", "min_by", "max_by"), _ORDERED),
+    **dict.fromkeys(("min", "max", "min_by", "max_by"), _ORDERED),
+    "sort_by": (is_sortable, "a type that has an order"),
     **dict.fromkeys(("set", "group_by", "count_by", "index_by"), _KEY),
 }
 """Type test and its description for the value of a `for`, by kind. Other kinds accept any type."""

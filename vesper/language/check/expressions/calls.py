@@ -26,6 +26,7 @@ from vesper.language.check.expressions.operations import (
     operations_named,
     remember_choice,
 )
+from vesper.language.check.expressions.parameters import SCALES, Parameters
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.source import Span
 from vesper.language.diagnostics.suggest import did_you_mean
@@ -54,7 +55,7 @@ _NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _LITERALS = (ast.ArrayLiteral, ast.RecordLiteral, ast.MapLiteral)
 
 
-class Calls(NodeFunctions):
+class Calls(NodeFunctions, Parameters):
     """The part of the expression checker for operators and functions."""
 
     # -- operators --------------------------------------------------------------------------------
@@ -87,6 +88,29 @@ class Calls(NodeFunctions):
         if is_equality:
             left, right = self._as_optionals(expression, left, right)
         return self.operation(expression.operator, (left, right), expression.span)
+
+    def in_range(self, expression: ast.InRange) -> ir.Expression | None:
+        """Check `value IN [low..high)` as two comparisons with a value that is evaluated once."""
+        if self._is_open(expression.value):
+            low = self.infer(expression.low, None)
+            value = None if low is None else self.infer(expression.value, low.type)
+        else:
+            value = self.infer(expression.value, None)
+            low = None if value is None else self.infer(expression.low, value.type)
+        high = None if value is None else self.infer(expression.high, value.type)
+        if value is None or low is None or high is None:
+            return None
+        place = self.place(expression.span)
+        is_name = isinstance(value, ir.Ref | ir.Local)
+        number = 0 if is_name else self.fresh_local()
+        name = value if is_name else ir.Local(number, "value", value.type, value.place)
+        signs = (">=" if expression.includes_low else ">", "<=" if expression.includes_high else "<")
+        left = self.operation(ast.Word(signs[0], expression.span), (name, low), expression.span)
+        right = self.operation(ast.Word(signs[1], expression.span), (name, high), expression.span)
+        if left is None or right is None:
+            return None
+        both = ir.Logical("and", left, right, place)
+        return both if is_name else ir.Let(number, "value", value, both, place)
 
     def _equal_to_null(self, expression: ast.Infix) -> ir.Expression | None:
         """Check `x == null`. As with IS NULL, narrowing does not apply: the declared type of `x` decides."""
@@ -208,6 +232,8 @@ class Calls(NodeFunctions):
         name = expression.function.text
         if name in self.functions or name in self.functions_below:
             return self.own_call(expression)
+        if name in SCALES:
+            return self.scale(expression)
         form = form_of(name)
         if form is not None and form.form is not None:
             return self.form(form.form, expression, form.call or name, hint)
@@ -216,7 +242,7 @@ class Calls(NodeFunctions):
             self.bag.error(Code.NOT_IN_THIS_VERSION, expression.function.span, what=f"the function `{name}`")
             return None
         if not specs:
-            help_ = did_you_mean(name, (*self.functions, *function_names()))
+            help_ = did_you_mean(name, (*self.functions, *SCALES, *function_names()))
             self.bag.error(Code.UNKNOWN_NAME, expression.function.span, kinds="no function", name=name, help=help_)
             return None
         if expression.named:

@@ -12,20 +12,25 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import reduce
 
+from vesper.language.check.callees import NoCallees
 from vesper.language.check.expressions.calls import Calls, to_decimal
 from vesper.language.check.expressions.collections import CollectionForms
 from vesper.language.check.expressions.flow_forms import FlowForms
-from vesper.language.check.expressions.literals import value_from_text
 from vesper.language.check.expressions.narrowing import NOTHING, Facts, facts_when, path_of
+from vesper.language.check.expressions.node_calls import NodeCalls
 from vesper.language.check.named_types import TypeResolver
+from vesper.language.check.recursive_types import as_record, build, read_field
 from vesper.language.check.scope import Declared, Scope
+from vesper.language.check.tables.lowered import LoweredTable
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.language.diagnostics.suggest import did_you_mean, suggestions
 from vesper.language.ir import nodes as ir
+from vesper.language.ir.lookup_tables import Table
 from vesper.language.syntax import ast
 from vesper.values.json_value import Json
+from vesper.values.literal_text import value_from_text
 from vesper.values.model import MAX_INTEGER, ValueProblem, parse_decimal
 from vesper.values.numbers import finite_float
 from vesper.values.types import (
@@ -39,6 +44,7 @@ from vesper.values.types import (
     Enum,
     OptionalOf,
     Record,
+    Recursive,
     Type,
     optional,
     without_null,
@@ -70,7 +76,7 @@ class _Assuming(AbstractContextManager[None]):
         self._checker.known = self._outer
 
 
-class ExpressionChecker(CollectionForms, Calls, FlowForms):
+class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
     """Checks expressions of one node. The scope changes from step to step."""
 
     def __init__(self, scope: Scope, bag: DiagnosticBag, types: TypeResolver | None = None) -> None:
@@ -80,7 +86,35 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
         self.known: Facts = NOTHING
         self.functions = {}
         self.functions_below = {}
+        self.parameters = {}
+        self.silent = []
+        self.callees = NoCallees()
+        self.hoisted = {}
+        self.inlined_calls = []
+        self.library_id = None
         self._part: Callable[[str], ir.Expression] | None = None
+        self.lookup_tables: dict[str, Table] = {}
+        """Tables with the rows of files, by hash."""
+        self.files: list[tuple[str, str]] = []
+        """Files that were read: path and SHA-256."""
+        self.tables: list[LoweredTable] = []
+        """Decision tables of the node, as lowered."""
+        self.analysis_budget = 500_000
+        """Number of boxes that analyses of the node's tables may still visit, so that every check is short."""
+        self.assumptions: list[ir.Expression] = []
+        """Clauses that hold where a table is checked: constraints, preconditions, conditions of steps above."""
+        self.analysed: list[Span] = []
+        """Spans of rows and cells about which the analysis of tables reports, and no other one."""
+
+    def table(self, table: ast.DecisionTable, name: ast.Word, expected: Type | None) -> ir.Expression | None:
+        """Check a decision table; `name` is that of its step or function."""
+        from vesper.language.check.tables.checker import TableChecker  # which checks rows with this very class
+
+        return TableChecker(self).check(table, name, expected)
+
+    def resolve(self, text: ast.TypeText) -> Type | None:
+        """Return the type of a text, or None after reporting an error."""
+        return self._types.resolve(text)
 
     def over_parts(
         self, expression: ast.Expression, part: Callable[[str], ir.Expression], names: Mapping[str, Type]
@@ -117,6 +151,8 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
             return found
         if found.type == INTEGER and expected == DECIMAL:
             return to_decimal(found)
+        if isinstance(expected, Recursive):
+            return build(found, expected) if found.type == as_record(expected) else None
         if isinstance(expected, OptionalOf):
             if found.type == NULL:
                 return ir.Literal(expected, None, found.place)
@@ -165,11 +201,13 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
                 return self._if(expression, expected)
             case ast.Prefix():
                 return self._prefix(expression, hint)
+            case ast.InRange():
+                return self.in_range(expression)
             case ast.IsNull():
                 return self._is_null(expression)
             case ast.Index():
                 return self.index(expression)
-            case ast.Call(function=ast.Word(text="old" | "now")) | ast.Template() | ast.JsonTree():
+            case ast.Call(function=ast.Word(text="old" | "now")) | ast.Template() | ast.JsonTree() | ast.JsonLiteral():
                 return self.flow_form(expression, expected)
             case ast.Call():
                 return self.function(expression, hint)
@@ -177,6 +215,13 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
                 return self._let(expression, expected)
             case ast.Cast():
                 return self._cast(expression)
+            case ast.NodeCall():
+                return self.node_call(expression)
+            case ast.AtDate():
+                return self.at_date(expression)
+            case ast.Ascription():
+                type_ = self._types.resolve(expression.type)
+                return None if type_ is None else self.check(expression.value, type_)
             case _:
                 return self.collection_form(expression, hint)
 
@@ -224,6 +269,13 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
             one = declared.describe()
             self.bag.error(Code.AMBIGUOUS_WORD, expression.span, also=also, help=help_, name=expression.text, one=one)
             return None
+        if declared is not None and declared.kind == "parameter":
+            declared.used = True
+            help_ = f"a parameter has a value at a date: write `{expression.text} AT date`"
+            self.bag.error(
+                Code.TYPE_MISMATCH, expression.span, expected="a value", found="a parameter without date", help=help_
+            )
+            return None
         if declared is not None:
             return self._narrow(self._reference(declared, expression.span), expression)
         if is_member:
@@ -268,6 +320,8 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
         base = self.infer(expression.base, None)
         if base is None:
             return None
+        if isinstance(base.type, Recursive):
+            return self._recursive_field(base, base.type, expression)
         if not isinstance(base.type, Record):
             help_ = None
             if isinstance(base.type, OptionalOf):
@@ -281,6 +335,15 @@ class ExpressionChecker(CollectionForms, Calls, FlowForms):
             self.bag.error(Code.UNKNOWN_NAME, expression.name.span, kinds=kinds, name=expression.name.text, help=help_)
             return None
         found = ir.Field(base, expression.name.text, type_, self.place(expression.span))
+        return self._narrow(found, expression)
+
+    def _recursive_field(self, base: ir.Expression, type_: Recursive, expression: ast.Field) -> ir.Expression | None:
+        found = read_field(base, expression.name.text, self.place(expression.span))
+        if found is None:
+            help_ = did_you_mean(expression.name.text, [name for name, _ in type_.fields])
+            kinds = f"no field of {type_}"
+            self.bag.error(Code.UNKNOWN_NAME, expression.name.span, kinds=kinds, name=expression.name.text, help=help_)
+            return None
         return self._narrow(found, expression)
 
     def _scoped_name(self, expression: ast.Field, kind: str) -> ir.Expression | None:

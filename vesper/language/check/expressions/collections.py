@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vesper.language.check.expressions.binders import Binders
+from vesper.language.check.recursive_types import as_record
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.source import Span
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast
+from vesper.values.outside_names import spelled_type
 from vesper.values.types import (
     BOOLEAN,
     DECIMAL,
     INTEGER,
+    JSON,
     NULL,
+    STRING,
     ArrayOf,
     MapOf,
     OptionalOf,
     Record,
+    Recursive,
     SetOf,
     Type,
     optional,
@@ -121,6 +126,7 @@ class CollectionForms(Binders):
             seen.add((type(key), text))
 
     def _record(self, literal: ast.RecordLiteral, hint: Type | None) -> ir.Expression | None:
+        hint = as_record(hint) if isinstance(hint, Recursive) else hint  # `fit` converts it
         if not literal.entries and not isinstance(hint, Record):
             return self._empty_map(literal, hint)
         wanted = hint if isinstance(hint, Record) else None
@@ -142,6 +148,7 @@ class CollectionForms(Binders):
         if wanted is None:
             fields = tuple(given.items())
             return ir.RecordValue(fields, place) if is_sound and fields else None
+        self._add_hidden(wanted, given, place)
         for name, type_ in wanted.fields:
             if name not in given and isinstance(type_, OptionalOf):
                 given[name] = ir.Literal(type_, None, place)
@@ -150,7 +157,17 @@ class CollectionForms(Binders):
                 is_sound = False
         if not is_sound or any(name not in given for name, _ in wanted.fields):
             return None
-        return ir.RecordValue(tuple((name, given[name]) for name, _ in wanted.fields), place)
+        return ir.RecordValue(tuple((name, given[name]) for name, _ in wanted.fields), place, declared=_named(wanted))
+
+    def _add_hidden(self, wanted: Record, given: dict[str, ir.Expression], place: ir.Place) -> None:
+        """Add what a literal may leave out: flags of fields that it leaves out are true, and it has no other keys."""
+        if wanted.outside is None:
+            return
+        for name, flag in wanted.outside.flags:
+            given.setdefault(flag, ir.Literal(BOOLEAN, name not in given, place))
+        rest = wanted.outside.rest
+        if rest is not None:
+            given.setdefault(rest, ir.Literal(MapOf(STRING, JSON), {}, place))
 
     def _empty_map(self, literal: ast.RecordLiteral, hint: Type | None) -> ir.Expression | None:
         """Check `{}`: an empty map where a map is expected, an error elsewhere."""
@@ -170,7 +187,8 @@ class CollectionForms(Binders):
         if base is None:
             return None
         if not isinstance(base.type, Record):
-            self.bag.error(Code.TYPE_MISMATCH, expression.base.span, expected="a record", found=base.type)
+            help_ = "write a whole record: the type contains itself" if isinstance(base.type, Recursive) else None
+            self.bag.error(Code.TYPE_MISMATCH, expression.base.span, expected="a record", found=base.type, help=help_)
             return None
         changes: dict[str, ir.Expression | None] = {}
         for word, value in expression.changes.entries:
@@ -181,6 +199,9 @@ class CollectionForms(Binders):
                 return None
             changes[word.text] = self.check(value, type_)
         place = self.place(expression.span)
+        for name, flag in base.type.outside.flags if base.type.outside is not None else ():
+            if name in changes:
+                changes.setdefault(flag, ir.Literal(BOOLEAN, False, place))
         number = self.fresh_local()
         fields: list[tuple[str, ir.Expression]] = []
         for name, type_ in base.type.fields:
@@ -189,7 +210,13 @@ class CollectionForms(Binders):
             if part is None:
                 return None
             fields.append((name, part))
-        return ir.Let(number, "record", base, ir.RecordValue(tuple(fields), place), place)
+        changed = ir.RecordValue(tuple(fields), place, declared=_named(base.type))
+        return ir.Let(number, "record", base, changed, place)
+
+
+def _named(type_: Record) -> Record | None:
+    """Return a record type that differs from its fields: one with outside names inside or of its own."""
+    return None if spelled_type(type_) is type_ else type_
 
 
 def _is_empty(literal: ast.Expression) -> bool:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
+from itertools import count
 
 from vesper.language.check.expressions.checker_part import CheckerPart
+from vesper.language.check.expressions.literals import Unread, read_literal
 from vesper.language.check.expressions.operations import by_function
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.source import Span
 from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast
+from vesper.values.json_value import Json
+from vesper.values.node_id import MAX_NAME
 from vesper.values.operation import OpSpec
-from vesper.values.types import JSON, STRING, Enum, Type
+from vesper.values.outside_names import OUTSIDE_NAME_HELP, is_outside_name
+from vesper.values.types import JSON, STRING, Enum, Outside, Record, Type, type_text
 
+_FIELD = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
 HAS_NO_TEXT = "has no text: compute one in the hole"
 
 
@@ -35,6 +42,9 @@ class FlowForms(CheckerPart):
                 return self._template(expression)
             case ast.JsonTree():
                 return self._json(expression)
+            case ast.JsonLiteral(scalar):
+                value = read_literal(JSON, scalar, "body", self.bag)
+                return None if isinstance(value, Unread) else ir.Literal(JSON, value, self.place(scalar.span))
             case _:
                 raise AssertionError(f"no form of the flow: {expression}")
 
@@ -128,22 +138,36 @@ class FlowForms(CheckerPart):
             known = [item for item in items if item is not None]
             if len(known) < len(items):
                 return None
-            if not known or len({item.type for item in known}) > 1:
+            # By their texts, because objects with other keys are equal types.
+            if not known or len({type_text(item.type) for item in known}) > 1:
                 known = [self.to_json(item) for item in known]
             return ir.Array(tuple(known), known[0].type if known else JSON, place)
-        seen: set[str] = set()
+        return self._json_object(tree, place)
+
+    def _json_object(self, tree: ast.JsonTree, place: ir.Place) -> ir.Expression | None:
+        """Check a mapping as a record. A key that is no name of a field is the outside name of one."""
         fields: list[tuple[str, ir.Expression]] = []
+        outside: list[tuple[str, str]] = []
+        keys = {word.text for word, _ in tree.entries}
         for word, value in tree.entries:
             found = self._json_part(value)
-            if not word.text.replace("_", "a").isalnum() or not word.text.isascii() or not word.text.islower():
-                help_ = "keys of a body are lower-case letters, digits and underscores"
-                self.bag.error(Code.BAD_NAME, word.span, name=word.text, what="a key here", help=help_)
+            if found is None or self.is_bare_null(found, value.span) or not self._is_key(word):
                 return None
-            if found is None or word.text in seen:
-                return None
-            seen.add(word.text)
-            fields.append((word.text, found))
+            name = word.text
+            if not _FIELD.fullmatch(name) or len(name) > MAX_NAME:
+                name = next(each for number in count(len(fields)) if (each := f"key_{number}") not in keys)
+                outside.append((name, word.text))
+            fields.append((name, found))
         if not fields:
-            self.bag.error(Code.WRONG_KIND, tree.span, key="body", expected="at least one key", found="none")
-            return None
-        return ir.RecordValue(tuple(fields), place)
+            return ir.Literal(JSON, Json({}), place)
+        if not outside:
+            return ir.RecordValue(tuple(fields), place)
+        types = tuple((name, value.type) for name, value in fields)
+        return ir.RecordValue(tuple(fields), place, declared=Record(types, None, Outside(tuple(outside))))
+
+    def _is_key(self, word: ast.Word) -> bool:
+        """Return whether a text can be the key of a body, and report one that cannot."""
+        if is_outside_name(word.text):
+            return True
+        self.bag.error(Code.BAD_NAME, word.span, name=word.text, what="a key", help=OUTSIDE_NAME_HELP)
+        return False

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from vesper.kernels import bytes as bytes_
-from vesper.kernels import date, duration, timestamp
+from vesper.kernels import date, duration, period, time_of_day, timestamp
+from vesper.kernels.calendar import patterns
+from vesper.kernels.calendar.zones import is_zone, zone_names
 from vesper.kernels.raised import Raised
 from vesper.language.check.expressions.patterns import is_pattern
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast
 from vesper.values.generated.errors import ErrorCode
@@ -24,6 +27,8 @@ EVALUATED: dict[str, tuple[Callable[[str], Scalar], str]] = {
     "date.parse": (date.parse, "a date: `YYYY-MM-DD`, a day that exists"),
     "timestamp.parse": (timestamp.parse, "a timestamp: `YYYY-MM-DDThh:mm:ssZ`, or with an offset such as `+02:00`"),
     "duration.parse": (duration.parse, "a duration: `P1DT2H3M4.5S` or `1d2h3m4.5s`"),
+    "time_of_day.parse": (time_of_day.parse, "a time of day: `hh:mm:ss`, or with a fraction"),
+    "period.parse": (period.parse, "a period: `P1Y2M`, `P14M` or `-P1Y`"),
     "bytes.parse_hex": (bytes_.parse_hex, "bytes: two hexadecimal digits for each"),
 }
 """Kernel that parses a string literal, and a description of its text, by operation."""
@@ -31,7 +36,25 @@ EVALUATED: dict[str, tuple[Callable[[str], Scalar], str]] = {
 _TOO_FAR = {
     "timestamp.parse": "a moment in the years 1 to 9999",
     "duration.parse": "a duration of at most 3,652,059 days",
+    "period.parse": "a period of at most 9,999 years",
 }
+_ZONE = "a time zone of the IANA database, such as `Europe/Berlin`"
+CHECKED: dict[str, tuple[int, Callable[[str], bool], str]] = {
+    "timestamp.local_date": (1, is_zone, _ZONE),
+    "timestamp.local_time": (1, is_zone, _ZONE),
+    "timestamp.utc_offset": (1, is_zone, _ZONE),
+    "date.at_zone": (2, is_zone, _ZONE),
+    "date.parse_pattern": (
+        1, lambda text: patterns.is_readable(text, has_time=False), "a pattern with year, month and day, each once"
+    ),
+    "date.format_pattern": (1, lambda text: patterns.is_writable(text, has_time=False), "a pattern of dates"),
+    "timestamp.parse_pattern": (
+        1, lambda text: patterns.is_readable(text, has_time=True),
+        "a pattern with year, month and day, each part once, and `h` only with `a`",
+    ),
+    "timestamp.format_pattern": (1, lambda text: patterns.is_writable(text, has_time=True), "a pattern of timestamps"),
+}  # fmt: skip
+"""Test of a string literal that is an argument, its place, and a description of what it must be, by operation."""
 
 
 def check_literal_arguments(
@@ -44,6 +67,13 @@ def check_literal_arguments(
             return None
     if call.op in EVALUATED and isinstance(arguments[0], ast.String):
         return _evaluate(call, arguments[0], bag)
+    if call.op in CHECKED:
+        place, is_valid, expected = CHECKED[call.op]
+        literal = arguments[place] if place < len(arguments) else None
+        if isinstance(literal, ast.String) and not is_valid(literal.text):
+            help_ = did_you_mean(literal.text, zone_names()) if expected is _ZONE else None
+            bag.error(Code.BAD_LITERAL, literal.span, text=literal.text, expected=expected, help=help_)
+            return None
     return call
 
 

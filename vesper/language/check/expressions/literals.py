@@ -14,33 +14,25 @@ from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.syntax.fields import expect_mapping, expect_scalar, expect_sequence
 from vesper.language.syntax.yaml_tree import Scalar as YamlScalar
 from vesper.language.syntax.yaml_tree import Sequence, Tree
+from vesper.values.inputs import hidden_defaults
 from vesper.values.json_value import Json, depth_of, parse_json
+from vesper.values.literal_text import value_from_text
 from vesper.values.model import (
-    MAX_INTEGER,
-    MIN_INTEGER,
     Key,
     ProblemKind,
-    Scalar,
     Value,
     ValueProblem,
-    accept,
-    parse_decimal,
     sorted_map,
 )
-from vesper.values.numbers import finite_float
 from vesper.values.strict_json import MAX_JSON_DEPTH, JsonContent
 from vesper.values.types import (
-    BOOLEAN,
-    DECIMAL,
-    FLOAT,
-    INTEGER,
     JSON,
-    STRING,
     ArrayOf,
     Enum,
     MapOf,
     OptionalOf,
     Record,
+    Recursive,
     SetOf,
     Type,
 )
@@ -65,33 +57,6 @@ _UNLIKE_TEXT = re.compile(
     r"[-+]?\.?[0-9].*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|True|TRUE|False|FALSE|Null|NULL", re.DOTALL
 )
 """Plain scalars inside a json that are JSON numbers or nothing: YAML readers take them for different values."""
-_INTEGER_TEXT = re.compile(r"[+-]?0*(?P<digits>[0-9]+)", re.ASCII)
-_MAX_INTEGER_DIGITS = 19
-
-
-def value_from_text(type_: Type, text: str) -> Scalar:
-    """Return the scalar value that a text spells, or raise `ValueProblem`.
-
-    Command lines and nodes use the same rules.
-    """
-    if type_ == DECIMAL:
-        return parse_decimal(text)
-    if type_ == INTEGER:
-        found = _INTEGER_TEXT.fullmatch(text)
-        if found is None:
-            raise ValueProblem(ProblemKind.MALFORMED)
-        if len(found["digits"]) > _MAX_INTEGER_DIGITS or not MIN_INTEGER <= int(text) <= MAX_INTEGER:
-            raise ValueProblem(ProblemKind.OUT_OF_RANGE)
-        return int(text)
-    if type_ == BOOLEAN:
-        if text not in ("true", "false"):
-            raise ValueProblem(ProblemKind.MALFORMED)
-        return text == "true"
-    if type_ == FLOAT:
-        return finite_float(text)
-    if type_ == JSON:
-        return parse_json(text)
-    return text if type_ == STRING else accept(type_, text)
 
 
 def read_literal(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value | Unread:
@@ -109,6 +74,8 @@ def read_literal(type_: Type, tree: Tree, key: str, bag: DiagnosticBag) -> Value
             return _read_map(type_, tree, key, bag)
         case Record():
             return _read_record(type_, tree, key, bag)
+        case Recursive():
+            return read_literal(JSON, tree, key, bag)
         case _ if type_ == JSON and (not isinstance(tree, YamlScalar) or tree.style == ""):
             return _read_json(tree, key, bag)
         case _:
@@ -236,7 +203,11 @@ def _read_record(type_: Record, tree: Tree, key: str, bag: DiagnosticBag) -> Val
             bag.error(Code.UNKNOWN_KEY, word.span, where=f"the record {type_}", key=word.text, help=help_)
             return UNREAD
     found: dict[str, Value] = {}
+    hidden = hidden_defaults(type_.outside, given)
     for name, field_type in type_.fields:
+        if name not in given and name in hidden:
+            found[name] = hidden[name]
+            continue
         if name not in given and not isinstance(field_type, OptionalOf):
             bag.error(Code.MISSING_KEY, mapping.span, where=f"the record {type_}", key=name)
             return UNREAD

@@ -13,8 +13,7 @@ from vesper.language.syntax import shapes
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, expect_sequence
 from vesper.language.syntax.shape import Shape
 from vesper.language.syntax.yaml_tree import Tree
-from vesper.policies.breaker import MAX_FAILURES
-from vesper.policies.concurrency import MAX_LIMIT
+from vesper.policies.settings import MAX_BREAKER_FAILURES, MAX_CONCURRENCY
 from vesper.values.types import DURATION, INTEGER
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -45,10 +44,10 @@ class PolicyReader:
             self._duration(entry.get("per"), "per", "rate_per_us", found)
         if "circuit_breaker" in policies:
             entry = self._entries(policies["circuit_breaker"], "circuit_breaker", shapes.CIRCUIT_BREAKER)
-            self._count(entry.get("failures"), "failures", "breaker_failures", found, maximum=MAX_FAILURES)
+            self._count(entry.get("failures"), "failures", "breaker_failures", found, maximum=MAX_BREAKER_FAILURES)
             self._duration(entry.get("within"), "within", "breaker_within_us", found)
             self._duration(entry.get("open_for"), "open_for", "breaker_open_us", found)
-        self._count(policies.get("concurrency"), "concurrency", "concurrency", found, maximum=MAX_LIMIT)
+        self._count(policies.get("concurrency"), "concurrency", "concurrency", found, maximum=MAX_CONCURRENCY)
         self._count(performance.get("expected_latency_ms"), "expected_latency_ms", "expected_latency_ms", found)
         self._count(performance.get("memory_limit_mb"), "memory_limit_mb", "memory_limit_mb", found)
         seconds: _Settings = {}

@@ -29,6 +29,7 @@ from vesper.values.effect import EffectSpec
 from vesper.values.generated.effects import EFFECTS
 from vesper.values.node_id import split_node_id
 from vesper.values.types import (
+    BOOLEAN,
     BYTES,
     JSON,
     PRIMITIVES,
@@ -549,6 +550,9 @@ class RequestChecker:
                 is_sound = is_sound and value is not None
                 if value is not None:
                     inputs.append((input_name, value))
+            elif input_name in found.flags:
+                place = place_of(self._bag.source, step.span)
+                inputs.append((input_name, ir.Literal(BOOLEAN, found.flags[input_name] not in values, place)))
             elif not may_miss:
                 self._bag.error(Code.MISSING_KEY, step.span, where=f"a call of `{found.node_id}`", key=input_name)
                 is_sound = False

@@ -7,17 +7,20 @@ that contain it are not reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import reduce
+from itertools import zip_longest
 from typing import Protocol
 
 from vesper.language.check.expressions.checker import ExpressionChecker, place_of
 from vesper.language.check.expressions.literals import Unread, read_literal
 from vesper.language.check.expressions.narrowing import NOTHING, Facts, facts_when
+from vesper.language.check.expressions.node_calls import strict_calls
 from vesper.language.check.flow.ends import EndChecker, block_leaves, step_leaves
 from vesper.language.check.flow.handlers import check_codes
+from vesper.language.check.flow.observation import Observation, is_read_only
 from vesper.language.check.named_types import TypeResolver
 from vesper.language.check.scope import Declared, Scope
 from vesper.language.check.type_clauses import value_clauses
@@ -29,7 +32,7 @@ from vesper.language.ir import nodes as ir
 from vesper.language.ir.statements import value_type
 from vesper.language.syntax import ast
 from vesper.language.syntax.yaml_tree import Scalar
-from vesper.values.generated.effects import EFFECTS
+from vesper.language.tables.model import LIST_HITS
 from vesper.values.types import BOOLEAN, DECIMAL, INTEGER, NULL, STRING, Enum, OptionalOf, Record, Type, optional
 
 MAX_ITERATIONS = 1_000_000
@@ -63,8 +66,23 @@ class FlowChecker:
         self._skipped: dict[str, list[Declared]] = {}
         """Skippable steps by the text of their conditions. Under the same conditions these steps were executed."""
         self.ends = EndChecker(scope, expressions, bag)
+        self.observation: Observation | None = None
+        """Reads of `contracts.observe`, which every return repeats."""
+        self.reasons: list[tuple[ir.Expression, str]] = []
+        """Guards with a reason code."""
         self._before: list[ir.Statement] = []
         """Statements that must precede the current one: the value of a `match`, computed once."""
+
+    def observe(self, steps: Sequence[ast.Step], clauses: Sequence[ast.Clause]) -> list[ir.Statement]:
+        """Return the reads of `contracts.observe` before the flow; returns repeat them."""
+        if not steps:
+            return []
+        self.observation = Observation(steps, clauses, self._scope, self._expressions, self._statement, self._bag)
+        return self.observation.before_flow()
+
+    def is_observed(self, clause: ast.Clause) -> bool:
+        """Return whether a postcondition is checked before each return, because it mentions observed state."""
+        return self.observation is not None and self.observation.is_about(clause)
 
     # -- blocks -----------------------------------------------------------------------------------
 
@@ -86,9 +104,17 @@ class FlowChecker:
     def _inside(self, facts: Facts = NOTHING) -> Iterator[None]:
         """Open a block: its names and facts end with it."""
         skipped = {text: list(found) for text, found in self._skipped.items()}
-        with self._scope.block(), self._expressions.assuming(facts):
+        with self._scope.block(), self._expressions.assuming(facts), self._assuming_clauses(()):
             yield
         self._skipped = skipped
+
+    @contextmanager
+    def _assuming_clauses(self, clauses: Iterable[ir.Expression]) -> Iterator[None]:
+        """Assume clauses inside a step or block, and drop those that it adds at its end."""
+        outer = self._expressions.assumptions
+        self._expressions.assumptions = [*outer, *clauses]
+        yield
+        self._expressions.assumptions = outer
 
     def _block_with_value(
         self, block: ast.Block, facts: Facts, expected: Type | None
@@ -117,10 +143,10 @@ class FlowChecker:
         known = [each for each in conditions if each is not None]
         if isinstance(step.action, ast.Validation):
             with self._assume_conditions(step, facts):
-                checks = self._validation(step.action)
+                checks = self._validation(step.action, is_certain=not step.conditions)
             return None if len(known) < len(conditions) else self._guard(step, known, tuple(checks))
         outer, self._before = self._before, []  # steps inside this one must not take its preceding statements
-        with self._assume_conditions(step, facts):
+        with self._assume_conditions(step, facts), self._assuming_clauses(known):
             statement = self._statement(step)
         before, self._before = self._before, outer
         if not step.conditions:
@@ -131,7 +157,7 @@ class FlowChecker:
             declared = self._scope.declare(
                 "step", step.name, optional(type_) if type_ is not None and is_skippable else type_, self._bag
             )
-            is_read = isinstance(statement, ir.Request) and _is_read_only(statement)
+            is_read = isinstance(statement, ir.Request) and is_read_only(statement)
             # Writes count as used. Reads and computations are warned about unless their value is used.
             declared.used = isinstance(statement, ir.Request | ir.CallNode) and not is_read
             if is_skippable:
@@ -216,13 +242,21 @@ class FlowChecker:
     def _check_end(self, step: ast.Step) -> list[ir.Statement] | None:
         conditions = self._conditions(step)
         known = [each for each in conditions if each is not None]
+        outer, self._before = self._before, []
+        if not step.conditions:
+            self._hoist_calls(_values_of(step.action))
+        before, self._before = self._before, outer
         with self._expressions.assuming(self._facts(step)):
             statement = self._end(step.action)
         if len(step.conditions) == 1:
             self._expressions.know(facts_when(step.conditions[0], False, self._scope))
+            self._expressions.assumptions += [_not(condition) for condition in known]
         if statement is None or len(known) < len(conditions):
             return None
-        return self._guard(step, known, (statement,)) if known else [statement]
+        ends: list[ir.Statement] = [statement]
+        if isinstance(statement, ir.Return) and self.observation is not None:
+            ends = self.observation.before_return(statement)
+        return self._guard(step, known, tuple(ends)) if known else [*before, *ends]
 
     def _end(self, action: ast.Action) -> ir.Return | ir.Raise | None:
         if isinstance(action, ast.Return):
@@ -246,9 +280,12 @@ class FlowChecker:
         """Check `when` and then the guards; each assumes the ones before it."""
         found: list[ir.Expression | None] = []
         facts = NOTHING
-        for condition in step.conditions:
+        for condition, reason in zip_longest(step.conditions, step.reasons):
             with self._expressions.assuming(facts):
-                found.append(self._expressions.check(condition, BOOLEAN))
+                checked = self._expressions.check(condition, BOOLEAN)
+            found.append(checked)
+            if checked is not None and reason is not None:
+                self.reasons.append((checked, reason.text))
             facts |= facts_when(condition, True, self._scope)
         return found
 
@@ -281,7 +318,9 @@ class FlowChecker:
         place = place_of(self._bag.source, step.span)
         match step.action:
             case ast.Compute() | ast.DecisionTable() as action:
-                value = self._compute(action, self._expected(step, action))
+                if isinstance(action, ast.Compute) and not step.conditions and not step.handlers:
+                    self._hoist_calls([action.value])
+                value = self._compute(step, action, self._expected(step, action))
                 if value is None:
                     return None
                 return ir.Step(name, value, place, self._handlers(step, value.type, ir.Step(name, value, place)))
@@ -297,45 +336,45 @@ class FlowChecker:
             case _:
                 return self._attach_handlers(step, self._effects.statement(step, name))
 
+    def _hoist_calls(self, expressions: Sequence[ast.Expression]) -> None:
+        """Call the nodes that every execution of the expressions calls, in statements before the current one."""
+        for call in (each for expression in expressions for each in strict_calls(expression)):
+            if not self._expressions.is_function_node(call.node):
+                continue
+            action = ast.CallNode(call.node, call.inputs)
+            step = ast.Step(None, call.node, (), action, ())
+            statement = self._effects.statement(step, self._name(None, call.node.text))
+            self._expressions.hoisted[id(call)] = None
+            if isinstance(statement, ir.CallNode):
+                self._before.append(statement)
+                place = place_of(self._bag.source, call.span)
+                value = ir.Ref("step", statement.name, statement.result.type, place)
+                self._expressions.hoisted[id(call)] = value
+
     def _expected(
         self, step: ast.Step, action: ast.Compute | ast.DecisionTable | ast.Conditional | ast.Match
     ) -> Type | None:
         """Return the declared type of a step, or the type of its output."""
-        if action.type is not None:
+        if isinstance(action, ast.DecisionTable):
+            if action.type is not None:
+                return None  # the type of its results, which the check of the table resolves
+        elif action.type is not None:
             return self._types.resolve(action.type)
         output = None if step.name is None else self._scope.outputs.get(step.name.text)
         return None if output is None or step.conditions else output.type
 
-    def _compute(self, action: ast.Compute | ast.DecisionTable, expected: Type | None) -> ir.Expression | None:
+    def _compute(
+        self, step: ast.Step, action: ast.Compute | ast.DecisionTable, expected: Type | None
+    ) -> ir.Expression | None:
         if isinstance(action, ast.Compute):
             return self._value(action.value, expected)
-        return self._table(action, expected)
-
-    def _table(self, table: ast.DecisionTable, expected: Type | None) -> ir.Expression | None:
-        conditions: list[ir.Expression | None] = []
-        values: list[ir.Expression | None] = []
-        failed: Facts = NOTHING
-        for row in table.rows:
-            # A row is evaluated only where every condition above it failed.
-            with self._expressions.assuming(failed):
-                conditions.append(self._expressions.check(row.when, BOOLEAN))
-                with self._expressions.assuming(facts_when(row.when, True, self._scope)):
-                    values.append(self._value(row.then, expected))
-            failed |= facts_when(row.when, False, self._scope)
-        with self._expressions.assuming(failed):
-            values.append(self._value(table.otherwise, expected))
-        results = [row.then for row in table.rows] + [table.otherwise]
-        fitted = self._one_type(values, [result.span for result in results], expected)
-        if fitted is None or None in conditions:
-            return None
-        rows = list(zip(conditions, fitted, strict=False))
-
-        def chain(below: ir.Expression, row: tuple[ir.Expression | None, ir.Expression]) -> ir.Expression:
-            condition, then = row
-            assert condition is not None
-            return ir.If(condition, then, below, then.type, condition.place)
-
-        return reduce(chain, reversed(rows), fitted[-1])
+        value = self._expressions.table(action, step.name or step.operation, expected)
+        if value is not None and len(action.outputs) > 1 and (step.conditions or not isinstance(value.type, Record)):
+            for each in action.outputs:
+                if self._types.has_constraints(each.type):
+                    what = "a type with constraints in `outputs` of a table whose value is no record"
+                    self._bag.error(Code.NOT_IN_THIS_VERSION, each.type.span, what=what)
+        return value
 
     def _one_type(
         self, values: Sequence[ir.Expression | None], spans: Sequence[Span], expected: Type | None
@@ -351,7 +390,7 @@ class FlowChecker:
         sound = [value for value in fitted if value is not None]
         return sound if len(sound) == len(fitted) else None
 
-    def _validation(self, validation: ast.Validation) -> list[ir.Statement]:
+    def _validation(self, validation: ast.Validation, is_certain: bool) -> list[ir.Statement]:
         found: list[ir.Statement] = []
         for requirement in validation.requirements:
             holds = self._expressions.check(requirement.clause.holds, BOOLEAN)
@@ -363,11 +402,13 @@ class FlowChecker:
                     error = self.ends.check_error(requirement.error)
                 if holds is not None and error is not None:
                     place = holds.place
-                    broken = ir.Call("boolean.not", (), (holds,), BOOLEAN, place)
+                    broken = _not(holds)
                     found.append(
                         ir.Branch(self._name(None, "validation"), (ir.Arm(broken, (error,), None),), (), None, place)
                     )
             self._expressions.know(facts_when(requirement.clause.holds, True, self._scope))
+            if is_certain and holds is not None:
+                self._expressions.assumptions.append(holds)
         return found
 
     def _conditional(
@@ -674,9 +715,11 @@ def _declared_parts(
 ) -> Iterator[tuple[ast.TypeText, ir.Expression, str]]:
     """Yield each declared type of a step's value, with the typed part and its name."""
     match action:
-        case ast.Compute() | ast.DecisionTable() | ast.Conditional() | ast.Match():
+        case ast.Compute() | ast.Conditional() | ast.Match():
             if action.type is not None:
                 yield action.type, value, shown
+        case ast.DecisionTable():
+            yield from _declared_results(action, value, shown)
         case ast.EffectStep(returns=text, expect=fields):
             if text is not None:
                 yield text, value, shown
@@ -689,9 +732,40 @@ def _declared_parts(
             return
 
 
-def _is_read_only(request: ir.Request) -> bool:
-    """Return whether a request only reads. A cache write has the class `read` and is not one."""
-    return request.effect_class == "read" and ".write." not in EFFECTS[request.effect].capability
+def _values_of(action: ast.Action) -> list[ast.Expression]:
+    """Return the values of a return or a raise."""
+    values = (
+        action.values
+        if isinstance(action, ast.Return)
+        else action.error.values
+        if isinstance(action, ast.Raise)
+        else ()
+    )
+    return [value for _, value in values]
+
+
+def _declared_results(
+    table: ast.DecisionTable, value: ir.Expression, shown: str
+) -> Iterator[tuple[ast.TypeText, ir.Expression, str]]:
+    """Yield the declared types of a table's results: of the value, of its items, or of its fields."""
+    hit = "first" if table.hit is None else table.hit.text
+    type_ = table.outputs[0].type if len(table.outputs) == 1 else table.type
+    if hit == "count":
+        return
+    if type_ is not None:
+        yield _listed(type_) if hit in LIST_HITS else type_, value, shown
+    elif table.outputs and isinstance(value.type, Record):
+        for each in table.outputs:
+            name = each.name.text
+            yield each.type, ir.Field(value, name, dict(value.type.fields)[name], value.place), name
+
+
+def _listed(type_: ast.TypeText) -> ast.TypeText:
+    return ast.TypeApplied(ast.Word("array", type_.span), (type_,), type_.span)
+
+
+def _not(condition: ir.Expression) -> ir.Expression:
+    return ir.Call("boolean.not", (), (condition,), BOOLEAN, condition.place)
 
 
 def _all_of(conditions: list[ir.Expression]) -> ir.Expression:

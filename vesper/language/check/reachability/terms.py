@@ -51,7 +51,7 @@ _INVERTIBLE = frozenset(
     (
         "decimal.from_integer", "integer.negate", "decimal.negate", "integer.add", "decimal.add", "integer.subtract",
         "decimal.subtract", "text.length", "array.length", "set.length", "map.length", "optional.unwrap",
-        "optional.require", "optional.some",
+        "optional.require", "optional.in_force", "optional.some",
     )
 )  # fmt: skip
 """Operations whose result restricts their operands, as `Terms._back` computes."""
@@ -210,7 +210,7 @@ class Terms:
                 return [(term.parts[0], Texts(value))]
             case "array.length" | "set.length" | "map.length", Interval():
                 return [(term.parts[0], Sized(value))]
-            case "optional.unwrap" | "optional.require", _:
+            case "optional.unwrap" | "optional.require" | "optional.in_force", _:
                 return [(term.parts[0], Nullable(False, value))]
             case "optional.some", Nullable(value=inner) if inner is not None:
                 return [(term.parts[0], inner)]

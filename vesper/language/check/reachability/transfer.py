@@ -203,4 +203,5 @@ _OTHERS: dict[str, Callable[[tuple[Known, ...]], Known | None]] = {
     "optional.some": _some,
     "optional.unwrap": _value,
     "optional.require": _value,
+    "optional.in_force": _value,
 }

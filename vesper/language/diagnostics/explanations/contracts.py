@@ -178,4 +178,45 @@ CONTRACTS: Final[dict[str, Explanation]] = {
             "shown: \"'***'\"\nsecurity:\n  sensitive_data: [card]\n"
         ),
     ),
+    "VSP3120": Explanation(
+        text=(
+            "The cells and simple conditions of the table leave out values that its columns can have; the message "
+            "shows one. Under the hit policies `unique` and `any` that is an error, under the others a warning. Add a "
+            "row, or end the table with `otherwise`: `otherwise: null` says that nothing follows. The analysis takes "
+            "the columns as independent of each other, within their types, their `allowed` values and the constraints "
+            "of inputs."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: optional<decimal>\nflow:\n  - step: fee\n    operation: decision_table\n"
+            '    hit: unique\n    rows:\n      - {in: {amount: "[0..100)"}, then: 1.0}\n      - {in: {amount: "> '
+            '100"}, then: 2.0}\n      - {in: {amount: "< 0"}, then: 0}\n  - operation: return\n    success: [fee]\n'
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: optional<decimal>\nflow:\n  - step: fee\n    operation: decision_table\n"
+            '    hit: unique\n    rows:\n      - {in: {amount: "[0..100)"}, then: 1.0}\n      - {in: {amount: ">= '
+            '100"}, then: 2.0}\n      - {in: {amount: "< 0"}, then: 0}\n  - operation: return\n    success: [fee]\n'
+        ),
+    ),
+    "VSP3121": Explanation(
+        text=(
+            "The hit policy `unique` allows one matching row for any values, and `any` several only if their results "
+            "are equal. These two rows match the same values, of which the message shows some; such a call would fail "
+            "with `table_conflict`. Change a cell, or select another hit policy: under `first` the upper row decides, "
+            "under `priority` the order of the outputs."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nflow:\n  - step: fee\n    operation: decision_table\n    hit: "
+            'unique\n    rows:\n      - {in: {amount: "<= 100"}, then: 1.0}\n      - {in: {amount: ">= 100"}, then: '
+            "2.0}\n  - operation: return\n    success: [fee]\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\nflow:\n  - step: fee\n    operation: decision_table\n    hit: "
+            'unique\n    rows:\n      - {in: {amount: "< 100"}, then: 1.0}\n      - {in: {amount: ">= 100"}, then: '
+            "2.0}\n  - operation: return\n    success: [fee]\n"
+        ),
+    ),
 }

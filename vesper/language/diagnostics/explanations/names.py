@@ -60,10 +60,10 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1104": Explanation(
         text=(
-            "The types are boolean, integer, decimal, float, string, bytes, timestamp, date, duration, enum[…], "
-            "array<T>, set<T>, map<K, V>, optional<T>, record types of the node (by their names) and json. Their names "
-            "are written out in full, because the short names of other languages imply other ranges and rounding. For "
-            "money and other numbers with a fraction use decimal: it is exact."
+            "The types are boolean, integer, decimal, float, string, bytes, timestamp, date, duration, time_of_day, "
+            "period, enum[…], array<T>, set<T>, map<K, V>, optional<T>, record types of the node (by their names) and "
+            "json. Their names are written out in full, because the short names of other languages imply other ranges "
+            "and rounding. For money and other numbers with a fraction use decimal: it is exact."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: number\n"
@@ -78,9 +78,9 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1105": Explanation(
         text=(
-            "A function of a node can use the constants and the functions above it, not itself and not those below. So "
-            "recursion is impossible and every call ends. Move the called function up; express repetition as a FOR, a "
-            "fold or a table."
+            "A function of a node can use the constants and the functions above it. Only functions with `max_depth` "
+            "can call themselves and each other, at most that many calls deep, so every call ends. Move the called "
+            "function up, express repetition as a FOR or a fold, or declare `max_depth`."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
@@ -395,6 +395,36 @@ NAMES: Final[dict[str, Explanation]] = {
         text=(
             "A node can only be checked against the nodes it calls when those have no errors. Check and repair the "
             "called node first."
+        ),
+        no_example="a node that calls another needs a second file",
+    ),
+    "VSP1309": Explanation(
+        text=(
+            "A node or a library uses a library that does not exist. Libraries are files with `library_id` and are "
+            "found as called nodes are: by their ids, in the folder of nodes; a name without version means the version "
+            "in `vesper.lock`, or the newest. Correct the name, or add the library."
+        ),
+        no_example="a library is a second file",
+    ),
+    "VSP1310": Explanation(
+        text=(
+            "A library with errors, or one that uses itself, gives no definitions to others. `vesper check` of its "
+            "file shows the errors at their places. Correct the library first."
+        ),
+        no_example="a library is a second file",
+    ),
+    "VSP1311": Explanation(
+        text=(
+            "A file with `library_id` holds definitions that nodes use: types, constants, parameters, functions. It "
+            "has no flow. Name a node that uses it; `vesper check` checks libraries too."
+        ),
+        no_example="it is about the file that a command names",
+    ),
+    "VSP1312": Explanation(
+        text=(
+            "A function node that is called inside IF, AND, OR, `??`, FOR, a function, a contract, or a step with "
+            "conditions or handlers is inlined there. That needs a node of computed steps and one return, without "
+            "contracts. Call it in a step of its own, with `operation: call_node`, and use the outputs of that step."
         ),
         no_example="a node that calls another needs a second file",
     ),

@@ -22,7 +22,7 @@ MAX_ENTRIES = 4_096
 MAX_KEY = 1024
 """Maximum length of a key without `?`, in characters; a limit of YAML itself."""
 
-_SKIP = re.compile(rf"(?:[ \t]*+(?:(?<![^ \t\r\n])#[^\r\n]*+)?({BREAK}))*+( *+)([ \t]*+)")
+_SKIP = re.compile(rf"(?:[ \t]*+(?:(?<![^ \t\r\n])#[^\r\n]*+)?({BREAK}))*( *+)([ \t]*+)")
 """White space, comments and line breaks; then the indentation of the line reached and white space after it."""
 WHITE = frozenset(" \t\r\n")
 _NOT_PLAIN = frozenset(",[]{}#&*!|>'\"%@`")
@@ -32,7 +32,7 @@ _ALIAS = re.compile(r"\*[^ \t\r\n,\[\]{}]++")
 _PROPERTY = re.compile(
     r"&[^ \t\r\n,\[\]{}]++|"
     r"!<[0-9A-Za-z\-#;/?:@&=+$,_.!~*'()\[\]%]++>|"
-    r"!(?P<handle>[0-9A-Za-z-]*!)?(?:[0-9A-Za-z\-#;/?:@&=+$_.~*'()]|%[0-9A-Fa-f]{2})*+"
+    r"!(?P<handle>[0-9A-Za-z-]*!)?(?:[0-9A-Za-z\-#;/?:@&=+$_.~*'()]|%[0-9A-Fa-f]{2})*"
 )
 _PROPERTY_ENDS = frozenset(" \t\r\n,]}")
 _PROPERTY_RULES = {"&": (ProfileRule.REFERENCES, "an anchor"), "!": (ProfileRule.TAGS, "a tag")}

@@ -18,8 +18,8 @@ from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 _SIMPLE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*+(?=:[ \t\r\n])")
 _COLON = re.compile(r"[ \t]*+:(?=[ \t\r\n])")
 _DIRECTIVE = re.compile(
-    rf"%(?:YAML(?P<version>(?:[ \t]++[0-9]+\.[0-9]+)++)|TAG[ \t]++(?P<handle>!(?:[0-9A-Za-z-]*!)?)[ \t]++[^ \t\r\n]++"
-    rf"|(?!YAML[ \t\r\n]|TAG[ \t\r\n])[^ \t\r\n]++(?:[ \t]++[^ \t\r\n#][^ \t\r\n]*+)*+)"
+    rf"%(?:YAML(?P<version>(?:[ \t]++[0-9]+\.[0-9]+)+)|TAG[ \t]++(?P<handle>!(?:[0-9A-Za-z-]*!)?)[ \t]++[^ \t\r\n]++"
+    rf"|(?!YAML[ \t\r\n]|TAG[ \t\r\n])[^ \t\r\n]++(?:[ \t]++[^ \t\r\n#][^ \t\r\n]*+)*)"
     rf"[ \t]*+(?:(?<=[ \t])#[^\r\n]*+)?(?={BREAK})"
 )
 

@@ -14,19 +14,20 @@ ESCAPES = {
     " ": " ", '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",
 }  # fmt: skip
 HEX_ESCAPES = {"x": 2, "u": 4, "U": 8}
-PLAIN_BLOCK = re.compile(r"(?:[^:#\r\n]++|:(?=[^ \t\r\n])|(?<![ \t])#)++")
+# No group here is possessive: CPython before 3.11.4 ends such a group at the wrong place.
+PLAIN_BLOCK = re.compile(r"(?:[^:#\r\n]++|:(?=[^ \t\r\n])|(?<![ \t])#)+")
 """Text of a plain scalar up to the end of its line, with trailing white space."""
-PLAIN_FLOW = re.compile(r"(?:[^:#\r\n,\[\]{}]++|:(?=[^ \t\r\n,\[\]{}])|(?<![ \t])#)++")
+PLAIN_FLOW = re.compile(r"(?:[^:#\r\n,\[\]{}]++|:(?=[^ \t\r\n,\[\]{}])|(?<![ \t])#)+")
 """The same inside brackets, which end it."""
 TAB_IN_INDENTATION = "a tab in the indentation"
 MARKER = re.compile(r"(?:---|\.\.\.)(?=[ \t\r\n])")
 """Start or end of a document, in the first column."""
 
-_FOLD = re.compile(rf"{BREAK}((?:[ \t]*+{BREAK})*+)( *+)[ \t]*+")
+_FOLD = re.compile(rf"{BREAK}((?:[ \t]*+{BREAK})*)( *+)[ \t]*+")
 _TABBED_BLANK = re.compile(rf"( *+)\t[ \t]*+(?={BREAK})")
 _LINE_BREAK = re.compile(BREAK)
 _DOUBLE_RUN = re.compile(r'[^"\\\r\n]*+')
-_SINGLE_RUN = re.compile(r"(?:[^'\r\n]++|'')*+")
+_SINGLE_RUN = re.compile(r"(?:[^'\r\n]++|'')*")
 _ESCAPED_BREAK = re.compile(BREAK)
 _HEADER = re.compile(
     rf"[|>](?:(?P<digit>[1-9])?(?P<chomp>[-+])?|(?P<chomp_first>[-+])(?P<digit_last>[1-9]))"

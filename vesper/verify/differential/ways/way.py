@@ -81,7 +81,7 @@ class Subject:
 
     def expect(self, given: Given, inputs: dict[str, object], now: datetime | None = None) -> Outcome:
         """Return the reference's outcome on the objects of a way; `now` is another start."""
-        declared = [(each.name, each.type, each.default) for each in self.compiled.node.inputs]
+        declared = self.compiled.node.declared_inputs
         values, problems = accept_inputs(declared, inputs)
         if problems:
             return Failed(ErrorCode.BAD_INPUT, None, tuple(problems))

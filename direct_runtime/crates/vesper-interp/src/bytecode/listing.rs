@@ -324,6 +324,21 @@ fn line(code: &Code, instruction: Instruction) -> (String, String) {
             let result = code.requests.get(site as usize).map(|site| of(site.result));
             (made.unwrap_or_default(), result.unwrap_or_default())
         }
+        Instruction::Apply {
+            function,
+            out,
+            args,
+            expression,
+        } => {
+            let start = args.start as usize;
+            let args = code.operands.get(start..start + args.length as usize);
+            let args: Vec<String> = args.unwrap_or_default().iter().map(|arg| show(*arg)).collect();
+            (
+                format!("{} = function {function} ({})", reg(out), args.join(", ")),
+                of(expression),
+            )
+        }
+        Instruction::Leave { value } => alone(format!("leave with {}", show(value))),
         Instruction::CallNode { site } => {
             let made = code.calls.get(site as usize);
             let made = made.map(|site| {
@@ -440,6 +455,7 @@ fn constant(value: &Value) -> String {
         Value::Member(member) => format!("member {}", member.0),
         Value::Type(_) => "a type".to_owned(),
         Value::Pattern(_) => "a pattern".to_owned(),
+        Value::Table(_) => "a table".to_owned(),
         Value::Array(items) | Value::Record(items) => {
             let items: Vec<String> = items.iter().map(constant).collect();
             format!("[{}]", items.join(", "))

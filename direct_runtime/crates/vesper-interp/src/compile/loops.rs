@@ -192,6 +192,7 @@ impl Compiler<'_> {
         if let ExpressionKind::Call {
             op: Op::ArrayRange,
             args,
+            ..
         } = &node.expression(over).ok_or(MISSING)?.kind
             && let [start, end, step] = args.as_slice()
         {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use vesper_ir::flow::{Block, Loop, Statement};
-use vesper_ir::node::{ExpressionIndex, ExpressionKind, For, ForKind};
+use vesper_ir::node::{ExpressionIndex, ExpressionKind, For, ForKind, Function};
 use vesper_ir::prices::{self, ENTRY_BYTES, MEMBER_BYTES, Plan, Price, SLOT_BYTES};
 use vesper_ir::types::TypePattern;
 use vesper_ir::{Node, Op};
@@ -41,6 +41,8 @@ pub(super) struct LoopPrices {
 pub(super) struct Memory {
     pub(super) fors: HashMap<ExpressionIndex, ForPrices>,
     pub(super) loops: HashMap<Arc<str>, LoopPrices>,
+    /// The price of the value of each function, unless it is fixed.
+    pub(super) functions: Vec<Option<Price>>,
 }
 
 impl Memory {
@@ -52,6 +54,11 @@ impl Memory {
             }
         }
         memory.add_loops(node, &node.body);
+        memory.functions = node
+            .functions
+            .iter()
+            .map(|function| function_price(node, function))
+            .collect();
         memory
     }
 
@@ -83,6 +90,8 @@ struct Planner<'a> {
     node: &'a Node,
     locals: HashMap<usize, Plan>,
     steps: HashMap<usize, Plan>,
+    /// The plan of the value of a function, which pays for it when it returns.
+    apply: Plan,
 }
 
 /// The maximum rounds until the plan of a state is stable; a plan only grows.
@@ -94,6 +103,7 @@ impl<'a> Planner<'a> {
             node,
             locals: HashMap::new(),
             steps: HashMap::new(),
+            apply: Plan::Fresh,
         }
     }
 
@@ -113,7 +123,8 @@ impl<'a> Planner<'a> {
             ExpressionKind::Step(step) => self.steps.get(step).cloned().unwrap_or(Plan::Kept),
             ExpressionKind::Local(local) => self.locals.get(local).cloned().unwrap_or(Plan::Kept),
             ExpressionKind::Result | ExpressionKind::And(..) | ExpressionKind::Or(..) => Plan::Fresh,
-            ExpressionKind::Call { op, args } => self.plan_call(*op, args),
+            ExpressionKind::Apply { .. } => self.apply.clone(),
+            ExpressionKind::Call { op, args, .. } => self.plan_call(*op, args),
             ExpressionKind::If { then, otherwise, .. } => {
                 let then = self.plan(*then);
                 then.join(self.plan(*otherwise))
@@ -267,6 +278,15 @@ fn with(place: u64, price: Price) -> ItemPrice {
     }
 }
 
+/// Returns the price of the value that a call makes. The values of inner calls are older: those calls paid for them.
+fn function_price(node: &Node, function: &Function) -> Option<Price> {
+    let mut planner = Planner::new(node);
+    planner.apply = Plan::Kept;
+    let plan = planner.plan(function.value);
+    let price = Price::of_type(&function.returns, &plan);
+    Some(price).filter(|price| !matches!(price, Price::Fixed(_)))
+}
+
 fn for_prices(node: &Node, parts: &For, so_far: Option<usize>) -> ForPrices {
     let mut planner = Planner::new(node);
     let place = match parts.kind {
@@ -388,7 +408,7 @@ fn takes_memory(node: &Node, index: ExpressionIndex) -> bool {
             .any(|(_, kind)| matches!(kind, Some(ExpressionKind::For { parts, .. }) if parts.over == part)),
         Some(ExpressionKind::Call { op, .. }) => prices::takes_memory(*op),
         Some(ExpressionKind::For { parts, .. }) => keeps_items(parts.kind),
-        None => true,
+        Some(ExpressionKind::Apply { .. }) | None => true,
         _ => false,
     })
 }
@@ -399,6 +419,7 @@ fn head_takes_memory(node: &Node, over: ExpressionIndex) -> bool {
         Some(ExpressionKind::Call {
             op: Op::ArrayRange,
             args,
+            ..
         }) => args.iter().any(|bound| takes_memory(node, *bound)),
         _ => takes_memory(node, over),
     }

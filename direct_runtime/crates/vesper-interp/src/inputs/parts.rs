@@ -85,7 +85,9 @@ impl Users<'_> {
                 }
             };
             match &expression.kind {
-                ExpressionKind::Call { args, .. } => args.iter().copied().for_each(uses),
+                ExpressionKind::Call { args, .. } | ExpressionKind::Apply { args, .. } => {
+                    args.iter().copied().for_each(uses);
+                }
                 ExpressionKind::If {
                     condition,
                     then,

@@ -17,6 +17,8 @@ pub enum Path<'a> {
     Item(&'a Path<'a>, usize),
     /// The value of a map for a key of this type.
     Entry(&'a Path<'a>, &'a OwnedKey, &'a Type),
+    /// The value of a map for an enum member with this text.
+    MemberEntry(&'a Path<'a>, &'a str),
     /// A key that does not convert and therefore has no text.
     BadKey(&'a Path<'a>),
 }
@@ -58,6 +60,12 @@ impl Path<'_> {
                     }
                     (OwnedKey::Member(_), _) => {}
                 }
+                out.push(b']');
+            }
+            Self::MemberEntry(parent, text) => {
+                parent.write(out);
+                out.push(b'[');
+                quote(text, out);
                 out.push(b']');
             }
             Self::BadKey(parent) => {

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use vesper_ir::limits::ITEMS;
-use vesper_ir::node::Input;
-use vesper_ir::{Decimal, Member, RecordType, Type, Value};
+use vesper_ir::types::Outside;
+use vesper_ir::{Decimal, Member, Node, RecordType, Type, Value};
 
 use super::reader::number;
 use crate::inputs::{Given, convert, is_too_long};
@@ -19,10 +19,18 @@ const MAX_NAMES: usize = 64;
 const MAX_SCANNED_MEMBERS: usize = 8;
 
 /// Writes the inputs of a text to their empty places. Returns `None` to give up.
-pub(super) fn inputs(declared: &[Input], text: &[u8], places: &mut [Value]) -> Option<()> {
+pub(super) fn inputs(node: &Node, text: &[u8], places: &mut [Value]) -> Option<()> {
+    if !node.outside_inputs.as_ref().is_none_or(Outside::is_simple) {
+        return None;
+    }
+    let declared = &node.inputs;
     let mut reader = Reader { text, at: 0 };
     reader.skip_white_space();
-    let name = |place: usize| declared.get(place).map(|input| (&*input.name, &input.ty));
+    let name = |place: usize| {
+        declared
+            .get(place)
+            .map(|input| (node.input_key(place), &input.ty))
+    };
     let given = reader.object(declared.len(), name, places)?;
     reader.skip_white_space();
     if reader.at != text.len() {
@@ -115,7 +123,7 @@ impl<'a> Reader<'a> {
     ) -> Option<usize> {
         if let Some((name, _)) = declared(next) {
             let end = self.at + 1 + name.len();
-            // Names contain no quotes.
+            // Names contain no quotes: `inputs` and `record` leave others to the general reader.
             if self.text.get(self.at + 1..end) == Some(name.as_bytes())
                 && self.peek() == Some(b'"')
                 && self.text.get(end) == Some(&b'"')
@@ -206,13 +214,13 @@ impl<'a> Reader<'a> {
             }
             Type::Enum(of) => {
                 let name = self.take_quoted()?;
-                let member = match of.members() {
+                let member = match of.texts() {
                     // A linear scan beats a search for few members.
                     few if few.len() <= MAX_SCANNED_MEMBERS => {
                         let place = few.iter().position(|member| member.as_bytes() == name)?;
                         Member(u32::try_from(place).ok()?)
                     }
-                    _ => of.member(std::str::from_utf8(name).ok()?)?,
+                    _ => of.member_of_text(std::str::from_utf8(name).ok()?)?,
                 };
                 out.put(Value::Member(member));
             }
@@ -220,7 +228,13 @@ impl<'a> Reader<'a> {
                 let (text, _) = self.number()?;
                 out.put(number(ty, std::str::from_utf8(text).ok()?)?);
             }
-            Type::Float | Type::Bytes | Type::Timestamp | Type::Date | Type::Duration => {
+            Type::Float
+            | Type::Bytes
+            | Type::Timestamp
+            | Type::Date
+            | Type::Duration
+            | Type::TimeOfDay
+            | Type::Period => {
                 out.put(convert(ty, Given::Text(self.string()?)).ok()?);
             }
             Type::Optional(of) => {
@@ -264,10 +278,13 @@ impl<'a> Reader<'a> {
     }
 
     fn record(&mut self, of: &RecordType) -> Option<Arc<[Value]>> {
+        if !of.outside().is_none_or(Outside::is_simple) {
+            return None;
+        }
         let fields = of.fields();
         let mut values: Arc<[Value]> = fields.iter().map(|_| Value::Null).collect();
         let places = Arc::get_mut(&mut values)?;
-        let name = |place: usize| fields.get(place).map(|field| (&*field.name, &field.ty));
+        let name = |place: usize| fields.get(place).map(|field| (of.key(place), &field.ty));
         let given = self.object(fields.len(), name, places)?;
         // An absent optional field is null.
         let mut absent = fields

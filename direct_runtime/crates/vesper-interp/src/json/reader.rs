@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use vesper_ir::json::{Build, MAX_DEPTH, Object};
 use vesper_ir::limits::ITEMS;
-use vesper_ir::{Decimal, Json, Map, MapType, OwnedKey, RecordType, RoundingMode, Set, Type, Value};
+use vesper_ir::types::Outside;
+use vesper_ir::{Decimal, Json, KeyKind, Map, MapType, OwnedKey, RecordType, RoundingMode, Set, Type, Value};
 
 use crate::inputs::problems::{Path, Problems};
-use crate::inputs::{Given, ProblemKind, collect_all, convert, is_too_long};
+use crate::inputs::{
+    Given, ProblemKind, collect_all, convert, convert_outside_text, is_too_long, outside_entry,
+};
 
 /// A parsed JSON value with its spelling.
 pub(super) enum Spelled {
@@ -256,7 +259,7 @@ impl InputReader {
     fn map(&mut self, of: &MapType, spelled: &Spelled, path: &Path<'_>) -> Option<Value> {
         let given: Option<Vec<(Result<Value, ProblemKind>, &Spelled)>> = match spelled {
             Spelled::Object(entries) => {
-                let convert = |(key, value)| (convert(&of.key, Given::Text(key)), value);
+                let convert = |(key, value)| (convert_outside_text(&of.key, key), value);
                 Some(
                     entries
                         .iter()
@@ -290,7 +293,7 @@ impl InputReader {
         }
         let mut entries = Vec::with_capacity(keyed.len());
         for (key, value) in keyed {
-            match self.value(&of.value, value, &Path::Entry(path, &key, &of.key)) {
+            match self.value(&of.value, value, &outside_entry(path, &key, &of.key)) {
                 Some(value) => entries.push((key, value)),
                 None => is_whole = false,
             }
@@ -308,15 +311,51 @@ impl InputReader {
         }
     }
 
+    /// Reads the undeclared keys of an open record.
+    fn rest(&mut self, of: &RecordType, entries: &[(Arc<str>, Spelled)], path: &Path<'_>) -> Option<Value> {
+        let mut undeclared: Vec<&(Arc<str>, Spelled)> = entries
+            .iter()
+            .filter(|(key, _)| of.place_of_key(key).is_none())
+            .collect();
+        undeclared.sort_by(|(left, _), (right, _)| left.cmp(right));
+        let mut found = Vec::with_capacity(undeclared.len());
+        for (key, spelled) in &undeclared {
+            match short(key).and_then(|key| Ok((key, spelled.to_json()?))) {
+                Ok((key, json)) => found.push((OwnedKey::Text(key), Value::Json(Arc::new(json)))),
+                Err(kind) => {
+                    self.add_problem(&Path::UnknownField(path, key.as_bytes()), kind);
+                }
+            }
+        }
+        if found.len() < undeclared.len() {
+            return None;
+        }
+        Map::from_entries(KeyKind::Text, found).map(|map| Value::Map(Arc::new(map)))
+    }
+
     fn record(&mut self, of: &RecordType, entries: &[(Arc<str>, Spelled)], path: &Path<'_>) -> Option<Value> {
         let length = of.fields().len();
         let mut values = Vec::with_capacity(length);
-        for field in of.fields() {
-            let given = Spelled::find(entries, &field.name);
-            values.extend(self.read_given(&field.ty, None, given, &Path::Field(path, &field.name)));
+        let rest = of.outside().and_then(Outside::rest);
+        for (place, field) in of.fields().iter().enumerate() {
+            if rest == Some(place) {
+                values.extend(self.rest(of, entries, path));
+                continue;
+            }
+            if let Some(flagged) = of.outside().and_then(|outside| outside.flagged(place)) {
+                let is_absent = Spelled::find(entries, of.key(flagged)).is_none();
+                values.push(Value::Boolean(is_absent));
+                continue;
+            }
+            let key = of.key(place);
+            let given = Spelled::find(entries, key);
+            values.extend(self.read_given(&field.ty, None, given, &Path::Field(path, key)));
         }
         let mut is_whole = values.len() == length;
-        for name in Spelled::unknown(entries, |name| of.place(name).is_some()) {
+        if rest.is_some() {
+            return is_whole.then(|| Value::Record(values.into()));
+        }
+        for name in Spelled::unknown(entries, |name| of.place_of_key(name).is_some()) {
             is_whole = false;
             self.add_problem(&Path::UnknownField(path, name.as_bytes()), ProblemKind::Unknown);
         }
@@ -363,7 +402,7 @@ fn scalar(ty: &Type, spelled: &Spelled) -> Result<Value, ProblemKind> {
             .map(Value::Integer)
             .ok_or(ProblemKind::OutOfRange),
         (ty, Spelled::Boolean(value)) => convert(ty, Given::Boolean(*value)),
-        (ty, Spelled::Text(text)) => convert(ty, Given::Text(text)),
+        (ty, Spelled::Text(text)) => convert_outside_text(ty, text),
         (ty, _) => convert(ty, Given::Other),
     }
 }

@@ -57,24 +57,26 @@ impl Key {
     fn new(name: &str, ty: &Type, of: KeyContent) -> Self {
         Self {
             name: name.into(),
-            spelled: format!("\"{name}\":").into_bytes().into(),
+            spelled: [&*quote_bytes(name), b":"].concat().into(),
             ty: ty.clone(),
             of,
         }
     }
 
-    fn of_input(input: &Input, given: &Given) -> Self {
+    fn of_input(key: &str, input: &Input, given: &Given) -> Self {
         let of = match (given, &input.ty) {
             (Given::Value { form, .. }, _) => KeyContent::Value(*form),
             (Given::Rows(rows), Type::Array(of)) => KeyContent::Rows(match &**of {
-                Type::Record(record) => (record.fields().iter().zip(&rows.fields))
-                    .map(|(field, (form, _))| Self::new(&field.name, &field.ty, KeyContent::Value(*form)))
+                Type::Record(record) => (record.fields().iter().zip(&rows.fields).enumerate())
+                    .map(|(place, (field, (form, _)))| {
+                        Self::new(record.key(place), &field.ty, KeyContent::Value(*form))
+                    })
                     .collect(),
                 _ => Vec::new(),
             }),
             (Given::Rows(_), _) => KeyContent::Rows(Vec::new()),
         };
-        Self::new(&input.name, &input.ty, of)
+        Self::new(key, &input.ty, of)
     }
 }
 
@@ -111,19 +113,21 @@ impl Worded {
                 ","
             };
             let members = match &output.ty {
-                Type::Enum(of) => of.members().iter().map(|member| quote_bytes(member)).collect(),
+                Type::Enum(of) => of.texts().iter().map(|text| quote_bytes(text)).collect(),
                 _ => Vec::new(),
             };
             outputs.push(Output {
                 place: *place,
                 ty: output.ty.clone(),
-                before: format!("{before}\"{}\":", output.name).into_bytes().into(),
+                before: [before.as_bytes(), &*quote_bytes(node.output_key(*place)), b":"]
+                    .concat()
+                    .into(),
                 members,
             });
         }
         Self {
-            inputs: (node.inputs.iter().zip(&shape.inputs))
-                .map(|(input, given)| Key::of_input(input, given))
+            inputs: (node.inputs.iter().zip(&shape.inputs).enumerate())
+                .map(|(place, (input, given))| Key::of_input(node.input_key(place), input, given))
                 .collect(),
             defaults: node.inputs.iter().map(|input| input.default.clone()).collect(),
             end: if outputs.is_empty() {
@@ -310,7 +314,7 @@ fn read_value<'a>(
                 return None;
             };
             let name = reader.take_quoted()?;
-            let member = of.members().iter().position(|member| member.as_bytes() == name)?;
+            let member = of.texts().iter().position(|text| text.as_bytes() == name)?;
             sink.put(place, Word::Member(Member(u32::try_from(member).ok()?)))
         }
         Form::Float | Form::Timestamp | Form::Date | Form::Duration => {

@@ -1,9 +1,11 @@
 //! The writer of outcomes as canonical JSON, which has one spelling for each.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use vesper_ir::json::quote;
-use vesper_ir::{Decimal, ErrorCode, Node, Type, Value, base64, float, time};
+use vesper_ir::types::Outside;
+use vesper_ir::{Decimal, EnumType, ErrorCode, Member, Node, Type, Value, base64, float, time};
 
 use super::fault;
 use crate::inputs::problems::Problems;
@@ -13,6 +15,13 @@ use crate::{Mention, Outcome};
 const OUTCOME_CAPACITY: usize = 256;
 /// The maximum scale written here; `Decimal` writes larger ones.
 const MAX_SHORT_SCALE: usize = 18;
+
+/// The names of fields and enum members in a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Inside,
+    Outside,
+}
 
 pub(super) struct OutcomeWriter<'a> {
     pub(super) node: &'a Node,
@@ -48,7 +57,7 @@ fn write_failed(code: &str, at: Option<u32>, problems: &Problems, out: &mut Stri
 /// Returns the indices of the outputs in code-point order of their names.
 pub(crate) fn order_of_outputs(node: &Node) -> Box<[usize]> {
     let mut places: Vec<usize> = (0..node.outputs.len()).collect();
-    places.sort_by_key(|place| node.outputs.get(*place).map(|output| &*output.name));
+    places.sort_by_key(|place| node.output_key(*place));
     places.into()
 }
 
@@ -62,17 +71,23 @@ impl OutcomeWriter<'_> {
     ) -> Option<String> {
         let mut out = String::with_capacity(OUTCOME_CAPACITY);
         out.push_str("{\"kind\":\"returned\",\"value\":");
-        let mut before = "{\"";
+        let outside = self.node.outside_outputs.as_ref();
+        let mut before = '{';
         for place in order {
             let output = self.node.outputs.get(*place)?;
-            out.push_str(before);
-            before = ",\"";
-            // Names need no escapes.
-            out.push_str(&output.name);
-            out.push_str("\":");
+            if let Some(outside) = outside {
+                let flag = outside.flag_of(*place).and_then(&value);
+                if outside.is_hidden(*place) || matches!(flag, Some(Value::Boolean(true))) {
+                    continue;
+                }
+            }
+            out.push(before);
+            before = ',';
+            quote(self.node.output_key(*place), &mut out);
+            out.push(':');
             canonical(&output.ty, value(*place)?, &mut out);
         }
-        out.push_str(if order.is_empty() { "{}}" } else { "}}" });
+        out.push_str(if before == '{' { "{}}" } else { "}}" });
         Some(out)
     }
 
@@ -81,20 +96,14 @@ impl OutcomeWriter<'_> {
         match outcome {
             Outcome::Returned(values) => {
                 out.push_str("{\"kind\":\"returned\",\"value\":");
-                let outputs = self.node.outputs.iter();
-                fields(
-                    outputs.map(|output| (&*output.name, &output.ty)).zip(values),
-                    &mut out,
-                );
+                let outputs = self.node.outputs.iter().map(|output| (&*output.name, &output.ty));
+                declared(outputs, self.node.outside_outputs.as_ref(), values, &mut out);
                 out.push('}');
             }
             Outcome::DeclaredError(values) => {
                 out.push_str("{\"kind\":\"declared_error\",\"value\":");
-                let errors = self.node.errors.iter();
-                fields(
-                    errors.map(|field| (&*field.name, &field.ty)).zip(values),
-                    &mut out,
-                );
+                let errors = self.node.errors.iter().map(|field| (&*field.name, &field.ty));
+                declared(errors, self.node.outside_errors.as_ref(), values, &mut out);
                 out.push('}');
             }
             Outcome::Failed { code, expression } => {
@@ -115,7 +124,8 @@ impl OutcomeWriter<'_> {
                     let (name, ty) = self.resolve_mention(*mention)?;
                     Some(((name.trim_start_matches('_'), ty), value))
                 });
-                fields(named, &mut out);
+                // SEMANTICS: values of a clause have the names that the clause uses.
+                fields(named, Names::Inside, &mut out);
                 out.push('}');
             }
             Outcome::Denied(capability) => {
@@ -154,8 +164,49 @@ impl OutcomeWriter<'_> {
     }
 }
 
+/// Writes fields with their values, under their outside names if they have any.
+fn declared<'a>(
+    named: impl Iterator<Item = (&'a str, &'a Type)>,
+    outside: Option<&'a Outside>,
+    values: &'a [Value],
+    out: &mut String,
+) {
+    let Some(outside) = outside else {
+        return fields(named.zip(values), Names::Outside, out);
+    };
+    let rest = match outside.rest().and_then(|rest| values.get(rest)) {
+        Some(Value::Map(rest)) => Some(rest),
+        _ => None,
+    };
+    // SEMANTICS: an entry under the name of a declared field is not written.
+    let keys: Vec<(Arc<str>, &Value)> = (rest.iter())
+        .flat_map(|rest| rest.keys().iter().zip(rest.values()))
+        .filter_map(|(key, value)| match key {
+            Value::Text(key) if outside.place(&key).is_none() => Some((key, value)),
+            _ => None,
+        })
+        .collect();
+    let named = named
+        .zip(values)
+        .enumerate()
+        .filter_map(|(place, ((_, ty), value))| {
+            let flag = outside.flag_of(place).and_then(|flag| values.get(flag));
+            let is_shown = !outside.is_hidden(place) && !matches!(flag, Some(Value::Boolean(true)));
+            is_shown.then(|| ((outside.name(place), ty), value))
+        });
+    fields(
+        named.chain(keys.iter().map(|(key, value)| ((&**key, &Type::Json), *value))),
+        Names::Outside,
+        out,
+    );
+}
+
 /// Writes an object with keys in code-point order.
-fn fields<'a>(entries: impl Iterator<Item = ((&'a str, &'a Type), &'a Value)>, out: &mut String) {
+fn fields<'a>(
+    entries: impl Iterator<Item = ((&'a str, &'a Type), &'a Value)>,
+    names: Names,
+    out: &mut String,
+) {
     let mut entries: Vec<_> = entries.collect();
     entries.sort_by_key(|((name, _), _)| *name);
     out.push('{');
@@ -163,17 +214,30 @@ fn fields<'a>(entries: impl Iterator<Item = ((&'a str, &'a Type), &'a Value)>, o
         out.push_str(if place > 0 { "," } else { "" });
         quote(name, out);
         out.push(':');
-        canonical(ty, value, out);
+        write_value(ty, value, names, out);
     }
     out.push('}');
 }
 
-/// Writes the canonical form of a value. The recursion is bounded by the depth of the type.
+/// Writes the canonical form of a value.
 pub(super) fn canonical(ty: &Type, value: &Value, out: &mut String) {
+    write_value(ty, value, Names::Outside, out);
+}
+
+/// Writes the canonical form of a value. The recursion is bounded by the depth of the type.
+fn write_value(ty: &Type, value: &Value, names: Names, out: &mut String) {
+    let text_of = |of: &EnumType, member: Member| {
+        let text = if names == Names::Outside {
+            of.text(member)
+        } else {
+            of.name(member)
+        };
+        text.cloned().unwrap_or_default()
+    };
     match (ty, value) {
         // An absent optional, or an output of a node that ends with an error.
         (_, Value::Null) => out.push_str("null"),
-        (Type::Optional(of), value) => canonical(of, value, out),
+        (Type::Optional(of), value) => write_value(of, value, names, out),
         (_, Value::Boolean(value)) => out.push_str(if *value { "true" } else { "false" }),
         (_, Value::Integer(value)) => plain(i128::from(*value), 0, out),
         (_, Value::Decimal(value)) => {
@@ -193,47 +257,53 @@ pub(super) fn canonical(ty: &Type, value: &Value, out: &mut String) {
         (_, Value::Timestamp(value)) => quote(&time::timestamp_text(*value), out),
         (_, Value::Date(value)) => quote(&time::date_text(*value), out),
         (_, Value::Duration(value)) => quote(&time::duration_text(*value), out),
+        (_, Value::TimeOfDay(value)) => quote(&time::time_text(*value), out),
+        (_, Value::Period(value)) => quote(&time::period_text(*value), out),
         (_, Value::Json(value)) => out.push_str(&value.text()),
-        (Type::Enum(of), Value::Member(member)) => quote(of.name(*member).map_or("", |name| name), out),
+        (Type::Enum(of), Value::Member(member)) => quote(&text_of(of, *member), out),
         (Type::Array(of), Value::Array(items)) => {
-            list(items.iter(), out, |item, out| canonical(of, item, out));
+            list(items.iter(), out, |item, out| write_value(of, item, names, out));
         }
         (Type::Set(of), Value::Set(members)) => {
-            list(members.iter(), out, |member, out| canonical(of, &member, out));
+            list(members.iter(), out, |member, out| {
+                write_value(of, &member, names, out);
+            });
         }
         (Type::Map(of), Value::Map(map)) => {
             let entries = map.keys().iter().zip(map.values());
             if matches!(of.key, Type::Text | Type::Enum(_)) {
-                let named = |key: &Value| match (key, &of.key) {
+                let text_of_key = |key: &Value| match (key, &of.key) {
                     (Value::Text(key), _) => key.to_string(),
-                    (Value::Member(member), Type::Enum(names)) => {
-                        names.name(*member).map_or_else(String::new, ToString::to_string)
-                    }
+                    (Value::Member(member), Type::Enum(of)) => text_of(of, *member).to_string(),
                     _ => String::new(),
                 };
                 let mut entries: Vec<(String, &Value)> =
-                    entries.map(|(key, value)| (named(&key), value)).collect();
+                    entries.map(|(key, value)| (text_of_key(&key), value)).collect();
                 // Members are in declared order, but objects sort by key.
                 entries.sort_by(|(left, _), (right, _)| left.cmp(right));
                 fields(
                     entries
                         .iter()
                         .map(|(key, value)| ((key.as_str(), &of.value), *value)),
+                    names,
                     out,
                 );
             } else {
                 list(entries, out, |(key, value), out| {
                     out.push('[');
-                    canonical(&of.key, &key, out);
+                    write_value(&of.key, &key, names, out);
                     out.push(',');
-                    canonical(&of.value, value, out);
+                    write_value(&of.value, value, names, out);
                     out.push(']');
                 });
             }
         }
         (Type::Record(of), Value::Record(values)) => {
-            let names = of.fields().iter().map(|field| (&*field.name, &field.ty));
-            fields(names.zip(values.iter()), out);
+            let typed = of.fields().iter().map(|field| (&*field.name, &field.ty));
+            match names {
+                Names::Inside => fields(typed.zip(values.iter()), names, out),
+                Names::Outside => declared(typed, of.outside(), values, out),
+            }
         }
         // The verifier excludes this; `null` would be a valid value.
         _ => quote("engine fault: a value is not of its type", out),

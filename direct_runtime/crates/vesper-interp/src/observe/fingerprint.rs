@@ -172,6 +172,8 @@ impl Fingerprint {
             (Value::Timestamp(value), _) => self.number(b's', *value),
             (Value::Date(value), _) => self.number(b'a', i64::from(*value)),
             (Value::Duration(value), _) => self.number(b'u', *value),
+            (Value::TimeOfDay(value), _) => self.number(b'k', *value),
+            (Value::Period(value), _) => self.number(b'q', i64::from(*value)),
             (Value::Member(value), _) => self.member(*value),
             (Value::Json(value), _) => self.json(value),
             (Value::Set(members), _) => {
@@ -186,7 +188,7 @@ impl Fingerprint {
                 }
             }
             // INVARIANT: no input and no completion holds these internal values.
-            (Value::Type(_) | Value::Pattern(_), _) => self.tag(b'?'),
+            (Value::Type(_) | Value::Pattern(_) | Value::Table(_), _) => self.tag(b'?'),
         }
     }
 

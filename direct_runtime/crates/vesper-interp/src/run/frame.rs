@@ -8,6 +8,7 @@ use vesper_ir::{FailureCode, Value};
 use crate::bytecode::sites::ErrorConversion;
 use crate::bytecode::{Code, Operand, PathOfCode};
 use crate::observe::path::Path;
+use crate::run::calls::Calls;
 use crate::run::loop_state::{LoopState, Range};
 use crate::run::{Fault, NO_REGISTER, Outcome, write};
 
@@ -32,6 +33,7 @@ pub struct Frame {
     pub(crate) registers: Vec<Value>,
     pub(crate) loops: Vec<LoopState>,
     pub(crate) flow: FlowState,
+    pub(crate) calls: Calls,
     /// The next instruction.
     pub(crate) next: usize,
     /// True if outputs are read from the registers after the run; the run loop then copies none.
@@ -108,6 +110,7 @@ impl Frame {
                 is_error: false,
                 skipped: Vec::new(),
             },
+            calls: Calls::default(),
             next: 0,
             keeps_outputs: false,
         }
@@ -133,6 +136,7 @@ impl Frame {
     /// Resets everything except registers and loops.
     pub(crate) fn reset_flow(&mut self) {
         self.next = 0;
+        self.calls.clear();
         self.flow.is_error = false;
         self.flow.skipped.clear();
         self.flow.failures.fill(None);
@@ -143,6 +147,7 @@ impl Frame {
     #[inline]
     pub(crate) fn rewind(&mut self) {
         self.next = 0;
+        self.calls.clear();
         self.flow.is_error = false;
         for failure in &mut self.flow.failures {
             *failure = None;

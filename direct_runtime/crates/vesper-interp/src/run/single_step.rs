@@ -354,6 +354,8 @@ pub fn step(
         | Instruction::Spend
         | Instruction::LoopRound { .. }
         | Instruction::Request { .. }
+        | Instruction::Apply { .. }
+        | Instruction::Leave { .. }
         | Instruction::CallNode { .. }
         | Instruction::FailAgain { .. }
         | Instruction::Mark { .. }

@@ -27,8 +27,11 @@ pub(crate) fn show_value(ty: &Type, value: &Value) -> String {
         Value::Timestamp(value) => vesper_ir::time::timestamp_text(*value),
         Value::Date(value) => vesper_ir::time::date_text(*value),
         Value::Duration(value) => vesper_ir::time::duration_text(*value),
+        Value::TimeOfDay(value) => vesper_ir::time::time_text(*value),
+        Value::Period(value) => vesper_ir::time::period_text(*value),
         Value::Json(value) => value.text(),
         Value::Type(of) => panic!("{of} is no value"),
+        Value::Table(_) => panic!("a table is no value"),
         Value::Text(value) => format!("{value:?}"),
         Value::Member(member) => match ty {
             Type::Enum(of) => of.name(*member).unwrap().to_string(),

@@ -4,7 +4,7 @@ use num_bigint::BigUint;
 
 use super::quotient::{DivideError, PRECISION, exact, quotient, round_to_precision, to_precision, write_out};
 use super::round::{digits, least_digits, ten_to, trailing_zeros};
-use super::{Decimal, OverLimit};
+use super::{Decimal, MAX_DIGITS, MAX_SCALE, OverLimit};
 
 /// Maximum number of digits of a power before it is rounded.
 const MAX_POWER_DIGITS: u64 = 1_000_000;
@@ -53,6 +53,36 @@ impl Decimal {
         } else {
             positive(is_negative, power, zeros, scale)?
         })
+    }
+}
+
+impl Decimal {
+    /// Returns the exact power. One that exceeds the limits is never computed.
+    pub fn exact_pow(&self, exponent: u64) -> Result<Self, OverLimit> {
+        if exponent == 0 {
+            return Ok(Self::from(1));
+        }
+        let scale = u64::from(self.scale()).saturating_mul(exponent);
+        let scale = u16::try_from(scale)
+            .ok()
+            .filter(|scale| *scale <= MAX_SCALE)
+            .ok_or(OverLimit)?;
+        let own = self.magnitude();
+        if self.signum() == 0 {
+            return Self::new(0, scale);
+        }
+        let is_negative = self.is_negative() && exponent % 2 == 1;
+        let one = BigUint::from(1_u8);
+        if own == one {
+            return Self::from_magnitude(is_negative, one, scale);
+        }
+        // A power of two or more has at least a quarter as many digits as its exponent.
+        let least = u64::from(digits(&own) - 1).saturating_mul(exponent);
+        let times = u32::try_from(exponent).map_err(|_| OverLimit)?;
+        if least >= MAX_DIGITS as u64 || exponent > 4 * MAX_DIGITS as u64 {
+            return Err(OverLimit);
+        }
+        Self::from_magnitude(is_negative, own.pow(times), scale)
     }
 }
 

@@ -69,6 +69,11 @@ fn fields_of(kind: &str) -> Option<ReadFields> {
             let of = reader.field("of", index)?;
             Ok(RawExpression::Field { name, of })
         },
+        "apply" => |reader, _| {
+            let args = reader.field("args", |reader| reader.list(LISTED, index))?;
+            let function = reader.field("function", name)?;
+            Ok(RawExpression::Apply { function, args })
+        },
         _ => return None,
     })
 }

@@ -2,6 +2,36 @@
 
 use crate::value::Member;
 
+/// Enum type `enum[compatible, earlier, later, reject]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ambiguous {
+    Compatible,
+    Earlier,
+    Later,
+    Reject,
+}
+
+impl Ambiguous {
+    /// Names of the members, in declared order.
+    pub const MEMBERS: &[&str] = &["compatible", "earlier", "later", "reject"];
+
+    /// Returns the variant of a member value.
+    pub fn from_member(member: Member) -> Option<Self> {
+        Some(match member.0 {
+            0 => Self::Compatible,
+            1 => Self::Earlier,
+            2 => Self::Later,
+            3 => Self::Reject,
+            _ => return None,
+        })
+    }
+
+    /// Returns the member value of the variant.
+    pub fn member(self) -> Member {
+        Member(self as u32)
+    }
+}
+
 /// Enum type `enum[null, boolean, number, string, array, object]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonKind {
@@ -26,6 +56,36 @@ impl JsonKind {
             3 => Self::String,
             4 => Self::Array,
             5 => Self::Object,
+            _ => return None,
+        })
+    }
+
+    /// Returns the member value of the variant.
+    pub fn member(self) -> Member {
+        Member(self as u32)
+    }
+}
+
+/// Enum type `enum[nfc, nfd, nfkc, nfkd]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NormalForm {
+    Nfc,
+    Nfd,
+    Nfkc,
+    Nfkd,
+}
+
+impl NormalForm {
+    /// Names of the members, in declared order.
+    pub const MEMBERS: &[&str] = &["nfc", "nfd", "nfkc", "nfkd"];
+
+    /// Returns the variant of a member value.
+    pub fn from_member(member: Member) -> Option<Self> {
+        Some(match member.0 {
+            0 => Self::Nfc,
+            1 => Self::Nfd,
+            2 => Self::Nfkc,
+            3 => Self::Nfkd,
             _ => return None,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::choices::{RoundingMode, SortOrder, Unit};
+use super::choices::{Ambiguous, NormalForm, RoundingMode, SortOrder, Unit};
 use super::errors::ErrorCode;
 use super::kernels::Kernels;
 use super::ops::{MAX_ARITY, Op};
@@ -269,6 +269,13 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             };
             let result = kernels.boolean_text(*value);
             Ok(Value::Text(result))
+        }
+        Op::BooleanParse => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.boolean_parse(value)?;
+            Ok(Value::Boolean(result))
         }
         Op::BytesEqual => {
             let [Value::Bytes(left), Value::Bytes(right), ..] = args else {
@@ -581,6 +588,91 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.date_business_days_between(*start, *end, holidays, weekend)?;
             Ok(Value::Integer(result))
         }
+        Op::DateAddPeriod => {
+            let [Value::Date(value), Value::Period(length), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_add_period(*value, *length)?;
+            Ok(Value::Date(result))
+        }
+        Op::DateSubtractPeriod => {
+            let [Value::Date(value), Value::Period(length), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_subtract_period(*value, *length)?;
+            Ok(Value::Date(result))
+        }
+        Op::DatePeriodBetween => {
+            let [Value::Date(start), Value::Date(end), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_period_between(*start, *end);
+            Ok(Value::Period(result))
+        }
+        Op::DateIsoWeek => {
+            let [Value::Date(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_iso_week(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::DateIsoWeekYear => {
+            let [Value::Date(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_iso_week_year(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::DateFromIsoWeek => {
+            let [
+                Value::Integer(year),
+                Value::Integer(week),
+                Value::Integer(day),
+                ..,
+            ] = args
+            else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_from_iso_week(*year, *week, *day)?;
+            Ok(Value::Date(result))
+        }
+        Op::DateParsePattern => {
+            let [Value::Text(value), Value::Text(pattern), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_parse_pattern(value, pattern)?;
+            Ok(Value::Date(result))
+        }
+        Op::DateFormatPattern => {
+            let [Value::Date(value), Value::Text(pattern), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_format_pattern(*value, pattern)?;
+            Ok(Value::Text(result))
+        }
+        Op::DateAtTime => {
+            let [Value::Date(value), Value::TimeOfDay(time), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_at_time(*value, *time);
+            Ok(Value::Timestamp(result))
+        }
+        Op::DateAtZone => {
+            let [
+                Value::Date(day),
+                Value::TimeOfDay(time),
+                Value::Text(zone),
+                Value::Member(ambiguous),
+            ] = args
+            else {
+                return Err(CallError::Mistyped(op));
+            };
+            let Some(ambiguous) = Ambiguous::from_member(*ambiguous) else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.date_at_zone(*day, *time, zone, ambiguous)?;
+            Ok(Value::Timestamp(result))
+        }
         Op::DecimalFromInteger => {
             let [Value::Integer(value), ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -800,6 +892,90 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
                 return Err(CallError::Mistyped(op));
             };
             let result = kernels.decimal_avg(values)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DecimalSqrt => {
+            let [Value::Decimal(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_sqrt(value)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DecimalExp => {
+            let [Value::Decimal(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_exp(value)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DecimalLn => {
+            let [Value::Decimal(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_ln(value)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DecimalLog10 => {
+            let [Value::Decimal(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_log10(value)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DecimalPower => {
+            let [Value::Decimal(base), Value::Decimal(exponent), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_power(base, exponent)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DecimalMedian => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_median(values)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DecimalPercentile => {
+            let [Value::Array(values), Value::Decimal(percent), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_percentile(values, percent)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DecimalVariance => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_variance(values)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DecimalPopulationVariance => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_population_variance(values)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DecimalStddev => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_stddev(values)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DecimalPopulationStddev => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_population_stddev(values)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::DecimalExactPow => {
+            let [Value::Decimal(base), Value::Integer(exponent), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.decimal_exact_pow(base, *exponent)?;
             Ok(Value::Decimal(result))
         }
         Op::DurationEqual => {
@@ -1369,6 +1545,48 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.integer_avg(values)?;
             Ok(Value::Decimal(result))
         }
+        Op::IntegerMedian => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.integer_median(values)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::IntegerPercentile => {
+            let [Value::Array(values), Value::Decimal(percent), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.integer_percentile(values, percent)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::IntegerVariance => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.integer_variance(values)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::IntegerPopulationVariance => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.integer_population_variance(values)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::IntegerStddev => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.integer_stddev(values)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::IntegerPopulationStddev => {
+            let [Value::Array(values), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.integer_population_stddev(values)?;
+            Ok(Value::Decimal(result))
+        }
         Op::JsonEqual => {
             let [Value::Json(left), Value::Json(right), ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -1445,6 +1663,20 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             };
             let result = kernels.json_text(value)?;
             Ok(Value::Text(result))
+        }
+        Op::LookupFind => {
+            let [Value::Table(table), Value::Record(keys), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.lookup_find(table, keys);
+            Ok(Value::from_optional(result))
+        }
+        Op::LookupFindAll => {
+            let [Value::Table(table), Value::Record(keys), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.lookup_find_all(table, keys);
+            Ok(Value::Array(result))
         }
         Op::MapEqual => {
             let [Value::Map(left), Value::Map(right), ..] = args else {
@@ -1587,6 +1819,11 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.optional_require(value.as_optional())?;
             Ok(result)
         }
+        Op::OptionalInForce => {
+            let [value, ..] = args;
+            let result = kernels.optional_in_force(value.as_optional())?;
+            Ok(result)
+        }
         Op::OptionalEqual => {
             let [left, right, ..] = args;
             let result = kernels.optional_equal(left.as_optional(), right.as_optional());
@@ -1596,6 +1833,125 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let [left, right, ..] = args;
             let result = kernels.optional_not_equal(left.as_optional(), right.as_optional());
             Ok(Value::Boolean(result))
+        }
+        Op::PeriodEqual => {
+            let [Value::Period(left), Value::Period(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::PeriodNotEqual => {
+            let [Value::Period(left), Value::Period(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_not_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::PeriodLess => {
+            let [Value::Period(left), Value::Period(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_less(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::PeriodLessOrEqual => {
+            let [Value::Period(left), Value::Period(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_less_or_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::PeriodGreater => {
+            let [Value::Period(left), Value::Period(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_greater(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::PeriodGreaterOrEqual => {
+            let [Value::Period(left), Value::Period(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_greater_or_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::PeriodParse => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_parse(value)?;
+            Ok(Value::Period(result))
+        }
+        Op::PeriodText => {
+            let [Value::Period(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_text(*value);
+            Ok(Value::Text(result))
+        }
+        Op::PeriodFromYears => {
+            let [Value::Integer(count), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_from_years(*count)?;
+            Ok(Value::Period(result))
+        }
+        Op::PeriodFromMonths => {
+            let [Value::Integer(count), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_from_months(*count)?;
+            Ok(Value::Period(result))
+        }
+        Op::PeriodTotalMonths => {
+            let [Value::Period(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_total_months(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::PeriodAdd => {
+            let [Value::Period(left), Value::Period(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_add(*left, *right)?;
+            Ok(Value::Period(result))
+        }
+        Op::PeriodSubtract => {
+            let [Value::Period(left), Value::Period(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_subtract(*left, *right)?;
+            Ok(Value::Period(result))
+        }
+        Op::PeriodMultiply => {
+            let [Value::Period(value), Value::Integer(factor), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_multiply(*value, *factor)?;
+            Ok(Value::Period(result))
+        }
+        Op::PeriodRatio => {
+            let [Value::Period(left), Value::Period(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_ratio(*left, *right)?;
+            Ok(Value::Decimal(result))
+        }
+        Op::PeriodNegate => {
+            let [Value::Period(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_negate(*value);
+            Ok(Value::Period(result))
+        }
+        Op::PeriodAbs => {
+            let [Value::Period(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.period_abs(*value);
+            Ok(Value::Period(result))
         }
         Op::RecordEqual => {
             let [Value::Record(left), Value::Record(right), ..] = args else {
@@ -1755,6 +2111,27 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             };
             let result = kernels.set_to_array(members);
             Ok(Value::Array(result))
+        }
+        Op::TableOnly => {
+            let [Value::Array(results), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.table_only(results)?;
+            Ok(Value::from_optional(result))
+        }
+        Op::TableSame => {
+            let [Value::Array(results), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.table_same(results)?;
+            Ok(Value::from_optional(result))
+        }
+        Op::TableAllowed => {
+            let [value, Value::Boolean(is_allowed), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.table_allowed(value, *is_allowed)?;
+            Ok(result)
         }
         Op::TextLength => {
             let [Value::Text(value), ..] = args else {
@@ -1980,6 +2357,134 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             let result = kernels.text_percent_encode(value)?;
             Ok(Value::Text(result))
         }
+        Op::TextNormalize => {
+            let [Value::Text(value), Value::Member(form), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let Some(form) = NormalForm::from_member(*form) else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.text_normalize(value, form)?;
+            Ok(Value::Text(result))
+        }
+        Op::TimeOfDayEqual => {
+            let [Value::TimeOfDay(left), Value::TimeOfDay(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::TimeOfDayNotEqual => {
+            let [Value::TimeOfDay(left), Value::TimeOfDay(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_not_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::TimeOfDayLess => {
+            let [Value::TimeOfDay(left), Value::TimeOfDay(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_less(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::TimeOfDayLessOrEqual => {
+            let [Value::TimeOfDay(left), Value::TimeOfDay(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_less_or_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::TimeOfDayGreater => {
+            let [Value::TimeOfDay(left), Value::TimeOfDay(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_greater(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::TimeOfDayGreaterOrEqual => {
+            let [Value::TimeOfDay(left), Value::TimeOfDay(right), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_greater_or_equal(*left, *right);
+            Ok(Value::Boolean(result))
+        }
+        Op::TimeOfDayParse => {
+            let [Value::Text(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_parse(value)?;
+            Ok(Value::TimeOfDay(result))
+        }
+        Op::TimeOfDayFromParts => {
+            let [
+                Value::Integer(hour),
+                Value::Integer(minute),
+                Value::Integer(second),
+                ..,
+            ] = args
+            else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_from_parts(*hour, *minute, *second)?;
+            Ok(Value::TimeOfDay(result))
+        }
+        Op::TimeOfDayText => {
+            let [Value::TimeOfDay(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_text(*value);
+            Ok(Value::Text(result))
+        }
+        Op::TimeOfDayHour => {
+            let [Value::TimeOfDay(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_hour(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::TimeOfDayMinute => {
+            let [Value::TimeOfDay(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_minute(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::TimeOfDaySecond => {
+            let [Value::TimeOfDay(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_second(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::TimeOfDayMicrosecond => {
+            let [Value::TimeOfDay(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_microsecond(*value);
+            Ok(Value::Integer(result))
+        }
+        Op::TimeOfDayAdd => {
+            let [Value::TimeOfDay(value), Value::Duration(length), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_add(*value, *length);
+            Ok(Value::TimeOfDay(result))
+        }
+        Op::TimeOfDaySubtract => {
+            let [Value::TimeOfDay(value), Value::Duration(length), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_subtract(*value, *length);
+            Ok(Value::TimeOfDay(result))
+        }
+        Op::TimeOfDaySince => {
+            let [Value::TimeOfDay(end), Value::TimeOfDay(start), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.time_of_day_since(*end, *start);
+            Ok(Value::Duration(result))
+        }
         Op::TimestampEqual => {
             let [Value::Timestamp(left), Value::Timestamp(right), ..] = args else {
                 return Err(CallError::Mistyped(op));
@@ -2150,6 +2655,62 @@ pub fn dispatch<K: Kernels>(kernels: &K, op: Op, args: &[&Value; MAX_ARITY]) -> 
             };
             let result = kernels.timestamp_truncate(*value, unit);
             Ok(Value::Timestamp(result))
+        }
+        Op::TimestampToTime => {
+            let [Value::Timestamp(value), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_to_time(*value);
+            Ok(Value::TimeOfDay(result))
+        }
+        Op::TimestampAddPeriod => {
+            let [Value::Timestamp(moment), Value::Period(length), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_add_period(*moment, *length)?;
+            Ok(Value::Timestamp(result))
+        }
+        Op::TimestampSubtractPeriod => {
+            let [Value::Timestamp(moment), Value::Period(length), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_subtract_period(*moment, *length)?;
+            Ok(Value::Timestamp(result))
+        }
+        Op::TimestampLocalDate => {
+            let [Value::Timestamp(moment), Value::Text(zone), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_local_date(*moment, zone)?;
+            Ok(Value::Date(result))
+        }
+        Op::TimestampLocalTime => {
+            let [Value::Timestamp(moment), Value::Text(zone), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_local_time(*moment, zone)?;
+            Ok(Value::TimeOfDay(result))
+        }
+        Op::TimestampUtcOffset => {
+            let [Value::Timestamp(moment), Value::Text(zone), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_utc_offset(*moment, zone)?;
+            Ok(Value::Duration(result))
+        }
+        Op::TimestampParsePattern => {
+            let [Value::Text(value), Value::Text(pattern), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_parse_pattern(value, pattern)?;
+            Ok(Value::Timestamp(result))
+        }
+        Op::TimestampFormatPattern => {
+            let [Value::Timestamp(value), Value::Text(pattern), ..] = args else {
+                return Err(CallError::Mistyped(op));
+            };
+            let result = kernels.timestamp_format_pattern(*value, pattern)?;
+            Ok(Value::Text(result))
         }
         Op::ValueMin => {
             let [left, right, ..] = args;

@@ -124,6 +124,7 @@ impl Effect {
                     is_optional: true,
                 }],
                 gives: Gives::Declared,
+                fails: &["not_found", "too_many_rows", "bad_response"],
             },
             Effect::DatabaseWrite => &EffectDeclaration {
                 classes: &[
@@ -139,6 +140,7 @@ impl Effect {
                     is_optional: true,
                 }],
                 gives: Gives::Type("integer"),
+                fails: &["conflict"],
             },
             Effect::HttpRequest => &EffectDeclaration {
                 classes: &[
@@ -171,6 +173,7 @@ impl Effect {
                     },
                 ],
                 gives: Gives::Declared,
+                fails: &["http_error", "bad_response", "invalid_argument"],
             },
             Effect::CacheGet => &EffectDeclaration {
                 classes: &[EffectClass::Read],
@@ -181,6 +184,7 @@ impl Effect {
                     is_optional: false,
                 }],
                 gives: Gives::Declared,
+                fails: &["bad_response", "invalid_argument"],
             },
             Effect::CachePut => &EffectDeclaration {
                 classes: &[EffectClass::Read],
@@ -198,6 +202,7 @@ impl Effect {
                     },
                 ],
                 gives: Gives::Type("boolean"),
+                fails: &["invalid_argument"],
             },
             Effect::CacheDelete => &EffectDeclaration {
                 classes: &[EffectClass::Read],
@@ -208,6 +213,7 @@ impl Effect {
                     is_optional: false,
                 }],
                 gives: Gives::Type("boolean"),
+                fails: &["invalid_argument"],
             },
             Effect::EventPublish => &EffectDeclaration {
                 classes: &[EffectClass::Unsafe, EffectClass::Keyed, EffectClass::Txn],
@@ -225,12 +231,14 @@ impl Effect {
                     },
                 ],
                 gives: Gives::Type("string"),
+                fails: &["invalid_argument"],
             },
             Effect::SecretRead => &EffectDeclaration {
                 classes: &[EffectClass::Read],
                 fixed: &["name"],
                 arguments: &[],
                 gives: Gives::Type("string"),
+                fails: &["not_found"],
             },
             Effect::FileRead => &EffectDeclaration {
                 classes: &[EffectClass::Read],
@@ -241,6 +249,7 @@ impl Effect {
                     is_optional: false,
                 }],
                 gives: Gives::Declared,
+                fails: &["not_found", "bad_response", "invalid_argument"],
             },
             Effect::FileWrite => &EffectDeclaration {
                 classes: &[EffectClass::Keyed, EffectClass::Unsafe],
@@ -258,6 +267,7 @@ impl Effect {
                     },
                 ],
                 gives: Gives::Type("integer"),
+                fails: &["invalid_argument"],
             },
             Effect::FileAppend => &EffectDeclaration {
                 classes: &[EffectClass::Unsafe],
@@ -275,12 +285,14 @@ impl Effect {
                     },
                 ],
                 gives: Gives::Type("integer"),
+                fails: &["invalid_argument"],
             },
             Effect::ClockNow => &EffectDeclaration {
                 classes: &[EffectClass::Read],
                 fixed: &[],
                 arguments: &[],
                 gives: Gives::Type("timestamp"),
+                fails: &[],
             },
             Effect::RandomInteger => &EffectDeclaration {
                 classes: &[EffectClass::Read],
@@ -298,12 +310,14 @@ impl Effect {
                     },
                 ],
                 gives: Gives::Type("integer"),
+                fails: &["invalid_argument"],
             },
             Effect::UuidNew => &EffectDeclaration {
                 classes: &[EffectClass::Read],
                 fixed: &[],
                 arguments: &[],
                 gives: Gives::Type("string"),
+                fails: &[],
             },
             Effect::StateTransition => &EffectDeclaration {
                 classes: &[EffectClass::Txn],
@@ -314,6 +328,7 @@ impl Effect {
                     is_optional: false,
                 }],
                 gives: Gives::States,
+                fails: &["invalid_transition"],
             },
             Effect::StateRead => &EffectDeclaration {
                 classes: &[EffectClass::Read],
@@ -324,6 +339,7 @@ impl Effect {
                     is_optional: false,
                 }],
                 gives: Gives::States,
+                fails: &[],
             },
             Effect::Custom => &EffectDeclaration {
                 classes: &[
@@ -340,6 +356,7 @@ impl Effect {
                     is_optional: true,
                 }],
                 gives: Gives::Declared,
+                fails: &["effect_failed", "bad_response"],
             },
         }
     }

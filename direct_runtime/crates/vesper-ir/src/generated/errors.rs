@@ -43,10 +43,16 @@ pub enum ErrorCode {
     NotFinite,
     /// The row, file or secret does not exist.
     NotFound,
+    /// A parameter has no value at this date: it is before the first entry, or after one that ends it.
+    NotInForce,
     /// The number has a fraction where an integer is required.
     NotWhole,
     /// A value is required, but it is null.
     NullValue,
+    /// A call of a function would be deeper than its `max_depth` allows.
+    RecursionLimit,
+    /// Several rows of a decision table match where its hit policy allows one, or one result.
+    TableConflict,
     /// The result is outside the years 1 to 9999, or a duration is longer than 3,652,059 days.
     TimeOverflow,
     /// An effect did not complete within the timeout of its policy.
@@ -57,6 +63,8 @@ pub enum ErrorCode {
     TooManyRows,
     /// The other side of an effect could not be reached, or a policy blocked the request.
     Unavailable,
+    /// The time zone database has no zone of this name. Names are those of the IANA database, such as `Europe/Berlin`.
+    UnknownZone,
 }
 
 impl ErrorCode {
@@ -82,13 +90,17 @@ impl ErrorCode {
         ErrorCode::MissingKey,
         ErrorCode::NotFinite,
         ErrorCode::NotFound,
+        ErrorCode::NotInForce,
         ErrorCode::NotWhole,
         ErrorCode::NullValue,
+        ErrorCode::RecursionLimit,
+        ErrorCode::TableConflict,
         ErrorCode::TimeOverflow,
         ErrorCode::Timeout,
         ErrorCode::TooLarge,
         ErrorCode::TooManyRows,
         ErrorCode::Unavailable,
+        ErrorCode::UnknownZone,
     ];
 
     /// Returns the declared name.
@@ -114,13 +126,17 @@ impl ErrorCode {
             ErrorCode::MissingKey => "missing_key",
             ErrorCode::NotFinite => "not_finite",
             ErrorCode::NotFound => "not_found",
+            ErrorCode::NotInForce => "not_in_force",
             ErrorCode::NotWhole => "not_whole",
             ErrorCode::NullValue => "null_value",
+            ErrorCode::RecursionLimit => "recursion_limit",
+            ErrorCode::TableConflict => "table_conflict",
             ErrorCode::TimeOverflow => "time_overflow",
             ErrorCode::Timeout => "timeout",
             ErrorCode::TooLarge => "too_large",
             ErrorCode::TooManyRows => "too_many_rows",
             ErrorCode::Unavailable => "unavailable",
+            ErrorCode::UnknownZone => "unknown_zone",
         }
     }
 
@@ -147,13 +163,17 @@ impl ErrorCode {
             "missing_key" => ErrorCode::MissingKey,
             "not_finite" => ErrorCode::NotFinite,
             "not_found" => ErrorCode::NotFound,
+            "not_in_force" => ErrorCode::NotInForce,
             "not_whole" => ErrorCode::NotWhole,
             "null_value" => ErrorCode::NullValue,
+            "recursion_limit" => ErrorCode::RecursionLimit,
+            "table_conflict" => ErrorCode::TableConflict,
             "time_overflow" => ErrorCode::TimeOverflow,
             "timeout" => ErrorCode::Timeout,
             "too_large" => ErrorCode::TooLarge,
             "too_many_rows" => ErrorCode::TooManyRows,
             "unavailable" => ErrorCode::Unavailable,
+            "unknown_zone" => ErrorCode::UnknownZone,
             _ => return None,
         })
     }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::choices::{JsonKind, RoundingMode, SortOrder, Unit, Weekday};
+use super::choices::{Ambiguous, JsonKind, NormalForm, RoundingMode, SortOrder, Unit, Weekday};
 use super::errors::ErrorCode;
 use crate::decimal::Decimal;
 use crate::json::Json;
 use crate::pattern::Pattern;
+use crate::table::Table;
 use crate::types::Type;
 use crate::value::{Key, Map, Member, Set, Value};
 
@@ -23,12 +24,16 @@ where
     Self: FloatKernels,
     Self: IntegerKernels,
     Self: JsonKernels,
+    Self: LookupKernels,
     Self: MapKernels,
     Self: OptionalKernels,
+    Self: PeriodKernels,
     Self: RecordKernels,
     Self: RegexKernels,
     Self: SetKernels,
+    Self: TableKernels,
     Self: TextKernels,
+    Self: TimeOfDayKernels,
     Self: TimestampKernels,
     Self: ValueKernels,
 {
@@ -46,12 +51,16 @@ where
     K: FloatKernels,
     K: IntegerKernels,
     K: JsonKernels,
+    K: LookupKernels,
     K: MapKernels,
     K: OptionalKernels,
+    K: PeriodKernels,
     K: RecordKernels,
     K: RegexKernels,
     K: SetKernels,
+    K: TableKernels,
     K: TextKernels,
+    K: TimeOfDayKernels,
     K: TimestampKernels,
     K: ValueKernels,
 {
@@ -188,6 +197,11 @@ pub trait BooleanKernels {
 
     /// Returns `true` or `false`.
     fn boolean_text(&self, value: bool) -> Arc<str>;
+
+    /// Reads `true` or `false`, without surrounding white space.
+    ///
+    /// Fails with `bad_format`.
+    fn boolean_parse(&self, value: &str) -> Result<bool, ErrorCode>;
 }
 
 /// Kernels of the `bytes` family.
@@ -361,6 +375,48 @@ pub trait DateKernels {
         holidays: &Set,
         weekend: &Set,
     ) -> Result<i64, ErrorCode>;
+
+    /// Returns the same day of the month this period later, or the last day of that month if it is shorter.
+    ///
+    /// Fails with `time_overflow`.
+    fn date_add_period(&self, value: i32, length: i32) -> Result<i32, ErrorCode>;
+
+    /// Returns the same day of the month this period earlier, or the last day of that month if it is shorter.
+    ///
+    /// Fails with `time_overflow`.
+    fn date_subtract_period(&self, value: i32, length: i32) -> Result<i32, ErrorCode>;
+
+    /// Returns the whole months from start to end as a period, as `months_between` counts them.
+    fn date_period_between(&self, start: i32, end: i32) -> i32;
+
+    /// Returns the week of ISO 8601, 1 to 53. Week 1 has the first Thursday of the year.
+    fn date_iso_week(&self, value: i32) -> i64;
+
+    /// Returns the year to which the week of ISO 8601 belongs.
+    fn date_iso_week_year(&self, value: i32) -> i64;
+
+    /// Returns the day of a week of ISO 8601; 1 is Monday.
+    ///
+    /// Fails with `invalid_argument`.
+    fn date_from_iso_week(&self, year: i64, week: i64, day: i64) -> Result<i32, ErrorCode>;
+
+    /// Reads a date by a pattern such as `dd.MM.yyyy`.
+    ///
+    /// Fails with `invalid_argument`, `bad_format`.
+    fn date_parse_pattern(&self, value: &str, pattern: &str) -> Result<i32, ErrorCode>;
+
+    /// Writes a date by a pattern such as `dd.MM.yyyy`.
+    ///
+    /// Fails with `invalid_argument`.
+    fn date_format_pattern(&self, value: i32, pattern: &str) -> Result<Arc<str>, ErrorCode>;
+
+    /// Returns the moment of a day and a time in UTC.
+    fn date_at_time(&self, value: i32, time: i64) -> i64;
+
+    /// Returns the moment at which clocks of a zone show a day and a time. `ambiguous` decides where they show it twice or never: `compatible` takes the first of two, and moves a time that is skipped forwards by the length of the gap.
+    ///
+    /// Fails with `unknown_zone`, `invalid_argument`, `time_overflow`.
+    fn date_at_zone(&self, day: i32, time: i64, zone: &str, ambiguous: Ambiguous) -> Result<i64, ErrorCode>;
 }
 
 /// Kernels of the `decimal` family.
@@ -487,6 +543,66 @@ pub trait DecimalKernels {
     ///
     /// Fails with `empty_collection`, `decimal_overflow`.
     fn decimal_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the square root, exact if 34 significant digits hold it, otherwise rounded once to 34, half to even. An exact root has the smallest scale that holds it and is not below half the scale of the value, rounded up.
+    ///
+    /// Fails with `invalid_argument`.
+    fn decimal_sqrt(&self, value: &Decimal) -> Result<Decimal, ErrorCode>;
+
+    /// Returns e to this power, rounded once to 34 significant digits, half to even. The result of 0 is 1.
+    ///
+    /// Fails with `decimal_overflow`.
+    fn decimal_exp(&self, value: &Decimal) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the natural logarithm, rounded once to 34 significant digits, half to even. The result of 1 is 0.
+    ///
+    /// Fails with `invalid_argument`, `decimal_overflow`.
+    fn decimal_ln(&self, value: &Decimal) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the decimal logarithm, exact for powers of ten, otherwise rounded once to 34 significant digits, half to even.
+    ///
+    /// Fails with `invalid_argument`, `decimal_overflow`.
+    fn decimal_log10(&self, value: &Decimal) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the power with a decimal exponent. A whole exponent is that of `pow` with an integer. Otherwise the result is rounded once to 34 significant digits, half to even; an exact one has the smallest scale that holds it.
+    ///
+    /// Fails with `invalid_argument`, `division_by_zero`, `decimal_overflow`.
+    fn decimal_power(&self, base: &Decimal, exponent: &Decimal) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the middle value in order, or the exact mean of the two middle values, at the smallest scale that holds it and is not below theirs.
+    ///
+    /// Fails with `empty_collection`, `decimal_overflow`.
+    fn decimal_median(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the value at this percentage of the way through the values in order, exactly interpolated between the two nearest. 0 is the least and 100 the greatest.
+    ///
+    /// Fails with `empty_collection`, `invalid_argument`, `decimal_overflow`.
+    fn decimal_percentile(&self, values: &[Value], percent: &Decimal) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the variance of a sample: the squared distances from the mean, divided by one less than the count, as `/` divides.
+    ///
+    /// Fails with `empty_collection`, `invalid_argument`, `decimal_overflow`.
+    fn decimal_variance(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the variance of a population: the squared distances from the mean, divided by the count, as `/` divides.
+    ///
+    /// Fails with `empty_collection`, `decimal_overflow`.
+    fn decimal_population_variance(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the square root of the exact variance of a sample, rounded once.
+    ///
+    /// Fails with `empty_collection`, `invalid_argument`, `decimal_overflow`.
+    fn decimal_stddev(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the square root of the exact variance of a population, rounded once.
+    ///
+    /// Fails with `empty_collection`, `decimal_overflow`.
+    fn decimal_population_stddev(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the exact power, whatever its number of digits. Its scale is the exponent times that of the base. The 0th power of every decimal is 1.
+    ///
+    /// Fails with `invalid_argument`, `decimal_overflow`.
+    fn decimal_exact_pow(&self, base: &Decimal, exponent: i64) -> Result<Decimal, ErrorCode>;
 }
 
 /// Kernels of the `duration` family.
@@ -814,6 +930,36 @@ pub trait IntegerKernels {
     ///
     /// Fails with `empty_collection`.
     fn integer_avg(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the middle value in order, or the exact mean of the two middle values, at the smallest scale that holds it and is not below theirs.
+    ///
+    /// Fails with `empty_collection`.
+    fn integer_median(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the value at this percentage of the way through the values in order, exactly interpolated between the two nearest. 0 is the least and 100 the greatest.
+    ///
+    /// Fails with `empty_collection`, `invalid_argument`, `decimal_overflow`.
+    fn integer_percentile(&self, values: &[Value], percent: &Decimal) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the variance of a sample: the squared distances from the mean, divided by one less than the count, as `/` divides.
+    ///
+    /// Fails with `empty_collection`, `invalid_argument`.
+    fn integer_variance(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the variance of a population: the squared distances from the mean, divided by the count, as `/` divides.
+    ///
+    /// Fails with `empty_collection`.
+    fn integer_population_variance(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the square root of the exact variance of a sample, rounded once.
+    ///
+    /// Fails with `empty_collection`, `invalid_argument`.
+    fn integer_stddev(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
+
+    /// Returns the square root of the exact variance of a population, rounded once.
+    ///
+    /// Fails with `empty_collection`.
+    fn integer_population_stddev(&self, values: &[Value]) -> Result<Decimal, ErrorCode>;
 }
 
 /// Kernels of the `json` family.
@@ -866,6 +1012,15 @@ pub trait JsonKernels {
     ///
     /// Fails with `too_large`.
     fn json_text(&self, value: &Json) -> Result<Arc<str>, ErrorCode>;
+}
+
+/// Kernels of the `lookup` family.
+pub trait LookupKernels {
+    /// Returns the results of the first row whose cells all match the keys, or null.
+    fn lookup_find(&self, table: &Table, keys: &[Value]) -> Option<Value>;
+
+    /// Returns the results of every row whose cells all match the keys, in the order of the rows.
+    fn lookup_find_all(&self, table: &Table, keys: &[Value]) -> Arc<[Value]>;
 }
 
 /// Kernels of the `map` family.
@@ -942,11 +1097,84 @@ pub trait OptionalKernels {
     /// Fails with `null_value`.
     fn optional_require(&self, value: Option<&Value>) -> Result<Value, ErrorCode>;
 
+    /// Returns the value of a parameter at a date. Fails if there is none; `parameter AT date` calls it.
+    ///
+    /// Fails with `not_in_force`.
+    fn optional_in_force(&self, value: Option<&Value>) -> Result<Value, ErrorCode>;
+
     /// Returns true when both are null, or both are values and equal.
     fn optional_equal(&self, left: Option<&Value>, right: Option<&Value>) -> bool;
 
     /// Returns the negation of `equal`.
     fn optional_not_equal(&self, left: Option<&Value>, right: Option<&Value>) -> bool;
+}
+
+/// Kernels of the `period` family.
+pub trait PeriodKernels {
+    /// Returns true when the left period is the right one.
+    fn period_equal(&self, left: i32, right: i32) -> bool;
+
+    /// Returns true when the left period is not the right one.
+    fn period_not_equal(&self, left: i32, right: i32) -> bool;
+
+    /// Returns true when the left period is shorter than the right one.
+    fn period_less(&self, left: i32, right: i32) -> bool;
+
+    /// Returns true when the left period is not longer than the right one.
+    fn period_less_or_equal(&self, left: i32, right: i32) -> bool;
+
+    /// Returns true when the left period is longer than the right one.
+    fn period_greater(&self, left: i32, right: i32) -> bool;
+
+    /// Returns true when the left period is not shorter than the right one.
+    fn period_greater_or_equal(&self, left: i32, right: i32) -> bool;
+
+    /// Reads ISO 8601 years and months: `P1Y2M`, `P14M`, `-P1Y`, and no other format.
+    ///
+    /// Fails with `bad_format`, `time_overflow`.
+    fn period_parse(&self, value: &str) -> Result<i32, ErrorCode>;
+
+    /// Writes years and months, each where it is not 0; nothing is `P0M`.
+    fn period_text(&self, value: i32) -> Arc<str>;
+
+    /// Returns a period of this many years.
+    ///
+    /// Fails with `time_overflow`.
+    fn period_from_years(&self, count: i64) -> Result<i32, ErrorCode>;
+
+    /// Returns a period of this many months.
+    ///
+    /// Fails with `time_overflow`.
+    fn period_from_months(&self, count: i64) -> Result<i32, ErrorCode>;
+
+    /// Returns the number of months.
+    fn period_total_months(&self, value: i32) -> i64;
+
+    /// Adds two periods.
+    ///
+    /// Fails with `time_overflow`.
+    fn period_add(&self, left: i32, right: i32) -> Result<i32, ErrorCode>;
+
+    /// Subtracts the right period from the left one.
+    ///
+    /// Fails with `time_overflow`.
+    fn period_subtract(&self, left: i32, right: i32) -> Result<i32, ErrorCode>;
+
+    /// Multiplies a period by a whole number.
+    ///
+    /// Fails with `time_overflow`.
+    fn period_multiply(&self, value: i32, factor: i64) -> Result<i32, ErrorCode>;
+
+    /// Returns how many times the right period fits into the left one, as `/` divides.
+    ///
+    /// Fails with `division_by_zero`.
+    fn period_ratio(&self, left: i32, right: i32) -> Result<Decimal, ErrorCode>;
+
+    /// Changes the sign of a period.
+    fn period_negate(&self, value: i32) -> i32;
+
+    /// Returns the period without its sign.
+    fn period_abs(&self, value: i32) -> i32;
 }
 
 /// Kernels of the `record` family.
@@ -1029,6 +1257,24 @@ pub trait SetKernels {
 
     /// Returns the elements in order.
     fn set_to_array(&self, members: &Set) -> Arc<[Value]>;
+}
+
+/// Kernels of the `table` family.
+pub trait TableKernels {
+    /// Returns the only item, or null if there is none. Fails if there are several.
+    ///
+    /// Fails with `table_conflict`.
+    fn table_only(&self, results: &[Value]) -> Result<Option<Value>, ErrorCode>;
+
+    /// Returns the item that all items equal, or null if there is none. Fails if two differ.
+    ///
+    /// Fails with `table_conflict`.
+    fn table_same(&self, results: &[Value]) -> Result<Option<Value>, ErrorCode>;
+
+    /// Returns the value. Fails if it is none of those that the table allows.
+    ///
+    /// Fails with `invalid_argument`.
+    fn table_allowed(&self, value: &Value, is_allowed: bool) -> Result<Value, ErrorCode>;
 }
 
 /// Kernels of the `text` family.
@@ -1160,6 +1406,66 @@ pub trait TextKernels {
     ///
     /// Fails with `too_large`.
     fn text_percent_encode(&self, value: &str) -> Result<Arc<str>, ErrorCode>;
+
+    /// Returns the text in a Unicode normalisation form, by the tables of Unicode 15.0.0.
+    ///
+    /// Fails with `too_large`.
+    fn text_normalize(&self, value: &str, form: NormalForm) -> Result<Arc<str>, ErrorCode>;
+}
+
+/// Kernels of the `time_of_day` family.
+pub trait TimeOfDayKernels {
+    /// Returns true when the left time is the right one.
+    fn time_of_day_equal(&self, left: i64, right: i64) -> bool;
+
+    /// Returns true when the left time is not the right one.
+    fn time_of_day_not_equal(&self, left: i64, right: i64) -> bool;
+
+    /// Returns true when the left time is before the right one.
+    fn time_of_day_less(&self, left: i64, right: i64) -> bool;
+
+    /// Returns true when the left time is not after the right one.
+    fn time_of_day_less_or_equal(&self, left: i64, right: i64) -> bool;
+
+    /// Returns true when the left time is after the right one.
+    fn time_of_day_greater(&self, left: i64, right: i64) -> bool;
+
+    /// Returns true when the left time is not before the right one.
+    fn time_of_day_greater_or_equal(&self, left: i64, right: i64) -> bool;
+
+    /// Reads `hh:mm:ss`, with a fraction of 1 to 9 digits of which those after the sixth are 0, and no other format.
+    ///
+    /// Fails with `bad_format`.
+    fn time_of_day_parse(&self, value: &str) -> Result<i64, ErrorCode>;
+
+    /// Returns the time with this hour, minute and second.
+    ///
+    /// Fails with `invalid_argument`.
+    fn time_of_day_from_parts(&self, hour: i64, minute: i64, second: i64) -> Result<i64, ErrorCode>;
+
+    /// Writes `hh:mm:ss`, with six digits of fraction where there is one.
+    fn time_of_day_text(&self, value: i64) -> Arc<str>;
+
+    /// Returns the hour.
+    fn time_of_day_hour(&self, value: i64) -> i64;
+
+    /// Returns the minute.
+    fn time_of_day_minute(&self, value: i64) -> i64;
+
+    /// Returns the second.
+    fn time_of_day_second(&self, value: i64) -> i64;
+
+    /// Returns the microsecond.
+    fn time_of_day_microsecond(&self, value: i64) -> i64;
+
+    /// Returns the time this much later. It passes midnight as often as the duration does.
+    fn time_of_day_add(&self, value: i64, length: i64) -> i64;
+
+    /// Returns the time this much earlier. It passes midnight as often as the duration does.
+    fn time_of_day_subtract(&self, value: i64, length: i64) -> i64;
+
+    /// Returns the duration from the right time to the left one on the same day, negative if the left one is earlier.
+    fn time_of_day_since(&self, end: i64, start: i64) -> i64;
 }
 
 /// Kernels of the `timestamp` family.
@@ -1245,6 +1551,44 @@ pub trait TimestampKernels {
 
     /// Returns the start of the unit that contains the moment, in UTC.
     fn timestamp_truncate(&self, value: i64, unit: Unit) -> i64;
+
+    /// Returns the time of day of a moment in UTC.
+    fn timestamp_to_time(&self, value: i64) -> i64;
+
+    /// Returns the same time on the day this period later, in UTC; the last day of the month if it is shorter.
+    ///
+    /// Fails with `time_overflow`.
+    fn timestamp_add_period(&self, moment: i64, length: i32) -> Result<i64, ErrorCode>;
+
+    /// Returns the same time on the day this period earlier, in UTC; the last day of the month if it is shorter.
+    ///
+    /// Fails with `time_overflow`.
+    fn timestamp_subtract_period(&self, moment: i64, length: i32) -> Result<i64, ErrorCode>;
+
+    /// Returns the day that clocks of a zone show at a moment.
+    ///
+    /// Fails with `unknown_zone`, `time_overflow`.
+    fn timestamp_local_date(&self, moment: i64, zone: &str) -> Result<i32, ErrorCode>;
+
+    /// Returns the time that clocks of a zone show at a moment.
+    ///
+    /// Fails with `unknown_zone`.
+    fn timestamp_local_time(&self, moment: i64, zone: &str) -> Result<i64, ErrorCode>;
+
+    /// Returns by how much clocks of a zone are ahead of UTC at a moment.
+    ///
+    /// Fails with `unknown_zone`.
+    fn timestamp_utc_offset(&self, moment: i64, zone: &str) -> Result<i64, ErrorCode>;
+
+    /// Reads a moment by a pattern such as `dd.MM.yyyy HH:mm XXX`. Without an offset in the pattern the text is in UTC.
+    ///
+    /// Fails with `invalid_argument`, `bad_format`, `time_overflow`.
+    fn timestamp_parse_pattern(&self, value: &str, pattern: &str) -> Result<i64, ErrorCode>;
+
+    /// Writes a moment in UTC by a pattern such as `dd.MM.yyyy HH:mm`.
+    ///
+    /// Fails with `invalid_argument`.
+    fn timestamp_format_pattern(&self, value: i64, pattern: &str) -> Result<Arc<str>, ErrorCode>;
 }
 
 /// Kernels of the `value` family.

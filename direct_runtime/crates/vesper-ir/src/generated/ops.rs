@@ -67,6 +67,8 @@ pub enum Op {
     BooleanNotEqual,
     /// Returns `true` or `false`.
     BooleanText,
+    /// Reads `true` or `false`, without surrounding white space.
+    BooleanParse,
     /// Returns true when both have the same bytes.
     BytesEqual,
     /// Returns the negation of `equal`.
@@ -149,6 +151,26 @@ pub enum Op {
     DateAddBusinessDays,
     /// Counts the business days from start up to but excluding end. If the end is earlier, returns the negated result of the swapped days.
     DateBusinessDaysBetween,
+    /// Returns the same day of the month this period later, or the last day of that month if it is shorter.
+    DateAddPeriod,
+    /// Returns the same day of the month this period earlier, or the last day of that month if it is shorter.
+    DateSubtractPeriod,
+    /// Returns the whole months from start to end as a period, as `months_between` counts them.
+    DatePeriodBetween,
+    /// Returns the week of ISO 8601, 1 to 53. Week 1 has the first Thursday of the year.
+    DateIsoWeek,
+    /// Returns the year to which the week of ISO 8601 belongs.
+    DateIsoWeekYear,
+    /// Returns the day of a week of ISO 8601; 1 is Monday.
+    DateFromIsoWeek,
+    /// Reads a date by a pattern such as `dd.MM.yyyy`.
+    DateParsePattern,
+    /// Writes a date by a pattern such as `dd.MM.yyyy`.
+    DateFormatPattern,
+    /// Returns the moment of a day and a time in UTC.
+    DateAtTime,
+    /// Returns the moment at which clocks of a zone show a day and a time. `ambiguous` decides where they show it twice or never: `compatible` takes the first of two, and moves a time that is skipped forwards by the length of the gap.
+    DateAtZone,
     /// Returns the same number as a decimal of scale 0. The checker inserts it where a decimal is expected and an integer given.
     DecimalFromInteger,
     /// Adds exactly. The scale of the result is the larger of the two.
@@ -207,6 +229,30 @@ pub enum Op {
     DecimalSum,
     /// Returns the sum divided by the count, as `/` divides.
     DecimalAvg,
+    /// Returns the square root, exact if 34 significant digits hold it, otherwise rounded once to 34, half to even. An exact root has the smallest scale that holds it and is not below half the scale of the value, rounded up.
+    DecimalSqrt,
+    /// Returns e to this power, rounded once to 34 significant digits, half to even. The result of 0 is 1.
+    DecimalExp,
+    /// Returns the natural logarithm, rounded once to 34 significant digits, half to even. The result of 1 is 0.
+    DecimalLn,
+    /// Returns the decimal logarithm, exact for powers of ten, otherwise rounded once to 34 significant digits, half to even.
+    DecimalLog10,
+    /// Returns the power with a decimal exponent. A whole exponent is that of `pow` with an integer. Otherwise the result is rounded once to 34 significant digits, half to even; an exact one has the smallest scale that holds it.
+    DecimalPower,
+    /// Returns the middle value in order, or the exact mean of the two middle values, at the smallest scale that holds it and is not below theirs.
+    DecimalMedian,
+    /// Returns the value at this percentage of the way through the values in order, exactly interpolated between the two nearest. 0 is the least and 100 the greatest.
+    DecimalPercentile,
+    /// Returns the variance of a sample: the squared distances from the mean, divided by one less than the count, as `/` divides.
+    DecimalVariance,
+    /// Returns the variance of a population: the squared distances from the mean, divided by the count, as `/` divides.
+    DecimalPopulationVariance,
+    /// Returns the square root of the exact variance of a sample, rounded once.
+    DecimalStddev,
+    /// Returns the square root of the exact variance of a population, rounded once.
+    DecimalPopulationStddev,
+    /// Returns the exact power, whatever its number of digits. Its scale is the exponent times that of the base. The 0th power of every decimal is 1.
+    DecimalExactPow,
     /// Returns true when both are the same duration.
     DurationEqual,
     /// Returns the negation of `equal`.
@@ -369,6 +415,18 @@ pub enum Op {
     IntegerSum,
     /// Divides the exact sum by the count, as `/` divides. The sum itself cannot overflow.
     IntegerAvg,
+    /// Returns the middle value in order, or the exact mean of the two middle values, at the smallest scale that holds it and is not below theirs.
+    IntegerMedian,
+    /// Returns the value at this percentage of the way through the values in order, exactly interpolated between the two nearest. 0 is the least and 100 the greatest.
+    IntegerPercentile,
+    /// Returns the variance of a sample: the squared distances from the mean, divided by one less than the count, as `/` divides.
+    IntegerVariance,
+    /// Returns the variance of a population: the squared distances from the mean, divided by the count, as `/` divides.
+    IntegerPopulationVariance,
+    /// Returns the square root of the exact variance of a sample, rounded once.
+    IntegerStddev,
+    /// Returns the square root of the exact variance of a population, rounded once.
+    IntegerPopulationStddev,
     /// Returns true when both are of one kind and equal. Numbers compare by value; the order of keys does not count.
     JsonEqual,
     /// Returns the negation of `equal`.
@@ -391,6 +449,10 @@ pub enum Op {
     JsonParse,
     /// Writes canonical text: keys in code-point order, no white space, numbers in plain notation without trailing zeros.
     JsonText,
+    /// Returns the results of the first row whose cells all match the keys, or null.
+    LookupFind,
+    /// Returns the results of every row whose cells all match the keys, in the order of the rows.
+    LookupFindAll,
     /// Returns true when both have the same keys with equal values.
     MapEqual,
     /// Returns the negation of `equal`.
@@ -429,10 +491,46 @@ pub enum Op {
     OptionalIsNotNull,
     /// Returns the value. Fails if it is null.
     OptionalRequire,
+    /// Returns the value of a parameter at a date. Fails if there is none; `parameter AT date` calls it.
+    OptionalInForce,
     /// Returns true when both are null, or both are values and equal.
     OptionalEqual,
     /// Returns the negation of `equal`.
     OptionalNotEqual,
+    /// Returns true when the left period is the right one.
+    PeriodEqual,
+    /// Returns true when the left period is not the right one.
+    PeriodNotEqual,
+    /// Returns true when the left period is shorter than the right one.
+    PeriodLess,
+    /// Returns true when the left period is not longer than the right one.
+    PeriodLessOrEqual,
+    /// Returns true when the left period is longer than the right one.
+    PeriodGreater,
+    /// Returns true when the left period is not shorter than the right one.
+    PeriodGreaterOrEqual,
+    /// Reads ISO 8601 years and months: `P1Y2M`, `P14M`, `-P1Y`, and no other format.
+    PeriodParse,
+    /// Writes years and months, each where it is not 0; nothing is `P0M`.
+    PeriodText,
+    /// Returns a period of this many years.
+    PeriodFromYears,
+    /// Returns a period of this many months.
+    PeriodFromMonths,
+    /// Returns the number of months.
+    PeriodTotalMonths,
+    /// Adds two periods.
+    PeriodAdd,
+    /// Subtracts the right period from the left one.
+    PeriodSubtract,
+    /// Multiplies a period by a whole number.
+    PeriodMultiply,
+    /// Returns how many times the right period fits into the left one, as `/` divides.
+    PeriodRatio,
+    /// Changes the sign of a period.
+    PeriodNegate,
+    /// Returns the period without its sign.
+    PeriodAbs,
     /// Returns true when all fields are equal.
     RecordEqual,
     /// Returns the negation of `equal`.
@@ -475,6 +573,12 @@ pub enum Op {
     SetRemove,
     /// Returns the elements in order.
     SetToArray,
+    /// Returns the only item, or null if there is none. Fails if there are several.
+    TableOnly,
+    /// Returns the item that all items equal, or null if there is none. Fails if two differ.
+    TableSame,
+    /// Returns the value. Fails if it is none of those that the table allows.
+    TableAllowed,
     /// Returns the number of Unicode code points.
     TextLength,
     /// Returns true when the left string is equal to the right one.
@@ -539,6 +643,40 @@ pub enum Op {
     TextCodePoints,
     /// Encodes the text as one path segment. Every byte of its UTF-8 form except `A–Z a–z 0–9 - . _ ~` becomes `%` and two upper-case hexadecimal digits.
     TextPercentEncode,
+    /// Returns the text in a Unicode normalisation form, by the tables of Unicode 15.0.0.
+    TextNormalize,
+    /// Returns true when the left time is the right one.
+    TimeOfDayEqual,
+    /// Returns true when the left time is not the right one.
+    TimeOfDayNotEqual,
+    /// Returns true when the left time is before the right one.
+    TimeOfDayLess,
+    /// Returns true when the left time is not after the right one.
+    TimeOfDayLessOrEqual,
+    /// Returns true when the left time is after the right one.
+    TimeOfDayGreater,
+    /// Returns true when the left time is not before the right one.
+    TimeOfDayGreaterOrEqual,
+    /// Reads `hh:mm:ss`, with a fraction of 1 to 9 digits of which those after the sixth are 0, and no other format.
+    TimeOfDayParse,
+    /// Returns the time with this hour, minute and second.
+    TimeOfDayFromParts,
+    /// Writes `hh:mm:ss`, with six digits of fraction where there is one.
+    TimeOfDayText,
+    /// Returns the hour.
+    TimeOfDayHour,
+    /// Returns the minute.
+    TimeOfDayMinute,
+    /// Returns the second.
+    TimeOfDaySecond,
+    /// Returns the microsecond.
+    TimeOfDayMicrosecond,
+    /// Returns the time this much later. It passes midnight as often as the duration does.
+    TimeOfDayAdd,
+    /// Returns the time this much earlier. It passes midnight as often as the duration does.
+    TimeOfDaySubtract,
+    /// Returns the duration from the right time to the left one on the same day, negative if the left one is earlier.
+    TimeOfDaySince,
     /// Returns true when both are the same moment.
     TimestampEqual,
     /// Returns the negation of `equal`.
@@ -587,6 +725,22 @@ pub enum Op {
     TimestampFromEpochSeconds,
     /// Returns the start of the unit that contains the moment, in UTC.
     TimestampTruncate,
+    /// Returns the time of day of a moment in UTC.
+    TimestampToTime,
+    /// Returns the same time on the day this period later, in UTC; the last day of the month if it is shorter.
+    TimestampAddPeriod,
+    /// Returns the same time on the day this period earlier, in UTC; the last day of the month if it is shorter.
+    TimestampSubtractPeriod,
+    /// Returns the day that clocks of a zone show at a moment.
+    TimestampLocalDate,
+    /// Returns the time that clocks of a zone show at a moment.
+    TimestampLocalTime,
+    /// Returns by how much clocks of a zone are ahead of UTC at a moment.
+    TimestampUtcOffset,
+    /// Reads a moment by a pattern such as `dd.MM.yyyy HH:mm XXX`. Without an offset in the pattern the text is in UTC.
+    TimestampParsePattern,
+    /// Writes a moment in UTC by a pattern such as `dd.MM.yyyy HH:mm`.
+    TimestampFormatPattern,
     /// Returns the smaller of two values, the left one where they are equal.
     ValueMin,
     /// Returns the larger of two values, the left one where they are equal.
@@ -630,6 +784,7 @@ impl Op {
         Op::BooleanEqual,
         Op::BooleanNotEqual,
         Op::BooleanText,
+        Op::BooleanParse,
         Op::BytesEqual,
         Op::BytesNotEqual,
         Op::BytesLength,
@@ -671,6 +826,16 @@ impl Op {
         Op::DateIsBusinessDay,
         Op::DateAddBusinessDays,
         Op::DateBusinessDaysBetween,
+        Op::DateAddPeriod,
+        Op::DateSubtractPeriod,
+        Op::DatePeriodBetween,
+        Op::DateIsoWeek,
+        Op::DateIsoWeekYear,
+        Op::DateFromIsoWeek,
+        Op::DateParsePattern,
+        Op::DateFormatPattern,
+        Op::DateAtTime,
+        Op::DateAtZone,
         Op::DecimalFromInteger,
         Op::DecimalAdd,
         Op::DecimalSubtract,
@@ -700,6 +865,18 @@ impl Op {
         Op::DecimalAllocate,
         Op::DecimalSum,
         Op::DecimalAvg,
+        Op::DecimalSqrt,
+        Op::DecimalExp,
+        Op::DecimalLn,
+        Op::DecimalLog10,
+        Op::DecimalPower,
+        Op::DecimalMedian,
+        Op::DecimalPercentile,
+        Op::DecimalVariance,
+        Op::DecimalPopulationVariance,
+        Op::DecimalStddev,
+        Op::DecimalPopulationStddev,
+        Op::DecimalExactPow,
         Op::DurationEqual,
         Op::DurationNotEqual,
         Op::DurationLess,
@@ -781,6 +958,12 @@ impl Op {
         Op::IntegerBitCount,
         Op::IntegerSum,
         Op::IntegerAvg,
+        Op::IntegerMedian,
+        Op::IntegerPercentile,
+        Op::IntegerVariance,
+        Op::IntegerPopulationVariance,
+        Op::IntegerStddev,
+        Op::IntegerPopulationStddev,
         Op::JsonEqual,
         Op::JsonNotEqual,
         Op::JsonKind,
@@ -792,6 +975,8 @@ impl Op {
         Op::JsonFromValue,
         Op::JsonParse,
         Op::JsonText,
+        Op::LookupFind,
+        Op::LookupFindAll,
         Op::MapEqual,
         Op::MapNotEqual,
         Op::MapLength,
@@ -811,8 +996,26 @@ impl Op {
         Op::OptionalUnwrap,
         Op::OptionalIsNotNull,
         Op::OptionalRequire,
+        Op::OptionalInForce,
         Op::OptionalEqual,
         Op::OptionalNotEqual,
+        Op::PeriodEqual,
+        Op::PeriodNotEqual,
+        Op::PeriodLess,
+        Op::PeriodLessOrEqual,
+        Op::PeriodGreater,
+        Op::PeriodGreaterOrEqual,
+        Op::PeriodParse,
+        Op::PeriodText,
+        Op::PeriodFromYears,
+        Op::PeriodFromMonths,
+        Op::PeriodTotalMonths,
+        Op::PeriodAdd,
+        Op::PeriodSubtract,
+        Op::PeriodMultiply,
+        Op::PeriodRatio,
+        Op::PeriodNegate,
+        Op::PeriodAbs,
         Op::RecordEqual,
         Op::RecordNotEqual,
         Op::RegexMatches,
@@ -834,6 +1037,9 @@ impl Op {
         Op::SetPut,
         Op::SetRemove,
         Op::SetToArray,
+        Op::TableOnly,
+        Op::TableSame,
+        Op::TableAllowed,
         Op::TextLength,
         Op::TextEqual,
         Op::TextNotEqual,
@@ -866,6 +1072,23 @@ impl Op {
         Op::TextFromCodePoint,
         Op::TextCodePoints,
         Op::TextPercentEncode,
+        Op::TextNormalize,
+        Op::TimeOfDayEqual,
+        Op::TimeOfDayNotEqual,
+        Op::TimeOfDayLess,
+        Op::TimeOfDayLessOrEqual,
+        Op::TimeOfDayGreater,
+        Op::TimeOfDayGreaterOrEqual,
+        Op::TimeOfDayParse,
+        Op::TimeOfDayFromParts,
+        Op::TimeOfDayText,
+        Op::TimeOfDayHour,
+        Op::TimeOfDayMinute,
+        Op::TimeOfDaySecond,
+        Op::TimeOfDayMicrosecond,
+        Op::TimeOfDayAdd,
+        Op::TimeOfDaySubtract,
+        Op::TimeOfDaySince,
         Op::TimestampEqual,
         Op::TimestampNotEqual,
         Op::TimestampLess,
@@ -890,6 +1113,14 @@ impl Op {
         Op::TimestampFromEpochMicroseconds,
         Op::TimestampFromEpochSeconds,
         Op::TimestampTruncate,
+        Op::TimestampToTime,
+        Op::TimestampAddPeriod,
+        Op::TimestampSubtractPeriod,
+        Op::TimestampLocalDate,
+        Op::TimestampLocalTime,
+        Op::TimestampUtcOffset,
+        Op::TimestampParsePattern,
+        Op::TimestampFormatPattern,
         Op::ValueMin,
         Op::ValueMax,
         Op::ValueClamp,
@@ -930,6 +1161,7 @@ impl Op {
             Op::BooleanEqual => "boolean.equal",
             Op::BooleanNotEqual => "boolean.not_equal",
             Op::BooleanText => "boolean.text",
+            Op::BooleanParse => "boolean.parse",
             Op::BytesEqual => "bytes.equal",
             Op::BytesNotEqual => "bytes.not_equal",
             Op::BytesLength => "bytes.length",
@@ -971,6 +1203,16 @@ impl Op {
             Op::DateIsBusinessDay => "date.is_business_day",
             Op::DateAddBusinessDays => "date.add_business_days",
             Op::DateBusinessDaysBetween => "date.business_days_between",
+            Op::DateAddPeriod => "date.add_period",
+            Op::DateSubtractPeriod => "date.subtract_period",
+            Op::DatePeriodBetween => "date.period_between",
+            Op::DateIsoWeek => "date.iso_week",
+            Op::DateIsoWeekYear => "date.iso_week_year",
+            Op::DateFromIsoWeek => "date.from_iso_week",
+            Op::DateParsePattern => "date.parse_pattern",
+            Op::DateFormatPattern => "date.format_pattern",
+            Op::DateAtTime => "date.at_time",
+            Op::DateAtZone => "date.at_zone",
             Op::DecimalFromInteger => "decimal.from_integer",
             Op::DecimalAdd => "decimal.add",
             Op::DecimalSubtract => "decimal.subtract",
@@ -1000,6 +1242,18 @@ impl Op {
             Op::DecimalAllocate => "decimal.allocate",
             Op::DecimalSum => "decimal.sum",
             Op::DecimalAvg => "decimal.avg",
+            Op::DecimalSqrt => "decimal.sqrt",
+            Op::DecimalExp => "decimal.exp",
+            Op::DecimalLn => "decimal.ln",
+            Op::DecimalLog10 => "decimal.log10",
+            Op::DecimalPower => "decimal.power",
+            Op::DecimalMedian => "decimal.median",
+            Op::DecimalPercentile => "decimal.percentile",
+            Op::DecimalVariance => "decimal.variance",
+            Op::DecimalPopulationVariance => "decimal.population_variance",
+            Op::DecimalStddev => "decimal.stddev",
+            Op::DecimalPopulationStddev => "decimal.population_stddev",
+            Op::DecimalExactPow => "decimal.exact_pow",
             Op::DurationEqual => "duration.equal",
             Op::DurationNotEqual => "duration.not_equal",
             Op::DurationLess => "duration.less",
@@ -1081,6 +1335,12 @@ impl Op {
             Op::IntegerBitCount => "integer.bit_count",
             Op::IntegerSum => "integer.sum",
             Op::IntegerAvg => "integer.avg",
+            Op::IntegerMedian => "integer.median",
+            Op::IntegerPercentile => "integer.percentile",
+            Op::IntegerVariance => "integer.variance",
+            Op::IntegerPopulationVariance => "integer.population_variance",
+            Op::IntegerStddev => "integer.stddev",
+            Op::IntegerPopulationStddev => "integer.population_stddev",
             Op::JsonEqual => "json.equal",
             Op::JsonNotEqual => "json.not_equal",
             Op::JsonKind => "json.kind",
@@ -1092,6 +1352,8 @@ impl Op {
             Op::JsonFromValue => "json.from_value",
             Op::JsonParse => "json.parse",
             Op::JsonText => "json.text",
+            Op::LookupFind => "lookup.find",
+            Op::LookupFindAll => "lookup.find_all",
             Op::MapEqual => "map.equal",
             Op::MapNotEqual => "map.not_equal",
             Op::MapLength => "map.length",
@@ -1111,8 +1373,26 @@ impl Op {
             Op::OptionalUnwrap => "optional.unwrap",
             Op::OptionalIsNotNull => "optional.is_not_null",
             Op::OptionalRequire => "optional.require",
+            Op::OptionalInForce => "optional.in_force",
             Op::OptionalEqual => "optional.equal",
             Op::OptionalNotEqual => "optional.not_equal",
+            Op::PeriodEqual => "period.equal",
+            Op::PeriodNotEqual => "period.not_equal",
+            Op::PeriodLess => "period.less",
+            Op::PeriodLessOrEqual => "period.less_or_equal",
+            Op::PeriodGreater => "period.greater",
+            Op::PeriodGreaterOrEqual => "period.greater_or_equal",
+            Op::PeriodParse => "period.parse",
+            Op::PeriodText => "period.text",
+            Op::PeriodFromYears => "period.from_years",
+            Op::PeriodFromMonths => "period.from_months",
+            Op::PeriodTotalMonths => "period.total_months",
+            Op::PeriodAdd => "period.add",
+            Op::PeriodSubtract => "period.subtract",
+            Op::PeriodMultiply => "period.multiply",
+            Op::PeriodRatio => "period.ratio",
+            Op::PeriodNegate => "period.negate",
+            Op::PeriodAbs => "period.abs",
             Op::RecordEqual => "record.equal",
             Op::RecordNotEqual => "record.not_equal",
             Op::RegexMatches => "regex.matches",
@@ -1134,6 +1414,9 @@ impl Op {
             Op::SetPut => "set.put",
             Op::SetRemove => "set.remove",
             Op::SetToArray => "set.to_array",
+            Op::TableOnly => "table.only",
+            Op::TableSame => "table.same",
+            Op::TableAllowed => "table.allowed",
             Op::TextLength => "text.length",
             Op::TextEqual => "text.equal",
             Op::TextNotEqual => "text.not_equal",
@@ -1166,6 +1449,23 @@ impl Op {
             Op::TextFromCodePoint => "text.from_code_point",
             Op::TextCodePoints => "text.code_points",
             Op::TextPercentEncode => "text.percent_encode",
+            Op::TextNormalize => "text.normalize",
+            Op::TimeOfDayEqual => "time_of_day.equal",
+            Op::TimeOfDayNotEqual => "time_of_day.not_equal",
+            Op::TimeOfDayLess => "time_of_day.less",
+            Op::TimeOfDayLessOrEqual => "time_of_day.less_or_equal",
+            Op::TimeOfDayGreater => "time_of_day.greater",
+            Op::TimeOfDayGreaterOrEqual => "time_of_day.greater_or_equal",
+            Op::TimeOfDayParse => "time_of_day.parse",
+            Op::TimeOfDayFromParts => "time_of_day.from_parts",
+            Op::TimeOfDayText => "time_of_day.text",
+            Op::TimeOfDayHour => "time_of_day.hour",
+            Op::TimeOfDayMinute => "time_of_day.minute",
+            Op::TimeOfDaySecond => "time_of_day.second",
+            Op::TimeOfDayMicrosecond => "time_of_day.microsecond",
+            Op::TimeOfDayAdd => "time_of_day.add",
+            Op::TimeOfDaySubtract => "time_of_day.subtract",
+            Op::TimeOfDaySince => "time_of_day.since",
             Op::TimestampEqual => "timestamp.equal",
             Op::TimestampNotEqual => "timestamp.not_equal",
             Op::TimestampLess => "timestamp.less",
@@ -1190,6 +1490,14 @@ impl Op {
             Op::TimestampFromEpochMicroseconds => "timestamp.from_epoch_microseconds",
             Op::TimestampFromEpochSeconds => "timestamp.from_epoch_seconds",
             Op::TimestampTruncate => "timestamp.truncate",
+            Op::TimestampToTime => "timestamp.to_time",
+            Op::TimestampAddPeriod => "timestamp.add_period",
+            Op::TimestampSubtractPeriod => "timestamp.subtract_period",
+            Op::TimestampLocalDate => "timestamp.local_date",
+            Op::TimestampLocalTime => "timestamp.local_time",
+            Op::TimestampUtcOffset => "timestamp.utc_offset",
+            Op::TimestampParsePattern => "timestamp.parse_pattern",
+            Op::TimestampFormatPattern => "timestamp.format_pattern",
             Op::ValueMin => "value.min",
             Op::ValueMax => "value.max",
             Op::ValueClamp => "value.clamp",
@@ -1231,6 +1539,7 @@ impl Op {
             "boolean.equal" => Op::BooleanEqual,
             "boolean.not_equal" => Op::BooleanNotEqual,
             "boolean.text" => Op::BooleanText,
+            "boolean.parse" => Op::BooleanParse,
             "bytes.equal" => Op::BytesEqual,
             "bytes.not_equal" => Op::BytesNotEqual,
             "bytes.length" => Op::BytesLength,
@@ -1272,6 +1581,16 @@ impl Op {
             "date.is_business_day" => Op::DateIsBusinessDay,
             "date.add_business_days" => Op::DateAddBusinessDays,
             "date.business_days_between" => Op::DateBusinessDaysBetween,
+            "date.add_period" => Op::DateAddPeriod,
+            "date.subtract_period" => Op::DateSubtractPeriod,
+            "date.period_between" => Op::DatePeriodBetween,
+            "date.iso_week" => Op::DateIsoWeek,
+            "date.iso_week_year" => Op::DateIsoWeekYear,
+            "date.from_iso_week" => Op::DateFromIsoWeek,
+            "date.parse_pattern" => Op::DateParsePattern,
+            "date.format_pattern" => Op::DateFormatPattern,
+            "date.at_time" => Op::DateAtTime,
+            "date.at_zone" => Op::DateAtZone,
             "decimal.from_integer" => Op::DecimalFromInteger,
             "decimal.add" => Op::DecimalAdd,
             "decimal.subtract" => Op::DecimalSubtract,
@@ -1301,6 +1620,18 @@ impl Op {
             "decimal.allocate" => Op::DecimalAllocate,
             "decimal.sum" => Op::DecimalSum,
             "decimal.avg" => Op::DecimalAvg,
+            "decimal.sqrt" => Op::DecimalSqrt,
+            "decimal.exp" => Op::DecimalExp,
+            "decimal.ln" => Op::DecimalLn,
+            "decimal.log10" => Op::DecimalLog10,
+            "decimal.power" => Op::DecimalPower,
+            "decimal.median" => Op::DecimalMedian,
+            "decimal.percentile" => Op::DecimalPercentile,
+            "decimal.variance" => Op::DecimalVariance,
+            "decimal.population_variance" => Op::DecimalPopulationVariance,
+            "decimal.stddev" => Op::DecimalStddev,
+            "decimal.population_stddev" => Op::DecimalPopulationStddev,
+            "decimal.exact_pow" => Op::DecimalExactPow,
             "duration.equal" => Op::DurationEqual,
             "duration.not_equal" => Op::DurationNotEqual,
             "duration.less" => Op::DurationLess,
@@ -1382,6 +1713,12 @@ impl Op {
             "integer.bit_count" => Op::IntegerBitCount,
             "integer.sum" => Op::IntegerSum,
             "integer.avg" => Op::IntegerAvg,
+            "integer.median" => Op::IntegerMedian,
+            "integer.percentile" => Op::IntegerPercentile,
+            "integer.variance" => Op::IntegerVariance,
+            "integer.population_variance" => Op::IntegerPopulationVariance,
+            "integer.stddev" => Op::IntegerStddev,
+            "integer.population_stddev" => Op::IntegerPopulationStddev,
             "json.equal" => Op::JsonEqual,
             "json.not_equal" => Op::JsonNotEqual,
             "json.kind" => Op::JsonKind,
@@ -1393,6 +1730,8 @@ impl Op {
             "json.from_value" => Op::JsonFromValue,
             "json.parse" => Op::JsonParse,
             "json.text" => Op::JsonText,
+            "lookup.find" => Op::LookupFind,
+            "lookup.find_all" => Op::LookupFindAll,
             "map.equal" => Op::MapEqual,
             "map.not_equal" => Op::MapNotEqual,
             "map.length" => Op::MapLength,
@@ -1412,8 +1751,26 @@ impl Op {
             "optional.unwrap" => Op::OptionalUnwrap,
             "optional.is_not_null" => Op::OptionalIsNotNull,
             "optional.require" => Op::OptionalRequire,
+            "optional.in_force" => Op::OptionalInForce,
             "optional.equal" => Op::OptionalEqual,
             "optional.not_equal" => Op::OptionalNotEqual,
+            "period.equal" => Op::PeriodEqual,
+            "period.not_equal" => Op::PeriodNotEqual,
+            "period.less" => Op::PeriodLess,
+            "period.less_or_equal" => Op::PeriodLessOrEqual,
+            "period.greater" => Op::PeriodGreater,
+            "period.greater_or_equal" => Op::PeriodGreaterOrEqual,
+            "period.parse" => Op::PeriodParse,
+            "period.text" => Op::PeriodText,
+            "period.from_years" => Op::PeriodFromYears,
+            "period.from_months" => Op::PeriodFromMonths,
+            "period.total_months" => Op::PeriodTotalMonths,
+            "period.add" => Op::PeriodAdd,
+            "period.subtract" => Op::PeriodSubtract,
+            "period.multiply" => Op::PeriodMultiply,
+            "period.ratio" => Op::PeriodRatio,
+            "period.negate" => Op::PeriodNegate,
+            "period.abs" => Op::PeriodAbs,
             "record.equal" => Op::RecordEqual,
             "record.not_equal" => Op::RecordNotEqual,
             "regex.matches" => Op::RegexMatches,
@@ -1435,6 +1792,9 @@ impl Op {
             "set.put" => Op::SetPut,
             "set.remove" => Op::SetRemove,
             "set.to_array" => Op::SetToArray,
+            "table.only" => Op::TableOnly,
+            "table.same" => Op::TableSame,
+            "table.allowed" => Op::TableAllowed,
             "text.length" => Op::TextLength,
             "text.equal" => Op::TextEqual,
             "text.not_equal" => Op::TextNotEqual,
@@ -1467,6 +1827,23 @@ impl Op {
             "text.from_code_point" => Op::TextFromCodePoint,
             "text.code_points" => Op::TextCodePoints,
             "text.percent_encode" => Op::TextPercentEncode,
+            "text.normalize" => Op::TextNormalize,
+            "time_of_day.equal" => Op::TimeOfDayEqual,
+            "time_of_day.not_equal" => Op::TimeOfDayNotEqual,
+            "time_of_day.less" => Op::TimeOfDayLess,
+            "time_of_day.less_or_equal" => Op::TimeOfDayLessOrEqual,
+            "time_of_day.greater" => Op::TimeOfDayGreater,
+            "time_of_day.greater_or_equal" => Op::TimeOfDayGreaterOrEqual,
+            "time_of_day.parse" => Op::TimeOfDayParse,
+            "time_of_day.from_parts" => Op::TimeOfDayFromParts,
+            "time_of_day.text" => Op::TimeOfDayText,
+            "time_of_day.hour" => Op::TimeOfDayHour,
+            "time_of_day.minute" => Op::TimeOfDayMinute,
+            "time_of_day.second" => Op::TimeOfDaySecond,
+            "time_of_day.microsecond" => Op::TimeOfDayMicrosecond,
+            "time_of_day.add" => Op::TimeOfDayAdd,
+            "time_of_day.subtract" => Op::TimeOfDaySubtract,
+            "time_of_day.since" => Op::TimeOfDaySince,
             "timestamp.equal" => Op::TimestampEqual,
             "timestamp.not_equal" => Op::TimestampNotEqual,
             "timestamp.less" => Op::TimestampLess,
@@ -1491,6 +1868,14 @@ impl Op {
             "timestamp.from_epoch_microseconds" => Op::TimestampFromEpochMicroseconds,
             "timestamp.from_epoch_seconds" => Op::TimestampFromEpochSeconds,
             "timestamp.truncate" => Op::TimestampTruncate,
+            "timestamp.to_time" => Op::TimestampToTime,
+            "timestamp.add_period" => Op::TimestampAddPeriod,
+            "timestamp.subtract_period" => Op::TimestampSubtractPeriod,
+            "timestamp.local_date" => Op::TimestampLocalDate,
+            "timestamp.local_time" => Op::TimestampLocalTime,
+            "timestamp.utc_offset" => Op::TimestampUtcOffset,
+            "timestamp.parse_pattern" => Op::TimestampParsePattern,
+            "timestamp.format_pattern" => Op::TimestampFormatPattern,
             "value.min" => Op::ValueMin,
             "value.max" => Op::ValueMax,
             "value.clamp" => Op::ValueClamp,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Civil, DAY, SECOND, TimeError, duration, split_timestamp, timestamp};
+use super::{Civil, DAY, SECOND, TimeError, duration, period, split_timestamp, timestamp};
 
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
@@ -90,6 +90,19 @@ impl<'a> Rest<'a> {
         Ok(civil.to_date())
     }
 
+    /// Reads a time of day with an optional fraction.
+    fn clock(&mut self) -> Parsed<i64> {
+        let mut time = self.part(23)? * HOUR;
+        self.expect(b":")?;
+        time += self.part(59)? * MINUTE;
+        self.expect(b":")?;
+        time += self.part(59)? * SECOND;
+        if self.one_of(b".").is_some() {
+            time += self.fraction(9)?;
+        }
+        Ok(time)
+    }
+
     fn end(&self) -> Parsed<()> {
         if self.0.is_empty() {
             return Ok(());
@@ -111,14 +124,7 @@ pub fn parse_timestamp(text: &str) -> Parsed<i64> {
     let mut rest = Rest(text.as_bytes());
     let days = rest.day()?;
     rest.expect(b"Tt ")?;
-    let mut time = rest.part(23)? * HOUR;
-    rest.expect(b":")?;
-    time += rest.part(59)? * MINUTE;
-    rest.expect(b":")?;
-    time += rest.part(59)? * SECOND;
-    if rest.one_of(b".").is_some() {
-        time += rest.fraction(9)?;
-    }
+    let time = rest.clock()?;
     let offset = match rest.expect(b"Zz+-")? {
         sign @ (b'+' | b'-') => {
             let hours = rest.part(23)? * HOUR;
@@ -192,6 +198,58 @@ fn parts(rest: &mut Rest<'_>, units: &[(&[u8], i64)]) -> Parsed<Option<i128>> {
     Ok(sum)
 }
 
+/// Parses a time of day: `14:30:00.5`.
+pub fn parse_time(text: &str) -> Parsed<i64> {
+    let mut rest = Rest(text.as_bytes());
+    let time = rest.clock()?;
+    rest.end()?;
+    Ok(time)
+}
+
+/// Units of a period, in their required order.
+const MONTHS: &[(u8, i64)] = &[(b'Y', 12), (b'M', 1)];
+
+/// Parses a period: `-P1Y2M`.
+pub fn parse_period(text: &str) -> Parsed<i32> {
+    let mut rest = Rest(text.as_bytes());
+    let is_negative = rest.one_of(b"+-") == Some(b'-');
+    rest.expect(b"P")?;
+    let mut units = MONTHS.iter();
+    let mut sum = None;
+    while rest.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+        let number = rest.digits().iter().fold(0_i64, |sum, digit| {
+            // Saturates far above the limit, because a number may have any count of digits.
+            (sum * 10 + i64::from(digit - b'0')).min(1_000_000_000)
+        });
+        let (_, months) = units
+            .find(|(unit, _)| rest.one_of(&[*unit]).is_some())
+            .ok_or(TimeError::Malformed)?;
+        sum = Some(sum.unwrap_or(0) + number * months);
+    }
+    rest.end()?;
+    let months = sum.ok_or(TimeError::Malformed)?;
+    period(if is_negative { -months } else { months })
+}
+
+/// Formats a time of day.
+pub fn time_text(time: i64) -> String {
+    let (hour, minute, second) = (time / HOUR, time / MINUTE % 60, time / SECOND % 60);
+    match time % SECOND {
+        0 => format!("{hour:02}:{minute:02}:{second:02}"),
+        fraction => format!("{hour:02}:{minute:02}:{second:02}.{fraction:06}"),
+    }
+}
+
+/// Formats a period.
+pub fn period_text(months: i32) -> String {
+    let sign = if months < 0 { "-" } else { "" };
+    match (months.unsigned_abs() / 12, months.unsigned_abs() % 12) {
+        (0, months) => format!("{sign}P{months}M"),
+        (years, 0) => format!("{sign}P{years}Y"),
+        (years, months) => format!("{sign}P{years}Y{months}M"),
+    }
+}
+
 /// Formats a date.
 pub fn date_text(date: i32) -> String {
     let Civil { year, month, day } = Civil::from_date(date);
@@ -201,12 +259,7 @@ pub fn date_text(date: i32) -> String {
 /// Formats a timestamp.
 pub fn timestamp_text(timestamp: i64) -> String {
     let (date, time) = split_timestamp(timestamp);
-    let (hour, minute, second) = (time / HOUR, time / MINUTE % 60, time / SECOND % 60);
-    let day = date_text(date);
-    match time % SECOND {
-        0 => format!("{day}T{hour:02}:{minute:02}:{second:02}Z"),
-        fraction => format!("{day}T{hour:02}:{minute:02}:{second:02}.{fraction:06}Z"),
-    }
+    format!("{}T{}Z", date_text(date), time_text(time))
 }
 
 /// Formats a duration.

@@ -15,9 +15,17 @@ impl Value {
         match (self, other) {
             (Self::Decimal(left), Self::Decimal(right)) => Some(left.compare(right)),
             (Self::Float(left), Self::Float(right)) => Some(float::total_order(*left, *right)),
-            (Self::Duration(left), Self::Duration(right)) => Some(left.cmp(right)),
+            (Self::Duration(left), Self::Duration(right))
+            | (Self::TimeOfDay(left), Self::TimeOfDay(right)) => Some(left.cmp(right)),
+            (Self::Period(left), Self::Period(right)) => Some(left.cmp(right)),
             // Equal strings often share one allocation.
             (Self::Text(left), Self::Text(right)) if Arc::ptr_eq(left, right) => Some(Ordering::Equal),
+            (Self::Array(left), Self::Array(right)) | (Self::Record(left), Self::Record(right)) => {
+                compare_all(left, right)
+            }
+            (Self::Null, Self::Null) => Some(Ordering::Equal),
+            (Self::Null, _) => Some(Ordering::Less),
+            (_, Self::Null) => Some(Ordering::Greater),
             _ => Some(self.as_key()?.cmp(&other.as_key()?)),
         }
     }
@@ -90,6 +98,17 @@ impl NanSearch {
         self.0.insert(address, found);
         found
     }
+}
+
+/// Compares the parts of two values from the first to the last; a prefix comes first.
+fn compare_all(left: &Arc<[Value]>, right: &Arc<[Value]>) -> Option<Ordering> {
+    for (left, right) in left.iter().zip(right.iter()) {
+        match left.compare(right)? {
+            Ordering::Equal => {}
+            order => return Some(order),
+        }
+    }
+    Some(left.len().cmp(&right.len()))
 }
 
 fn arrange_all(left: &[Value], right: &[Value]) -> Ordering {

@@ -85,7 +85,11 @@ impl Typing<'_> {
                 }
             }
             ForKind::SortBy => {
-                wants(Bound::Ordered)?;
+                // Null comes first.
+                match &value {
+                    Type::Optional(of) if of.is_ordered() => {}
+                    _ => wants(Bound::Ordered)?,
+                }
                 self.wants_sort_order(parts.with)?;
                 let item = self.item_type(parts)?;
                 self.types.array(&item)

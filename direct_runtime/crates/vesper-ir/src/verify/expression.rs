@@ -9,9 +9,11 @@ use crate::generated::ops::Op;
 use crate::intern::Types;
 use crate::node::{
     Constant, Expression, ExpressionIndex, ExpressionKind, Input, LocalNumber, Output, RawExpression,
+    RawFunction,
 };
 use crate::pattern::Pattern;
-use crate::types::Type;
+use crate::table::Table;
+use crate::types::{Type, TypePattern};
 use crate::value::Value;
 
 use super::Named;
@@ -20,9 +22,14 @@ use super::locals::Locals;
 /// Type and kind of an expression, or an error message.
 pub(super) type Resolved = Result<(Type, ExpressionKind), String>;
 
+/// Expressions of a node, whether one is `now`, and the indexes of loop locals.
+pub(super) type Typed = (Vec<Expression>, bool, HashMap<LocalNumber, usize>);
+
 /// Position of an expression, which determines the names that it may use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
+    /// Value of a recursive function.
+    Function,
     Constraint,
     Precondition,
     Body,
@@ -41,6 +48,8 @@ pub(super) struct Names<'a> {
     pub(super) constants: &'a [Constant],
     pub(super) outputs: &'a [Output],
     pub(super) errors: &'a [Output],
+    pub(super) functions: &'a [RawFunction],
+    pub(super) functions_by_name: HashMap<Arc<str>, usize>,
 }
 
 /// Table of the expressions typed so far.
@@ -52,18 +61,30 @@ pub(super) struct Typing<'a> {
     steps: Vec<Option<Type>>,
     /// Patterns read so far, by text, because several calls often use one pattern.
     patterns: HashMap<Arc<str>, Arc<Pattern>>,
+    /// Tables of the document by hash, and whether a call uses each.
+    tables: HashMap<Arc<str>, (Arc<Table>, bool)>,
     done: Vec<Expression>,
     uses_now: bool,
 }
 
 impl<'a> Typing<'a> {
-    pub(super) fn new(names: Names<'a>, types: Types, locals: Locals, steps: usize) -> Self {
+    pub(super) fn new(
+        names: Names<'a>,
+        types: Types,
+        locals: Locals,
+        steps: usize,
+        tables: HashMap<Arc<str>, Arc<Table>>,
+    ) -> Self {
         Self {
             names,
             types,
             locals,
             steps: vec![None; steps],
             patterns: HashMap::new(),
+            tables: tables
+                .into_iter()
+                .map(|(hash, table)| (hash, (table, false)))
+                .collect(),
             done: Vec::new(),
             uses_now: false,
         }
@@ -87,9 +108,12 @@ impl<'a> Typing<'a> {
         }
     }
 
-    /// Returns the expressions, whether one is `now`, and the indexes of loop locals.
-    pub(super) fn finish(self) -> (Vec<Expression>, bool, HashMap<LocalNumber, usize>) {
-        (self.done, self.uses_now, self.locals.into_loop_places())
+    /// Returns the expressions, whether one is `now`, and the indexes of loop locals. Fails where a table is not used.
+    pub(super) fn finish(self) -> Result<Typed, Rejected> {
+        if let Some((hash, _)) = self.tables.iter().find(|(_, (_, is_used))| !is_used) {
+            return Err(Rejected(format!("no call uses the table {hash}")));
+        }
+        Ok((self.done, self.uses_now, self.locals.into_loop_places()))
     }
 
     pub(super) fn push(
@@ -112,6 +136,9 @@ impl<'a> Typing<'a> {
             RawExpression::Literal { ty, value } => {
                 let value = fit(&ty, &value)?;
                 Ok((ty, ExpressionKind::Literal(value)))
+            }
+            RawExpression::Input(name) if scope == Scope::Function => {
+                Err(format!("input `{name}` cannot be referred to in a function"))
             }
             RawExpression::Input(name) => match self.names.by_name.get(&name) {
                 Some(Named::Input(place)) => {
@@ -190,7 +217,31 @@ impl<'a> Typing<'a> {
             RawExpression::Array { items, of } => self.array(items, &of),
             RawExpression::Record { fields } => self.record(fields),
             RawExpression::Field { name, of } => self.field(&name, of),
+            RawExpression::Apply { function, args } => self.apply(&function, args),
         }
+    }
+
+    fn apply(&self, name: &str, args: Vec<ExpressionIndex>) -> Resolved {
+        let place = self.names.functions_by_name.get(name).copied();
+        let found = place.and_then(|place| Some((place, self.names.functions.get(place)?)));
+        let (place, function) = found.ok_or_else(|| absent("function", name))?;
+        if args.len() != function.params.len() {
+            let wanted = function.params.len();
+            return Err(format!("`{name}` takes {wanted} arguments, got {}", args.len()));
+        }
+        for (number, ((_, wanted), arg)) in function.params.iter().zip(&args).enumerate() {
+            let given = self.operand(*arg)?;
+            if wanted != given {
+                return Err(format!(
+                    "`{name}` wants {wanted} as argument {number}, got {given}"
+                ));
+            }
+        }
+        let kind = ExpressionKind::Apply {
+            function: place,
+            args,
+        };
+        Ok((function.returns.clone(), kind))
     }
 
     fn output(&mut self, name: &str, scope: Scope) -> Resolved {
@@ -228,8 +279,8 @@ impl<'a> Typing<'a> {
     }
 
     fn now(&mut self, ty: &Type, scope: Scope) -> Resolved {
-        if scope == Scope::Constraint {
-            return Err("`now` is not permitted in constraints".to_owned());
+        if matches!(scope, Scope::Constraint | Scope::Function) {
+            return Err("`now` is not permitted in constraints and functions".to_owned());
         }
         if *ty != Type::Timestamp {
             return Err(format!("`now` is a timestamp, not {ty}"));
@@ -292,28 +343,44 @@ impl<'a> Typing<'a> {
                 ));
             }
         }
-        for arg in signature.patterns.iter().filter_map(|place| args.get(*place)) {
-            self.read_pattern(*arg)
-                .map_err(|what| format!("`{name}`: {what}"))?;
+        for arg in signature.literals.iter().filter_map(|place| args.get(*place)) {
+            let read = match op {
+                Op::LookupFind | Op::LookupFindAll => self.read_table(*arg, &of),
+                _ => self.read_pattern(*arg),
+            };
+            read.map_err(|what| format!("`{name}`: {what}"))?;
+        }
+        for ((_, pattern), arg) in signature.params.iter().zip(&args) {
+            self.spell_argument(*arg, pattern, signature.typed, &of);
         }
         let returns = signature.returns.instantiate(&of).ok_or_else(unknown)?;
         let returns = self.types.adopt(&returns)?;
-        Ok((returns, ExpressionKind::Call { op, args }))
+        let types = signature
+            .typed
+            .iter()
+            .filter_map(|place| of.get(*place).cloned())
+            .collect();
+        Ok((returns, ExpressionKind::Call { op, args, types }))
     }
 }
 
 impl Typing<'_> {
+    /// Gives an argument whose type the kernel receives the type of the call: only that has the outside names. Every
+    /// expression is used exactly once, so no other operation sees it.
+    fn spell_argument(&mut self, arg: ExpressionIndex, pattern: &TypePattern, typed: &[usize], of: &[Type]) {
+        let TypePattern::Parameter(parameter) = pattern else {
+            return;
+        };
+        let given = usize::try_from(arg).ok().and_then(|arg| self.done.get_mut(arg));
+        if let (true, Some(given), Some(ty)) = (typed.contains(parameter), given, of.get(*parameter)) {
+            given.ty = ty.clone();
+        }
+    }
+
     /// Parses the literal of a pattern argument and replaces its value by the pattern. Each text is parsed once. Every
     /// expression is used exactly once, so no other operation sees the replacement.
     fn read_pattern(&mut self, index: ExpressionIndex) -> Result<(), String> {
-        let literal = usize::try_from(index)
-            .ok()
-            .and_then(|index| self.done.get_mut(index));
-        let Some(Expression {
-            kind: ExpressionKind::Literal(value),
-            ..
-        }) = literal
-        else {
+        let Some(value) = literal(&mut self.done, index) else {
             return Err("its pattern is not a literal".to_owned());
         };
         if let Value::Text(text) = value {
@@ -325,6 +392,35 @@ impl Typing<'_> {
             *value = Value::Pattern(pattern);
         }
         Ok(())
+    }
+}
+
+impl Typing<'_> {
+    /// Replaces the hash of a table argument by the table, whose types are those of the call.
+    fn read_table(&mut self, index: ExpressionIndex, of: &[Type]) -> Result<(), String> {
+        let Some(value) = literal(&mut self.done, index) else {
+            return Err("its table is not a literal".to_owned());
+        };
+        if let Value::Text(hash) = value {
+            let Some((table, is_used)) = self.tables.get_mut(hash) else {
+                return Err(format!("no table has the hash `{}`", hash.escape_debug()));
+            };
+            let (keys, results) = table.types();
+            if of != [keys.clone(), results.clone()] {
+                return Err("the table has other types".to_owned());
+            }
+            *is_used = true;
+            *value = Value::Table(Arc::clone(table));
+        }
+        Ok(())
+    }
+}
+
+fn literal(done: &mut [Expression], index: ExpressionIndex) -> Option<&mut Value> {
+    let index = usize::try_from(index).ok()?;
+    match &mut done.get_mut(index)?.kind {
+        ExpressionKind::Literal(value) => Some(value),
+        _ => None,
     }
 }
 

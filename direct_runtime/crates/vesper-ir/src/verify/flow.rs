@@ -11,7 +11,7 @@ use std::vec;
 
 use crate::Rejected;
 use crate::flow::{Block, Branch, CalledNode, Handler, Loop, Machine, NamedValue, Statement, leaves};
-use crate::node::{ExpressionIndex, LocalNumber, Output, RawExpression};
+use crate::node::{ExpressionIndex, LocalNumber, Output, RawExpression, RawFunction};
 use crate::types::{Field, Type};
 
 use super::expression::{Scope, Typing};
@@ -170,6 +170,24 @@ impl<'a> Flow<'a> {
             Type::Boolean => Ok(()),
             other => Err(Rejected(format!("{} is boolean, not {other}", what()))),
         }
+    }
+
+    /// Verifies the value of a recursive function.
+    pub(super) fn function(&mut self, function: &RawFunction) -> Result<(), Rejected> {
+        for (number, ty) in &function.params {
+            self.typing.locals.introduce(*number, ty.clone());
+        }
+        let found = self.root(function.value, Scope::Function)?;
+        for (number, _) in &function.params {
+            self.typing.locals.withdraw(*number);
+        }
+        if found != function.returns {
+            return Err(Rejected(format!(
+                "function `{}` returns {}, but its value is {found}",
+                function.name, function.returns
+            )));
+        }
+        Ok(())
     }
 
     pub(super) fn clauses(

@@ -46,17 +46,18 @@ pub(super) struct Locals {
     /// binder.
     binders: HashMap<ExpressionIndex, Binder>,
     in_scope: HashMap<LocalNumber, (usize, Type)>,
-    /// Indexes of the locals of loops.
+    /// Indexes of the locals of loops and of parameters.
     of_loops: HashMap<LocalNumber, usize>,
     count: usize,
 }
 
 impl Locals {
-    /// Finds every `let` and `for` of the table; `loop` statements introduce the other locals. The source names `named`
+    /// Finds every `let` and `for` of the table; `loop` statements and functions introduce the other locals. The source names `named`
     /// locals, which bounds their numbers.
     pub(super) fn new(
         expressions: &[RawExpression],
         of_loops: &[(Arc<str>, LocalNumber)],
+        of_functions: &[(Arc<str>, LocalNumber)],
         named: usize,
     ) -> Result<Self, Rejected> {
         let mut binders = HashMap::new();
@@ -96,17 +97,18 @@ impl Locals {
                 },
             );
         }
-        let mut loop_places = HashMap::with_capacity(of_loops.len());
-        for (name, number) in of_loops {
+        let mut loop_places = HashMap::with_capacity(of_loops.len() + of_functions.len());
+        let of_functions = of_functions.iter().map(|each| ("function", each));
+        for (what, (name, number)) in of_loops.iter().map(|each| ("loop", each)).chain(of_functions) {
             if usize::try_from(*number).map_or(true, |number| number >= named) {
                 return Err(Rejected(format!(
-                    "loop `{name}`: the source names {named} locals, and local {number} is not one of them"
+                    "{what} `{name}`: the source names {named} locals, and local {number} is not one of them"
                 )));
             }
             let place = places.len();
             if places.insert(*number, place).is_some() {
                 return Err(Rejected(format!(
-                    "loop `{name}`: local {number} is introduced twice"
+                    "{what} `{name}`: local {number} is introduced twice"
                 )));
             }
             loop_places.insert(*number, place);
@@ -129,14 +131,14 @@ impl Locals {
         self.count
     }
 
-    /// Brings the local of a loop into scope.
+    /// Brings the local of a loop or a parameter into scope.
     pub(super) fn introduce(&mut self, number: LocalNumber, ty: Type) {
         if let Some(place) = self.of_loops.get(&number) {
             self.in_scope.insert(number, (*place, ty));
         }
     }
 
-    /// Removes the local of a loop from scope.
+    /// Removes the local of a loop or a parameter from scope.
     pub(super) fn withdraw(&mut self, number: LocalNumber) {
         self.in_scope.remove(&number);
     }

@@ -81,7 +81,7 @@ impl Flow<'_> {
                 let machine =
                     fixed.and_then(|(_, fixed)| self.machines.iter().find(|each| each.name == *fixed));
                 let machine = machine.ok_or_else(|| refuse("its machine is not declared".to_owned()))?;
-                let states = self.typing.types.enumeration(machine.states.clone());
+                let states = self.typing.types.enumeration(machine.states.clone(), None);
                 let states = states.map_err(refuse)?;
                 if result != states {
                     return Err(refuse(format!("`{effect}` returns {states}, not {result}")));

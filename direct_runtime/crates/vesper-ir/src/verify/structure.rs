@@ -84,9 +84,9 @@ fn check_used_once(expressions: &[RawExpression], roots: &[ExpressionIndex]) -> 
 }
 
 /// Returns the operands in order of evaluation.
-fn operands(expression: &RawExpression) -> Vec<ExpressionIndex> {
+pub(super) fn operands(expression: &RawExpression) -> Vec<ExpressionIndex> {
     match expression {
-        RawExpression::Call { args, .. } => args.clone(),
+        RawExpression::Call { args, .. } | RawExpression::Apply { args, .. } => args.clone(),
         RawExpression::If {
             condition,
             then,

@@ -19,7 +19,7 @@ fn write_expression(node: &Node, expression: &Expression, document: &Json) -> Js
         ExpressionKind::Error(place) => json!({"error": &*node.errors[*place].name}),
         ExpressionKind::Now => json!({"now": "timestamp"}),
         ExpressionKind::Local(place) => json!({"local": LOCALS[*place]}),
-        ExpressionKind::Call { op, args } => {
+        ExpressionKind::Call { op, args, .. } => {
             let mut fields = json!({"op": op.name(), "args": args});
             if let Some(of) = document.pointer("/call/of") {
                 fields["of"] = of.clone();
@@ -70,6 +70,9 @@ fn write_expression(node: &Node, expression: &Expression, document: &Json) -> Js
                 panic!("{of}")
             };
             json!({"field": {"name": &*record.fields()[*place as usize].name, "of": of}})
+        }
+        ExpressionKind::Apply { function, args } => {
+            json!({"apply": {"args": args, "function": &*node.functions[*function].name}})
         }
         // Values and types have tests of their own.
         ExpressionKind::Literal(_) | ExpressionKind::Result => document.clone(),
@@ -254,7 +257,7 @@ fn subtrees_start_at_their_first_expression() {
     let listed = semantics["expressions"].as_array().unwrap();
     for (place, (expression, document)) in node.expressions.iter().zip(listed).enumerate() {
         let first = match &expression.kind {
-            ExpressionKind::Call { args, .. } => args.first().copied(),
+            ExpressionKind::Call { args, .. } | ExpressionKind::Apply { args, .. } => args.first().copied(),
             ExpressionKind::If { condition, .. } => Some(*condition),
             ExpressionKind::And(left, _) | ExpressionKind::Or(left, _) => Some(*left),
             ExpressionKind::Let { value, .. } => Some(*value),

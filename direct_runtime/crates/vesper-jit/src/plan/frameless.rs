@@ -239,7 +239,7 @@ fn lookup_call(code: &Code, op: Op, args: &[Operand]) -> Option<FunctionCall> {
 /// Plans a kernel call on temporary values.
 fn kernel_call(op: Op, args: &[Operand]) -> Option<FunctionCall> {
     let signature = op.signature();
-    if !signature.named.is_empty() || !signature.typed.is_empty() || !signature.patterns.is_empty() {
+    if !signature.named.is_empty() || !signature.typed.is_empty() || !signature.literals.is_empty() {
         return None;
     }
     let result = Kind::of_type(&signature.returns)?;

@@ -71,6 +71,8 @@ pub(crate) fn usual(program: &Program) -> Vec<Value> {
 fn value(ty: &Type, random: &mut Random, depth: usize) -> Value {
     match ty {
         Type::Boolean => Value::Boolean(random.below(2) == 1),
+        Type::TimeOfDay => Value::TimeOfDay(integer(random).rem_euclid(86_400_000_000)),
+        Type::Period => Value::Period(random.pick(&[-13, -1, 0, 1, 12, 14])),
         Type::Integer => Value::Integer(integer(random)),
         Type::Decimal => decimal(random),
         Type::Float => Value::Float(match random.below(8) {

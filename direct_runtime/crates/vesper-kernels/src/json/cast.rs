@@ -5,7 +5,9 @@ use std::sync::Arc;
 use vesper_ir::json::Object;
 use vesper_ir::limits::BYTES_LENGTH;
 use vesper_ir::types::RecordType;
-use vesper_ir::{Decimal, Json, Map, MapType, OwnedKey, RoundingMode, Set, Type, Value, base64, float, time};
+use vesper_ir::{
+    Decimal, Json, KeyKind, Map, MapType, OwnedKey, RoundingMode, Set, Type, Value, base64, float, time,
+};
 
 /// Converts JSON to a value of a type. The recursion is as deep as the type, which is limited.
 pub(super) fn cast(json: &Json, ty: &Type) -> Option<Value> {
@@ -46,7 +48,9 @@ fn from_text(text: &Arc<str>, ty: &Type) -> Option<Value> {
         Type::Timestamp => time::parse_timestamp(text).ok().map(Value::Timestamp),
         Type::Date => time::parse_date(text).ok().map(Value::Date),
         Type::Duration => time::parse_duration(text).ok().map(Value::Duration),
-        Type::Enum(of) => of.member(text).map(Value::Member),
+        Type::TimeOfDay => time::parse_time(text).ok().map(Value::TimeOfDay),
+        Type::Period => time::parse_period(text).ok().map(Value::Period),
+        Type::Enum(of) => of.member_of_text(text).map(Value::Member),
         _ => None,
     }
 }
@@ -87,15 +91,41 @@ fn map(json: &Json, of: &MapType) -> Option<Value> {
 
 /// Converts an object to a record.
 ///
-/// SEMANTICS: unknown fields are ignored, and an absent optional field is null.
+/// SEMANTICS: unknown fields are ignored unless the record is open, and an absent optional field is null.
 fn record(object: &Object, of: &RecordType) -> Option<Value> {
-    let fields = of
-        .fields()
-        .iter()
-        .map(|field| match (object.get(&field.name), &field.ty) {
+    let fields = of.fields().iter().enumerate().map(|(place, field)| {
+        if let Some(hidden) = hidden(object, of, place) {
+            return Some(hidden);
+        }
+        match (object.get(of.key(place)), &field.ty) {
             (Some(json), ty) => cast(json, ty),
             (None, Type::Optional(_)) => Some(Value::Null),
             (None, _) => None,
-        });
+        }
+    });
     fields.collect::<Option<Arc<[Value]>>>().map(Value::Record)
+}
+
+/// Returns the value of a field without a key of its own: a flag, or the undeclared keys. `None` for other fields.
+fn hidden(object: &Object, of: &RecordType, place: usize) -> Option<Value> {
+    let outside = of.outside()?;
+    if let Some(flagged) = outside.flagged(place) {
+        return Some(Value::Boolean(object.get(outside.name(flagged)).is_none()));
+    }
+    if outside.rest() != Some(place) {
+        return None;
+    }
+    let undeclared = object
+        .entries()
+        .iter()
+        .filter(|(key, _)| outside.place(key).is_none());
+    let entries = undeclared.map(|(key, json)| {
+        (
+            OwnedKey::Text(Arc::clone(key)),
+            Value::Json(Arc::new(json.clone())),
+        )
+    });
+    // The keys of an object are distinct, so there is a map.
+    let map = Map::from_entries(KeyKind::Text, entries.collect())?;
+    Some(Value::Map(Arc::new(map)))
 }

@@ -31,9 +31,11 @@ fn form(value: &Value, ty: &Type, levels: usize) -> Formed {
         (_, Value::Timestamp(value)) => text(time::timestamp_text(*value)),
         (_, Value::Date(value)) => text(time::date_text(*value)),
         (_, Value::Duration(value)) => text(time::duration_text(*value)),
+        (_, Value::TimeOfDay(value)) => text(time::time_text(*value)),
+        (_, Value::Period(value)) => text(time::period_text(*value)),
         (_, Value::Json(value)) if value.depth() > levels => return Err(ErrorCode::TooLarge),
         (_, Value::Json(value)) => value.as_ref().clone(),
-        (Type::Enum(of), Value::Member(member)) => Json::Text(of.name(*member).cloned().unwrap_or_default()),
+        (Type::Enum(of), Value::Member(member)) => Json::Text(of.text(*member).cloned().unwrap_or_default()),
         (Type::Array(of), Value::Array(items)) => {
             let below = level(levels)?;
             let items = items.iter().map(|item| form(item, of, below));
@@ -92,8 +94,29 @@ fn map_form(map: &Map, of: &MapType, levels: usize) -> Formed {
 fn record_form(fields: &[Value], of: &RecordType, levels: usize) -> Formed {
     let below = level(levels)?;
     let mut entries = Vec::with_capacity(fields.len());
-    for (field, value) in of.fields().iter().zip(fields) {
-        entries.push((Arc::clone(&field.name), form(value, &field.ty, below)?));
+    let Some(outside) = of.outside() else {
+        for (field, value) in of.fields().iter().zip(fields) {
+            entries.push((Arc::clone(&field.name), form(value, &field.ty, below)?));
+        }
+        return Ok(object(entries));
+    };
+    for (key, place) in outside.shown() {
+        let flag = outside.flag_of(place).and_then(|flag| fields.get(flag));
+        if let (Some(field), Some(value)) = (of.fields().get(place), fields.get(place))
+            && !matches!(flag, Some(Value::Boolean(true)))
+        {
+            entries.push((Arc::from(key), form(value, &field.ty, below)?));
+        }
+    }
+    if let Some(Value::Map(rest)) = outside.rest().and_then(|rest| fields.get(rest)) {
+        for (key, value) in rest.keys().iter().zip(rest.values()) {
+            // SEMANTICS: an entry under the name of a declared field is not written.
+            if let Value::Text(key) = key
+                && outside.place(&key).is_none()
+            {
+                entries.push((key, form(value, &Type::Json, below)?));
+            }
+        }
     }
     Ok(object(entries))
 }

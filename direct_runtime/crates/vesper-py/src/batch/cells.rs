@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString, PyTuple};
 use vesper_arrow::{Cell, RecordBatch, cell};
 
-use crate::inputs::times::{date_object, duration_object, timestamp_object};
+use crate::inputs::times::{date_object, duration_object, time_object, timestamp_object};
 use crate::layout::decimals::decimals;
 
 /// Returns a row as a dict of inputs.
@@ -54,6 +54,10 @@ fn cell_object<'py>(py: Python<'py>, cell: &Cell<'_>) -> PyResult<Bound<'py, PyA
         Cell::Length(length) => match in_range(*length, vesper_ir::time::duration) {
             Some(length) => duration_object(py, length)?,
             None => placeholder(py, "a duration that is too long"),
+        },
+        Cell::Clock(time) => match in_range(*time, vesper_ir::time::time_of_day) {
+            Some(time) => time_object(py, time)?,
+            None => placeholder(py, "a time outside of a day"),
         },
         Cell::List(items) => {
             let items = items.iter().map(|item| cell_object(py, item));

@@ -410,8 +410,7 @@ fn stream_error(message: &str) -> ArrowError {
 
 /// Describes a number that its column cannot hold.
 fn misfit_error(program: &Program, place: usize, value: &Value) -> RowError {
-    let output = program.compiled().node().outputs.get(place);
-    let name = output.map_or("an output", |output| &output.name);
+    let name = program.compiled().node().output_key(place);
     let what = match value {
         Value::Decimal(number) => format!("is {number}, which"),
         _ => "holds a decimal that".to_owned(),

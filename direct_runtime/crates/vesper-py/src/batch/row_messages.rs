@@ -290,6 +290,8 @@ fn show(ty: &Type, value: &Value) -> Option<String> {
         (_, Value::Date(value)) => time::date_text(*value),
         (_, Value::Timestamp(value)) => time::timestamp_text(*value),
         (_, Value::Duration(value)) => time::duration_text(*value),
+        (_, Value::TimeOfDay(value)) => time::time_text(*value),
+        (_, Value::Period(value)) => time::period_text(*value),
         _ => return None,
     })
 }

@@ -60,6 +60,12 @@ impl Execution {
         }
     }
 
+    /// Returns the program and the state for a run loop, which advances it from now on.
+    pub(crate) fn take(&mut self, py: Python<'_>) -> (Py<Program>, ExecutionState) {
+        let state = std::mem::replace(&mut self.state, ExecutionState::Ended);
+        (self.program.clone_ref(py), state)
+    }
+
     /// Ends the execution and keeps its path.
     fn end(&mut self) {
         if let (ExecutionState::Running(execution), Some(taken)) = (&self.state, &mut self.taken)

@@ -13,6 +13,7 @@ use vesper_interp::problems::{Path, Problems};
 use vesper_interp::{
     FingerprintKey, Limits, LoopClass, Outcome, Point, Room, Rule, Rules, fingerprint_of_problems,
 };
+use vesper_ir::types::Outside;
 use vesper_ir::{Type, Value};
 
 use crate::IrRejected;
@@ -20,9 +21,9 @@ use crate::calls::execution::{Execution, ExecutionState, PathTaken, misuse_error
 use crate::calls::frame_pool::FramePool;
 use crate::calls::frameless_call::FramelessCalls;
 use crate::calls::outcome::{NamedShapes, Presenter, bad_input, fault};
-use crate::inputs::checked_inputs::Conversion;
+use crate::inputs::checked_inputs::{Conversion, hidden_defaults};
 use crate::inputs::dict_fields::gather;
-use crate::inputs::shapes::Shapes;
+use crate::inputs::shapes::{Shape, Shapes};
 use crate::inputs::values::{any_scalar, to_dict};
 use crate::tier::{JitOptions, listing, report_dict};
 use crate::watch::{WATCH, run_detached, run_watched};
@@ -99,10 +100,11 @@ impl Program {
             .collect();
         let outputs = node.outputs.iter().map(|output| (&output.name, &output.ty));
         let outputs = NamedShapes::new(py, &shapes, outputs);
+        let has_flags = node.outside_inputs.as_ref().is_some_and(Outside::is_sparse);
         Ok(Self {
             frameless_calls: FramelessCalls::new(py, &inputs, &outputs)?,
             compiled,
-            has_plain_inputs: inputs.shapes.iter().all(|shape| shape.is_plain),
+            has_plain_inputs: !has_flags && inputs.shapes.iter().all(|shape| shape.is_plain),
             inputs,
             inputs_by_name,
             outputs,
@@ -496,6 +498,11 @@ impl Program {
         &self.shapes
     }
 
+    pub(crate) fn input_shape(&self, name: &str) -> Option<&Shape> {
+        let place = *self.inputs_by_name.get(name)?;
+        self.inputs.shapes.get(place).map(|shape| &**shape)
+    }
+
     pub(crate) fn presenter(&self) -> Presenter<'_> {
         Presenter {
             node: self.compiled.node(),
@@ -538,13 +545,19 @@ impl Program {
         let mut conversion = Conversion::default();
         let unknown = gather(inputs, &self.inputs.names, find, &mut conversion.held)?
             .ok_or_else(|| PyTypeError::new_err("the names of inputs are strings"))?;
-        let declared = self.compiled.node().inputs.iter().zip(&self.inputs.shapes);
+        let node = self.compiled.node();
+        let flags = hidden_defaults(node.outside_inputs.as_ref(), &conversion.held);
+        let declared = node.inputs.iter().zip(&self.inputs.shapes);
         for (place, (input, shape)) in declared.enumerate() {
             let given = conversion.held.get_mut(place).and_then(Option::take);
             let path = Path::Input(&input.name);
             frame.push(Value::Null);
             if let Some(out) = frame.last_mut() {
-                conversion.value_or_default(shape, input.default.as_ref(), given.as_ref(), &path, out)?;
+                let default = flags
+                    .get(place)
+                    .and_then(Option::as_ref)
+                    .or(input.default.as_ref());
+                conversion.value_or_default(shape, default, given.as_ref(), &path, out)?;
             }
         }
         let mut problems = conversion.problems;

@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyIterator, PyList, PySet, PyTuple};
 use vesper_interp::inputs::ProblemKind;
 use vesper_interp::problems::{Path, Problems};
-use vesper_ir::{Map, OwnedKey, Set, Type, Value};
+use vesper_ir::types::Outside;
+use vesper_ir::{KeyKind, Map, OwnedKey, Set, Type, Value};
 
 use crate::inputs::dict_fields::{Held, gather};
 use crate::inputs::json_values::to_json;
@@ -233,6 +234,7 @@ impl<'py> Conversion<'py> {
             return Ok(self.refuse(path, ProblemKind::WrongType));
         };
         let declared = fields.of.fields();
+        let defaults = hidden_defaults(fields.of.outside(), self.held.get(base..).unwrap_or_default());
         let values = collect_values(fields.shapes.len(), |place, out| {
             let given = self.held.get_mut(base + place).and_then(Option::take);
             // There are as many shapes as fields.
@@ -240,7 +242,8 @@ impl<'py> Conversion<'py> {
                 return Ok(false);
             };
             let path = Path::Field(path, &field.name);
-            self.value_or_default(shape, None, given.as_ref(), &path, out)
+            let default = defaults.get(place).and_then(Option::as_ref);
+            self.value_or_default(shape, default, given.as_ref(), &path, out)
         })?;
         self.held.truncate(base);
         for name in &unknown {
@@ -272,6 +275,23 @@ impl<'py> Conversion<'py> {
         }
         Ok(true)
     }
+}
+
+/// Returns the defaults of fields without a key outside, by place: a flag is true where its field is not given, and
+/// there are no undeclared keys. `held` are the given objects by place.
+pub(crate) fn hidden_defaults<T>(outside: Option<&Outside>, held: &[Option<T>]) -> Vec<Option<Value>> {
+    let Some(outside) = outside.filter(|outside| outside.is_sparse()) else {
+        return Vec::new();
+    };
+    let is_given = |place: usize| held.get(place).is_some_and(Option::is_some);
+    let default = |place: usize| match outside.flagged(place) {
+        Some(flagged) => Some(Value::Boolean(!is_given(flagged))),
+        None if outside.rest() == Some(place) => {
+            Map::from_entries(KeyKind::Text, Vec::new()).map(|map| Value::Map(Arc::new(map)))
+        }
+        None => None,
+    };
+    (0..held.len()).map(default).collect()
 }
 
 /// Collects `length` values in one allocation; returns `None` if one is missing. Every value is converted, so that

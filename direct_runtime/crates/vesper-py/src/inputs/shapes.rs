@@ -39,7 +39,9 @@ impl Parts {
             Self::Enum(_) => true,
             Self::Optional(of) | Self::Array(of) => of.is_plain,
             Self::Set(_) | Self::Map(..) => false,
-            Self::Record(fields) => fields.shapes.iter().all(|shape| shape.is_plain),
+            Self::Record(fields) => {
+                !fields.of.is_sparse() && fields.shapes.iter().all(|shape| shape.is_plain)
+            }
         }
     }
 }

@@ -5,7 +5,11 @@
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDate, PyDateAccess, PyDateTime, PyDelta, PyDeltaAccess, PyTimeAccess, PyTzInfo};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{
+    PyDate, PyDateAccess, PyDateTime, PyDelta, PyDeltaAccess, PyTime, PyTimeAccess, PyType, PyTzInfo,
+    PyTzInfoAccess,
+};
 use vesper_interp::inputs::Given;
 use vesper_ir::time::{Civil, DAY, SECOND, split_timestamp};
 
@@ -37,6 +41,33 @@ pub(crate) fn read_moment(object: &Bound<'_, PyAny>) -> PyResult<Option<Given<'s
 pub(crate) fn read_duration(object: &Bound<'_, PyAny>) -> Option<Given<'static>> {
     let length = object.cast::<PyDelta>().ok()?;
     Some(Given::Length(microseconds(length)))
+}
+
+/// Reads a `time`; returns `None` for other objects.
+pub(crate) fn read_time(object: &Bound<'_, PyAny>) -> Option<Given<'static>> {
+    let time = object.cast::<PyTime>().ok()?;
+    if time.get_tzinfo().is_some() {
+        return Some(Given::ZonedTime);
+    }
+    let seconds =
+        (i64::from(time.get_hour()) * 60 + i64::from(time.get_minute())) * 60 + i64::from(time.get_second());
+    Some(Given::Clock(i128::from(
+        seconds * SECOND + i64::from(time.get_microsecond()),
+    )))
+}
+
+fn period_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "vesper.values.period", "Period")
+}
+
+/// Reads a `Period`; returns `None` for other objects.
+pub(crate) fn read_period(object: &Bound<'_, PyAny>) -> PyResult<Option<Given<'static>>> {
+    if !object.get_type().is(period_class(object.py())?) {
+        return Ok(None);
+    }
+    let months = object.getattr(intern!(object.py(), "months"))?;
+    Ok(Some(Given::Months(months.extract()?)))
 }
 
 fn days(day: &impl PyDateAccess) -> i32 {
@@ -95,6 +126,20 @@ pub(crate) fn duration_object(py: Python<'_>, duration: i64) -> PyResult<Bound<'
         false,
     )?;
     Ok(length.into_any())
+}
+
+pub(crate) fn time_object(py: Python<'_>, time: i64) -> PyResult<Bound<'_, PyAny>> {
+    let seconds = time / SECOND;
+    let (hour, minute, second) = (
+        small(seconds / 3_600)?,
+        small(seconds / 60 % 60)?,
+        small(seconds % 60)?,
+    );
+    Ok(PyTime::new(py, hour, minute, second, small(time % SECOND)?, None)?.into_any())
+}
+
+pub(crate) fn period_object(py: Python<'_>, months: i32) -> PyResult<Bound<'_, PyAny>> {
+    period_class(py)?.call1((months,))
 }
 
 fn parts(date: i32) -> PyResult<(i32, u8, u8)> {

@@ -19,7 +19,10 @@ use vesper_ir::{Decimal, Member, Type, Value};
 
 use crate::inputs::json_values::json_object;
 use crate::inputs::shapes::{Parts, Shape};
-use crate::inputs::times::{date_object, duration_object, read_duration, read_moment, timestamp_object};
+use crate::inputs::times::{
+    date_object, duration_object, period_object, read_duration, read_moment, read_period, read_time,
+    time_object, timestamp_object,
+};
 use crate::layout::decimals::decimals;
 
 /// Maximum number of bits of an integer with at most 1,000 digits: 10^1000 has 3,322.
@@ -105,6 +108,8 @@ pub(crate) fn any_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<Resul
         },
         Type::Timestamp | Type::Date => read_moment(object)?.unwrap_or(Given::Other),
         Type::Duration => read_duration(object).unwrap_or(Given::Other),
+        Type::TimeOfDay => read_time(object).unwrap_or(Given::Other),
+        Type::Period => read_period(object)?.unwrap_or(Given::Other),
         _ => Given::Other,
     };
     Ok(convert(ty, given))
@@ -172,6 +177,8 @@ pub(crate) fn to_python<'py>(py: Python<'py>, shape: &Shape, value: &Value) -> P
         (_, Value::Timestamp(value)) => timestamp_object(py, *value)?,
         (_, Value::Date(value)) => date_object(py, *value)?,
         (_, Value::Duration(value)) => duration_object(py, *value)?,
+        (_, Value::TimeOfDay(value)) => time_object(py, *value)?,
+        (_, Value::Period(value)) => period_object(py, *value)?,
         (_, Value::Json(value)) => json_object(py, value)?,
         (Parts::Enum(names), Value::Member(member)) => match names.get(member.0 as usize) {
             Some(name) => name.bind(py).clone().into_any(),

@@ -7,14 +7,20 @@
 
 use std::fmt::Write as _;
 
+use pyo3::exceptions::{PyOverflowError, PyRecursionError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyStringMethods, PyTuple, PyType};
+use pyo3::types::{
+    PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyStringMethods, PyTuple, PyType,
+};
+use vesper_ir::json::quote;
 
 const MAX_DEPTH: usize = 100;
 const MAX_BYTES: usize = 1 << 20;
 
 static DECIMAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static EXACT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static ENCODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// Returns the text of a value, or None if `typed_json` has to write it. `other(value)` writes a part of it.
 #[pyfunction]
@@ -22,6 +28,25 @@ static DECIMAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 pub fn journal_text(value: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let mut writer = Writer::new(value.py(), other, MAX_BYTES)?;
     Ok(writer.value(value, 0)?.then_some(writer.text))
+}
+
+/// Returns the typed JSON of an object. Raises `JournalError` for an object that is no value.
+pub fn typed_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let py = value.py();
+    let other = EXACT.import(py, "vesper.journal.typed_json", "EXACT_IN_PYTHON")?;
+    let mut writer = Writer::new(py, other, MAX_BYTES)?;
+    match writer.value(value, 0) {
+        Ok(true) => return Ok(writer.text),
+        Ok(false) => {}
+        Err(error)
+            if error.is_instance_of::<PyRecursionError>(py)
+                || error.is_instance_of::<PyOverflowError>(py) => {}
+        Err(error) => return Err(error),
+    }
+    let bytes = ENCODE
+        .import(py, "vesper.journal.typed_json", "encode")?
+        .call1((value,))?;
+    Ok(String::from_utf8(bytes.cast::<PyBytes>()?.as_bytes().to_vec())?)
 }
 
 pub struct Writer<'a, 'py> {
@@ -56,7 +81,7 @@ impl Writer<'_, '_> {
             let Ok(text) = text.to_str() else {
                 return Ok(false);
             };
-            push_quoted(&mut self.text, text);
+            quote(text, &mut self.text);
         } else if value.is_none() {
             self.text.push_str("null");
         } else if let Ok(truth) = value.cast_exact::<PyBool>() {
@@ -115,7 +140,7 @@ impl Writer<'_, '_> {
             if position > 0 {
                 self.text.push(',');
             }
-            push_quoted(&mut self.text, name);
+            quote(name, &mut self.text);
             self.text.push(':');
             if !self.value(item, depth + 1)? {
                 return Ok(false);
@@ -138,41 +163,4 @@ impl Writer<'_, '_> {
         self.text.push(']');
         Ok(true)
     }
-}
-
-/// Appends a JSON string with the minimum of escapes.
-pub fn push_quoted(to: &mut String, text: &str) {
-    to.push('"');
-    // Most texts need no escape; a test of the whole text is vectorised.
-    if !text.bytes().fold(false, |found, byte| found | is_escaped(byte)) {
-        to.push_str(text);
-        to.push('"');
-        return;
-    }
-    let mut from = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if !is_escaped(byte) {
-            continue;
-        }
-        to.push_str(text.get(from..at).unwrap_or_default());
-        from = at + 1;
-        match byte {
-            b'"' => to.push_str("\\\""),
-            b'\\' => to.push_str("\\\\"),
-            b'\n' => to.push_str("\\n"),
-            b'\r' => to.push_str("\\r"),
-            b'\t' => to.push_str("\\t"),
-            0x08 => to.push_str("\\b"),
-            0x0c => to.push_str("\\f"),
-            other => {
-                let _ = write!(to, "\\u{other:04x}");
-            }
-        }
-    }
-    to.push_str(text.get(from..).unwrap_or_default());
-    to.push('"');
-}
-
-fn is_escaped(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
 }

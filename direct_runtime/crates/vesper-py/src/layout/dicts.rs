@@ -117,6 +117,9 @@ impl Layout {
     #[inline]
     pub(crate) fn entries<'a>(self, dict: Borrowed<'a, '_, PyDict>) -> Option<&'a [Entry]> {
         let (first, count) = self.table(dict.as_ptr())?;
+        if count == 0 {
+            return Some(&[]); // the table that all empty dicts share is too short to be aligned
+        }
         // SAFETY: the table has `count` entries, and nothing writes to them while they are borrowed.
         Some(unsafe { std::slice::from_raw_parts(first, count) })
     }
@@ -129,8 +132,10 @@ impl Layout {
     pub(crate) fn slots<'a>(self, dict: &'a Bound<'_, PyDict>) -> Slots<'a> {
         match self.table(dict.as_ptr()) {
             // SAFETY: as above, and the caller is the only owner of the dict.
-            Some((first, count)) => Slots(unsafe { std::slice::from_raw_parts_mut(first, count) }),
-            None => Slots::none(),
+            Some((first, count)) if count > 0 => {
+                Slots(unsafe { std::slice::from_raw_parts_mut(first, count) })
+            }
+            _ => Slots::none(),
         }
     }
 }

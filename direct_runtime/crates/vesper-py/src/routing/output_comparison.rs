@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyBytes, PyDate, PyDateTime, PyDelta, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyString,
-    PyTzInfo, PyTzInfoAccess,
+    PyTime, PyTzInfo, PyTzInfoAccess,
 };
 use vesper_interp::problems::Path;
 use vesper_interp::words::{Word, Words};
@@ -223,6 +223,7 @@ fn is_exact_scalar(ty: &Type, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         Type::Bytes => object.is_exact_instance_of::<PyBytes>(),
         Type::Date => object.is_exact_instance_of::<PyDate>(),
         Type::Duration => object.is_exact_instance_of::<PyDelta>(),
+        Type::TimeOfDay => object.is_exact_instance_of::<PyTime>(),
         Type::Timestamp => {
             if !object.is_exact_instance_of::<PyDateTime>() {
                 return Ok(false);
@@ -248,7 +249,8 @@ fn is_same(left: &Value, right: &Value) -> bool {
         (Value::Boolean(left), Value::Boolean(right)) => left == right,
         (Value::Integer(left), Value::Integer(right))
         | (Value::Timestamp(left), Value::Timestamp(right))
-        | (Value::Duration(left), Value::Duration(right)) => left == right,
+        | (Value::Duration(left), Value::Duration(right))
+        | (Value::TimeOfDay(left), Value::TimeOfDay(right)) => left == right,
         (Value::Decimal(left), Value::Decimal(right)) => match (left.as_small(), right.as_small()) {
             (Some(left), Some(right)) => left == right,
             // At least one number is long.
@@ -260,7 +262,9 @@ fn is_same(left: &Value, right: &Value) -> bool {
         }
         (Value::Text(left), Value::Text(right)) => left == right,
         (Value::Bytes(left), Value::Bytes(right)) => left == right,
-        (Value::Date(left), Value::Date(right)) => left == right,
+        (Value::Date(left), Value::Date(right)) | (Value::Period(left), Value::Period(right)) => {
+            left == right
+        }
         (Value::Member(left), Value::Member(right)) => left == right,
         (Value::Array(left), Value::Array(right)) | (Value::Record(left), Value::Record(right)) => {
             are_same(left, right)

@@ -1,0 +1,1 @@
+"""Explanations of outcomes: conditions, matched rows, parameters, reasons, and the nearest input."""

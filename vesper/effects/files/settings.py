@@ -1,0 +1,46 @@
+"""Folders below which nodes read and write files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from vesper.effects.settings import ConfigError, Table
+
+
+@dataclass(frozen=True, slots=True)
+class FileSettings:
+    """`[files.ROOT]`."""
+
+    name: str
+    path: Path
+    read_only: bool
+    max_bytes: int
+    """The longest file that is read or written, and that appending makes."""
+    sync: bool
+    """True: a file that was written is on the disk, and its folder too, when the effect completes."""
+    hard_links: bool
+    """True: files that have another name, perhaps elsewhere, may be used."""
+
+    @classmethod
+    def from_table(cls, name: str, table: Table, base: Path | None = None) -> FileSettings:
+        """A relative `path` is below `base`, the folder of the configuration; without one it is refused."""
+        path = Path(table.text("path"))
+        if not path.is_absolute():
+            if base is None:
+                raise table.error("path", f"an absolute path is expected, not `{path}`")
+            path = base / path
+        found = cls(
+            name,
+            path,
+            table.boolean("read_only", False),
+            table.size("max_bytes", 10_000_000),
+            table.boolean("sync", True),
+            table.boolean("hard_links", False),
+        )
+        table.done()
+        if path == Path(path.anchor):
+            raise table.error("path", "the root of the file system cannot be a root for nodes")
+        if not path.is_dir():
+            raise ConfigError(f"{table.where}.path", f"there is no folder `{path}`: make it, or correct the path")
+        return found

@@ -1,0 +1,92 @@
+"""Secrets: opens their store, which finds every text that it gave out again, and calls functions that give secrets.
+
+A node sees only references, `secret:NAME:…`. The texts go to the performers that need them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from vesper._direct import SecretStore
+from vesper.effects.performer import EffectFailed
+from vesper.effects.secrets.settings import SecretSettings
+from vesper.effects.worker_threads import NoThread, StillRunning, WorkerThreads
+from vesper.storage.sources import Sources
+
+_LOG = logging.getLogger("vesper.effects.secrets.store")
+
+
+def open_secrets(settings: SecretSettings, sources: Sources | None = None) -> SecretStore:
+    """Return the store of these settings; `sources` replace the clock of the system."""
+    if settings.function is None:
+        return SecretStore(settings, None, sources)
+    function = _Function(settings.function, settings.timeout)
+    store = SecretStore(settings, function, sources)
+    function.store = weakref.ref(store)
+    return store
+
+
+class _Function:
+    """A function of the application, called in a thread that the caller stops waiting for."""
+
+    store: weakref.ref[SecretStore]
+
+    def __init__(self, place: str, timeout: float) -> None:
+        self._place = place
+        self._timeout = timeout
+        self._threads = WorkerThreads()
+
+    def __call__(self, name: str) -> str:
+        place = self._place
+        try:
+            found = self._threads.run(lambda: _function(place)(name), self._timeout)
+        except StillRunning:
+            message = f"the secret `{name}`: {place} took longer than {self._timeout:g} s"
+            raise EffectFailed("timeout", message) from None
+        except NoThread:
+            message = f"the secret `{name}`: {place} is being called by others, and does not come to an end"
+            raise EffectFailed("unavailable", message) from None
+        except EffectFailed:
+            raise
+        except _NotThere as problem:
+            raise EffectFailed("unavailable", f"the secret `{name}`: {place} is not there: {problem}") from None
+        except Exception as error:  # noqa: BLE001  # whatever the application raises, the secret cannot be had
+            # Its text may hold anything, so only its class is told; the log has where it was raised.
+            store = self.store()
+            _LOG.error("the secret `%s`: %s", name, _where(error) if store is None else store.redact(_where(error)))
+            message = f"the secret `{name}`: {place} raised {type(error).__name__}"
+            raise EffectFailed("unavailable", message) from None
+        if found is None:
+            raise EffectFailed("not_found", f"there is no secret `{name}`: {place} knows none")
+        if not isinstance(found, str):
+            message = f"the secret `{name}`: {place} gave {type(found).__name__}, and a str or None is expected"
+            raise EffectFailed("unavailable", message)
+        return str.__str__(found)
+
+
+class _NotThere(Exception):
+    """The settings name a function that there is not; the message says what is missing."""
+
+
+def _function(place: str) -> Callable[[str], Any]:
+    module, _, name = place.partition(":")
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise _NotThere(str(error)) from None
+    if not hasattr(found, name):
+        raise _NotThere(f"the module `{module}` has no `{name}`")
+    function: Callable[[str], Any] = getattr(found, name)
+    return function
+
+
+def _where(error: BaseException) -> str:
+    """The places that an exception went through, without its text and without values."""
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__} at " + " < ".join(f"{each.filename}:{each.lineno}" for each in reversed(frames))

@@ -1,1 +1,0 @@
-"""State of policies, in memory and in Redis."""

@@ -1,0 +1,80 @@
+"""A node as a Host runs it, and what its runs come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vesper.compiler import Compiled
+from vesper.config.grants import Handle
+from vesper.engines.engine import Program
+from vesper.engines.outcome import Outcome
+from vesper.host.masking import Masks
+from vesper.host.plans import Plans
+from vesper.journal.entry import Definition
+from vesper.language.diagnostics.source import SourceFile
+from vesper.language.ir.decode import decode
+
+if TYPE_CHECKING:
+    from vesper._direct import PreparedNode
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A node on an engine, with everything that a run of it needs."""
+
+    compiled: Compiled
+    program: Program
+    engine: str
+    plans: Plans
+    handles: Mapping[str, Handle]
+    refused: Mapping[str, str]
+    definition: Definition
+    native: Callable[[bool], PreparedNode]
+    """Returns the node in the form of the run loop, made at its first run, or its first joined run."""
+    masks: Callable[[], Masks]
+    """Returns the masks of the audit, made at its first end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a run ended."""
+
+    execution: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What became of a run that somebody else had left."""
+
+    execution: str
+    node_id: str
+    outcome: Outcome | None
+    """None where it is in doubt, or could not be finished."""
+    why: str = ""
+
+
+def definition_of(compiled: Compiled) -> Definition:
+    """What a run of the node is pinned to."""
+    return Definition(
+        compiled.semantic_hash,
+        compiled.node.node_id,
+        compiled.source.path,
+        compiled.source.text,
+        compiled.ir,
+        tuple(map(definition_of, compiled.callees)),
+    )
+
+
+def compiled_from(definition: Definition) -> Compiled:
+    """The node as it was when the run began."""
+    return Compiled(
+        SourceFile(definition.path, definition.source),
+        decode(definition.ir),
+        (),
+        definition.ir,
+        definition.semantic_hash,
+        tuple(map(compiled_from, definition.callees)),
+    )

@@ -1,0 +1,1 @@
+"""FEEL: syntax tree, tokens and parser."""

@@ -1,0 +1,1 @@
+"""Functions of FEEL, by the type of their first argument."""

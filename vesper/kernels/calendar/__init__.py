@@ -1,0 +1,1 @@
+"""Calendars that several families of kernels share."""

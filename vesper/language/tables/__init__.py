@@ -1,0 +1,1 @@
+"""Decision tables: their model, the grammar of cells, and the analysis of gaps and overlaps."""
