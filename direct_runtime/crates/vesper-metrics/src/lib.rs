@@ -1,0 +1,1 @@
+//! Counters, gauges and histograms in memory that processes share.

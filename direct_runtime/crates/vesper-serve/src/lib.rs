@@ -1,0 +1,1 @@
+//! Serves nodes by HTTP: requests, answers, authentication, sockets.
