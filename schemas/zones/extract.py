@@ -118,7 +118,7 @@ def _change(text: str) -> str:
 
 def _seconds(text: str) -> int:
     parts = [int(part) for part in text.lstrip("+-").split(":")]
-    seconds = sum(part * 60 ** (2 - place) for place, part in enumerate(parts))
+    seconds = sum(part * scale for part, scale in zip(parts, (3600, 60, 1), strict=False))
     return -seconds if text.startswith("-") else seconds
 
 
