@@ -36,20 +36,31 @@ pub trait Engine: Send + Sync {
     fn program(&self) -> &Program;
 
     /// Returns true if the next call may run on the direct engine without comparison.
-    fn admits(&self) -> bool;
+    fn admits(&self) -> bool {
+        true
+    }
 
     /// Returns true if outputs of some paths only may be answered.
-    fn has_paths(&self) -> bool;
+    fn has_paths(&self) -> bool {
+        false
+    }
 
     /// Returns true if outputs of this path may be answered now.
-    fn trusts(&self, path: &Path) -> bool;
+    fn trusts(&self, _path: &Path) -> bool {
+        true
+    }
+
+    /// Returns the maximum duration of a run.
+    fn time_limit(&self) -> Option<Duration> {
+        None
+    }
 
     /// Counts the start and the end of a run, in memory that survives a crash.
-    fn enter(&self);
-    fn leave(&self);
+    fn enter(&self) {}
+    fn leave(&self) {}
 
     /// Counts a call that was answered.
-    fn count_served(&self);
+    fn count_served(&self) {}
 }
 
 /// A node that can run natively.
@@ -137,6 +148,7 @@ impl NativeNode {
     /// Runs JSON inputs on a thread for native runs, for at most `time`.
     pub(super) fn run_long(&self, text: &[u8], time: Option<Duration>) -> Ran {
         let begun = Instant::now();
+        let time = [time, self.engine.time_limit()].into_iter().flatten().min();
         let ran = self.run(
             text,
             Limits {
