@@ -1,7 +1,17 @@
 //! Serves nodes by HTTP: requests, answers, authentication, sockets.
 
 mod answer;
+mod auth;
 mod exchange;
+mod inputs;
+mod numbers;
+mod problem;
+mod routes;
+mod table;
+mod text;
+mod trace;
 
 pub use answer::{Answer, Refusal, RefusalKind};
-pub use exchange::{Actor, Builtin, Call, Endpoint, Exchange, Head, Peer, Routed, TableError, Trace, Via};
+pub use exchange::{Actor, Builtin, Call, Endpoint, Exchange, Head, Peer, Routed, Via};
+pub use table::TableError;
+pub use trace::Trace;
