@@ -24,7 +24,8 @@ use tokio_rustls::TlsAcceptor;
 use vesper_interp::guard::{guarded, quiet_guarded_panics};
 
 use crate::answer::{Refusal, RefusalKind};
-use crate::exchange::{Call, Endpoint, Exchange, Trace};
+use crate::exchange::{Call, Endpoint, Exchange};
+use crate::trace::Trace;
 
 mod connection;
 mod limits;
