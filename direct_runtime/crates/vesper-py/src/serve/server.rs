@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use vesper_serve::{
-    AccessRow, Builtin, Call, Endpoint, Engine, Exchange, NativeNode, Pending, Refusal, RefusalKind, Server,
-    Settings, SpanRow, Via,
+    AccessRow, Call, Endpoint, Engine, Exchange, NativeNode, Pending, Refusal, RefusalKind, Server,
+    Settings, SpanRow,
 };
 
 use crate::calls::program::Program;
@@ -217,11 +217,7 @@ impl HttpCall {
     fn builtin(&self) -> Option<&'static str> {
         match self.call().endpoint() {
             Endpoint::Node(_) => None,
-            Endpoint::Builtin(Builtin::OpenApi) => Some("/openapi.json"),
-            Endpoint::Builtin(Builtin::Docs) => Some("/docs"),
-            Endpoint::Builtin(Builtin::Metrics) => Some("/metrics"),
-            Endpoint::Builtin(Builtin::Readyz) => Some("/readyz"),
-            Endpoint::Builtin(Builtin::Status) => Some("/status"),
+            Endpoint::Builtin(builtin) => Some(builtin.path()),
         }
     }
 
@@ -258,11 +254,7 @@ impl HttpCall {
     /// How the caller was authenticated: `key`, `jwt` or `mtls`.
     #[getter]
     fn via(&self) -> Option<&'static str> {
-        self.call().actor().map(|actor| match actor.via {
-            Via::Key => "key",
-            Via::Jwt => "jwt",
-            Via::Mtls => "mtls",
-        })
+        self.call().actor().map(|actor| actor.via.name())
     }
 
     #[getter]
