@@ -54,7 +54,7 @@ _PROBLEM: Schema = {
     "required": ["type", "title", "status", "detail"],
 }
 _DESCRIPTION = {
-    "text": "Decimals are texts in answers, such as `\"1.50\"`; requests may have texts or numbers.",
+    "text": 'Decimals are texts in answers, such as `"1.50"`; requests may have texts or numbers.',
     "number": "Decimals are JSON numbers in answers; requests may have texts or numbers.",
 }
 
@@ -121,13 +121,13 @@ class _Operation:
         self._components = components
         self._settings = settings
         self.http = compiled.http or _default_binding(node)
-        types = compiled.declared or tuple(
-            tuple(each.type for each in part) for part in (node.inputs, node.outputs, node.errors)
+        names = ([each.name for each in part] for part in (node.inputs, node.outputs, node.errors))
+        types = compiled.declared or (
+            tuple(each.type for each in node.inputs),
+            tuple(each.type for each in node.outputs),
+            tuple(each.type for each in node.errors),
         )
-        self._types = [
-            {each.name: type_ for each, type_ in zip(part, of, strict=True)}
-            for part, of in zip((node.inputs, node.outputs, node.errors), types, strict=True)
-        ]
+        self._types = [dict(zip(part, of, strict=True)) for part, of in zip(names, types, strict=True)]
         has_numbers = settings.decimals == "number"
         asked = find_facts((*node.constraints, *node.preconditions), "input")
         answered = find_facts(node.postconditions, "output")
@@ -201,20 +201,22 @@ class _Operation:
         names = [each.name for each in self.http.inputs if each.source == "body"]
         if self.http.body == "object":
             hidden = self._node.flagged
-            record = ir.record_of(each for each in self._node.inputs if each.name in names or hidden.get(each.name) in names)
+            record = ir.record_of(
+                each for each in self._node.inputs if each.name in names or hidden.get(each.name) in names
+            )
             fields = tuple((name, self._types[0][name]) for name, _ in record.fields)
             schema = self._reader.record(fields, record.outside, (), self._defaults)
             schema = self._components.add(f"{self._name}Request", schema, True)
         else:
             schema = self._reader.value(self._types[0][self.http.body], (self.http.body,))
         content: dict[str, Any] = {"schema": schema}
-        examples = {}
+        examples: dict[str, Any] = {}
         for case in self._compiled.cases:
             if (case.expect is not None or case.error is not None) and len(examples) < _MAX_EXAMPLES:
                 given = {name: value for name, value in case.inputs.items() if name in names}
-                value = _of_caller(self._node.inputs, given)
-                if self.http.body != "object":
-                    value = next(iter(value.values()), None)
+                value: Any = _of_caller(self._node.inputs, given)
+                if self.http.body != "object" and given:
+                    (value,) = value.values()
                 examples[f"case_{len(examples) + 1}"] = {"summary": case.name, "value": value}
         if examples:
             content["examples"] = examples
@@ -226,7 +228,10 @@ class _Operation:
         record = ir.record_of(self._node.outputs)
         fields = tuple(self._types[1].items())
         schema = self._components.add(f"{self._name}Result", self._writer.record(fields, record.outside), False)
-        success: dict[str, Any] = {"description": self._node.source.intent, "content": {"application/json": {"schema": schema}}}
+        success: dict[str, Any] = {
+            "description": self._node.source.intent,
+            "content": {"application/json": {"schema": schema}},
+        }
         headers = {name: {"schema": {"type": "string"}} for name, _ in self.http.response_headers}
         if headers:
             success["headers"] = headers

@@ -17,7 +17,12 @@ from vesper.values.types import MapOf
 Path: TypeAlias = tuple[str, ...]
 """Input or output, then fields; `ITEM` is an item of a collection or a value of a map, `KEY` a key of a map."""
 ITEM, KEY = "[]", "{}"
-_FLIPPED = {"greater": "less", "less": "greater", "greater_or_equal": "less_or_equal", "less_or_equal": "greater_or_equal"}
+_FLIPPED = {
+    "greater": "less",
+    "less": "greater",
+    "greater_or_equal": "less_or_equal",
+    "less_or_equal": "greater_or_equal",
+}
 
 
 @dataclass(slots=True)
@@ -90,9 +95,15 @@ class _Reader:
                 verb = op.rpartition(".")[2]
                 self._compare(_FLIPPED.get(verb, verb), right, bound, locals_, under)
 
-    def _compare(self, verb: str, value: ir.Expression, bound: ir.Literal, locals_: dict[int, Path], under: Path) -> None:
+    def _compare(
+        self, verb: str, value: ir.Expression, bound: ir.Literal, locals_: dict[int, Path], under: Path
+    ) -> None:
         number = bound.value
-        if verb not in (*_FLIPPED, "equal") or isinstance(number, bool) or not isinstance(number, int | float | Decimal):
+        if (
+            verb not in (*_FLIPPED, "equal")
+            or isinstance(number, bool)
+            or not isinstance(number, int | float | Decimal)
+        ):
             return
         exact = Decimal(str(number))
         if not exact.is_finite():

@@ -49,7 +49,9 @@ def decimal_pattern(facts: Facts) -> str:
     if low is None or low < 0:
         is_open = high is None or high >= 0 or facts.is_high_open
         nearest = Decimal(0) if high is None or high > 0 else -high
-        parts += [f"-(?:{each})" for each in _magnitudes(nearest, is_open, None if low is None else -low, facts.is_low_open)]
+        parts += [
+            f"-(?:{each})" for each in _magnitudes(nearest, is_open, None if low is None else -low, facts.is_low_open)
+        ]
     return f"^(?:{'|'.join(parts)})$" if parts else _ANY_DECIMAL
 
 
