@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use vesper_serve::{
-    AccessRow, Call, Endpoint, Engine, Exchange, NativeNode, Pending, Refusal, RefusalKind, Server,
-    Settings, SpanRow,
+    AccessRow, Call, Endpoint, Engine, Exchange, NativeNode, Pending, Refusal, RefusalKind, Server, Settings,
+    SpanRow,
 };
 
 use crate::calls::program::Program;
