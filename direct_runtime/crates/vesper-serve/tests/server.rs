@@ -571,7 +571,7 @@ fn a_deadline_ends_a_waiting_call() {
 #[test]
 fn a_drain_serves_the_backlog_and_open_requests_and_then_no_more() {
     let served = Fixture::with_python("{}", |pending| {
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(20));
         pending.answer(|call| call.answer(br#"{"kind":"returned","value":{}}"#, None));
         None
     });
@@ -626,7 +626,6 @@ fn a_new_epoch_serves_new_requests_of_old_connections() {
     assert_eq!(client.answer().unwrap().status, 404);
     client.send(&post("/other", r#"{"b":2}"#));
     assert_eq!(client.answer().unwrap().body, r#"{"b":2}"#);
-    served.wait_until("all are recorded", |server| server.facts().requests == 3);
     let access: Vec<_> = served
         .server
         .take_access()
