@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from vesper.language.check.cases import Case
     from vesper.language.check.properties import Property
     from vesper.language.diagnostics.source import SourceFile
+    from vesper.language.http_binding import HttpBinding
     from vesper.language.ir.nodes import Node
 
 
@@ -31,6 +32,8 @@ class Compiled:
     """Other files that it was made of, such as libraries: path and SHA-256 of each."""
     properties: tuple[Property, ...] = ()
     """Claims of `testing.properties`. A node from the cache has none: only tests check them."""
+    http: HttpBinding | None = None
+    """The request that an `http_handler` answers."""
 
     @property
     def path(self) -> str:
@@ -68,6 +71,12 @@ class Restored(Compiled):
                 from vesper.language.diagnostics.source import SourceFile
 
                 found = SourceFile(self._form["path"], self._form["text"])
+            elif name == "http":
+                found = self._form["http"]
+                if found is not None:
+                    from vesper.language.http_binding import HttpBinding
+
+                    found = HttpBinding.from_data(found)
             elif name in ("node", "cases"):
                 from vesper.compiler.node_bytes import restored
 

@@ -82,6 +82,7 @@ def _compile(
         callees,
         files=tuple(sorted(files.items())),
         properties=checked.properties,
+        http=checked.http,
     )
 
 

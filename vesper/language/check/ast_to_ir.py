@@ -23,6 +23,7 @@ from vesper.language.check.flow.machines import check_machine
 from vesper.language.check.flow.policies import PolicyReader
 from vesper.language.check.flow.requests import RequestChecker
 from vesper.language.check.flow.steps import FlowChecker
+from vesper.language.check.http import check_http
 from vesper.language.check.node_types import check_errors, check_node_type
 from vesper.language.check.outside_names import check_outside, outside_name
 from vesper.language.check.properties import Property, check_properties
@@ -36,6 +37,7 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
 from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.http_binding import HttpBinding
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.failures import HTTP_CODE, can_become_declared, possible_codes_in
 from vesper.language.ir.lookup_tables import Table
@@ -58,6 +60,7 @@ class CheckedNode:
     properties: tuple[Property, ...] = ()
     files: tuple[tuple[str, str], ...] = ()
     """Files with rows of tables: path and SHA-256."""
+    http: HttpBinding | None = None
 
 
 def check_document(
@@ -80,7 +83,10 @@ def check_document(
     cases = check_cases(document.cases, node, checker.called, bag)
     properties = checker.properties(found)
     analysed = tuple(checker.analysed)
-    return None if bag.has_errors else CheckedNode(node, cases, checker.silent, analysed, properties, checker.files)
+    http = check_http(document, node, bag)
+    if bag.has_errors:
+        return None
+    return CheckedNode(node, cases, checker.silent, analysed, properties, checker.files, http)
 
 
 def _locate_reasons(reasons: list[tuple[ir.Expression, str]], node: ir.Node) -> tuple[tuple[int, str], ...]:

@@ -120,6 +120,8 @@ mod _direct {
     #[pymodule_export]
     use super::sandbox::confine;
     #[pymodule_export]
+    use super::serve::exchange::{Exchange, ExchangeCall};
+    #[pymodule_export]
     use super::serve::server::{HttpCall, HttpServer};
     #[pymodule_export]
     use super::tier::tier_counters;

@@ -107,30 +107,13 @@ impl Builtin {
     }
 }
 
-/// How a caller was authenticated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Via {
-    Key,
-    Jwt,
-    Mtls,
-}
-
-impl Via {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Key => "key",
-            Self::Jwt => "jwt",
-            Self::Mtls => "mtls",
-        }
-    }
-}
-
 /// An authenticated caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
     pub subject: String,
     pub tenant: Option<String>,
-    pub via: Via,
+    /// The authority: `key`, `mtls`, or `jwt:` and the issuer. A subject is unique for it.
+    pub via: Cow<'static, str>,
     pub scopes: Vec<String>,
 }
 
@@ -624,7 +607,7 @@ impl Call {
             Shape::Other => Bytes::copy_from_slice(value),
             shape => match std::str::from_utf8(value)
                 .ok()
-                .and_then(|text| with_numbers(text, shape, &service.types))
+                .and_then(|text| with_numbers(text, shape))
             {
                 Some(text) => Bytes::from(text),
                 None => return self.refuse(&RefusalKind::Internal.into()),

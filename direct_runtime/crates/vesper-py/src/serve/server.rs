@@ -251,10 +251,10 @@ impl HttpCall {
         self.call().tenant()
     }
 
-    /// How the caller was authenticated: `key`, `jwt` or `mtls`.
+    /// The authority that names the caller: `key`, `mtls`, or `jwt:` and the issuer.
     #[getter]
-    fn via(&self) -> Option<&'static str> {
-        self.call().actor().map(|actor| actor.via.name())
+    fn via(&self) -> Option<&str> {
+        self.call().actor().map(|actor| &*actor.via)
     }
 
     #[getter]
