@@ -51,6 +51,8 @@ from vesper.host.plans import Plans, plans_of
 from vesper.host.prepared import Prepared, Ran, Recovered, compiled_from, definition_of
 from vesper.host.recovering import Deferred
 from vesper.host.routed import HostedProgram
+from vesper.host.run_context import current_context
+from vesper.host.run_spans import traced
 from vesper.journal.entry import Kind
 from vesper.journal.execution_id import trace_id
 from vesper.journal.journal import (
@@ -66,6 +68,8 @@ from vesper.journal.journal import (
 )
 from vesper.journal.owner import is_dead
 from vesper.language.ir.nodes import Node
+from vesper.observe.logs import redact_with
+from vesper.observe.spans import Tracing
 from vesper.storage.after_fork import Order, register
 from vesper.storage.sources import SYSTEM_SOURCES, Sources
 from vesper.values.generated.errors import ErrorCode
@@ -115,6 +119,7 @@ class Host:
         self._performers = Performers(self.config, performers or {}, sources)
         self._mint = Mint(self.config.grants)
         self._limits = _limits_of(self.config.policies)
+        self._tracing = Tracing(self.config.observe)
         self._journal = journal
         self._owns_journal = journal is None
         self._prepared: dict[tuple[str, str], Prepared] = {}
@@ -126,6 +131,7 @@ class Host:
         self._last_prune = 0
         self._begin_process()
         _HOSTS.add(self)
+        redact_with(self.redact)
 
     def _begin_process(self) -> None:
         """What a process has for itself. A fork leaves no thread behind, and locks as they were: a child starts anew,
@@ -291,7 +297,8 @@ class Host:
             raise
         if plans.writes and not self._warned:
             self._warn_if_volatile()
-        outcome = yield from self._driven(prepared, run, inputs, now, limits, on_begun, is_joined)
+        steps = self._driven(prepared, run, inputs, now, limits, on_begun, is_joined)
+        outcome = yield from traced(steps, self._tracing, prepared, execution, current_context())
         if self.after_run is not None:
             self.after_run(prepared, execution)
         return Ran(execution, outcome)
@@ -515,7 +522,8 @@ class Host:
         assert isinstance(inputs, Mapping)
         assert isinstance(now, datetime)
         try:
-            outcome = drive(self._driven(prepared, run, inputs, now, None))
+            steps = self._driven(prepared, run, inputs, now, None)
+            outcome = drive(traced(steps, self._tracing, prepared, execution, current_context()))
         except InDoubt as doubt:
             return Recovered(summary.execution, summary.node_id, None, doubt.why)
         except Fenced as reason:
