@@ -138,6 +138,7 @@ __all__ = [
     "check_http_header",
     "check_http_value",
     "confine",
+    "count_metric",
     "decimal_access",
     "dict_access",
     "file_performer",
@@ -147,16 +148,22 @@ __all__ = [
     "hold_runtime",
     "is_dead",
     "journal_text",
+    "metric_bounds",
+    "observe_metric",
     "operation_names",
     "read_http_origin",
     "read_http_url",
     "release_journals",
     "release_runtime",
+    "render_metrics",
     "secret_forms",
+    "set_metric",
     "size_of",
+    "snapshot_metrics",
     "this_owner",
     "tier_counters",
     "typed_json_of",
+    "use_metrics_directory",
     "value_of_typed_json",
 ]
 
@@ -521,6 +528,29 @@ def decimal_access() -> str:
 def dict_access() -> str:
     """Return how dicts are read: `layout` for memory layout, or `api: ` and the reason."""
 
+def count_metric(metric: int, labels: Sequence[str], by: int, /) -> None:
+    """Add to a counter."""
+
+def observe_metric(metric: int, labels: Sequence[str], seconds: float, trace_id: str | None, /) -> None:
+    """Add a duration to a histogram, with the id of its trace in hexadecimal."""
+
+def set_metric(metric: int, labels: Sequence[str], value: float, /) -> None:
+    """Set a gauge."""
+
+def render_metrics(accept: str, /) -> tuple[str, bytes]:
+    """Return the content type and the text of all metrics, for an `Accept` header."""
+
+def snapshot_metrics(
+    is_own: bool, /
+) -> list[tuple[int, list[str], int | float | tuple[list[int], float, tuple[str, float, int] | None]]]:
+    """Return (metric, labels, value) of every series; a histogram has (counts of buckets, sum in ms, exemplar)."""
+
+def metric_bounds() -> list[float]:
+    """Return the upper bounds of the buckets of histograms, in milliseconds."""
+
+def use_metrics_directory(directory: str | Path, /) -> None:
+    """Move the counts of this process to a directory."""
+
 def operation_names() -> list[str]:
     """Return the names of all operations of this build, sorted."""
 
@@ -624,6 +654,7 @@ class Journal:
     @property
     def audit_key(self) -> bytes | None: ...
     def begin(self, beginning: _Beginning) -> Run: ...
+    def keyed(self, node_id: str, context: Mapping[str, str], /) -> tuple[_Summary, bool] | None: ...
     def take_over(self, execution: str, engine: str) -> Run: ...
     def unfinished(self, limit: int = 100) -> list[_Summary]: ...
     def find(
@@ -945,6 +976,9 @@ class Running:
 
     def cancel(self) -> None:
         """End the run at its next request, unless it has changed something."""
+
+    def limit(self, seconds: float, /) -> None:
+        """End the time of the run when that of its caller ends, `seconds` from now."""
 
     def renew(self) -> None:
         """Prolong the lease of a run that the journal has."""

@@ -1,0 +1,1 @@
+"""Being seen: metrics, spans and logs of a running Vesper."""
