@@ -986,6 +986,12 @@ class Running:
     def go(self, execution: object, input_size: int, /) -> _Outcome:
         """Run to the end, write the outcome and return it. An exception of an engine is raised, and `end` is due."""
 
+    def set_trace(self, traceparent: str, tracestate: str | None, is_recorded: bool, /) -> None:
+        """Give the run a trace context before it is driven; its effects have spans where it is recorded."""
+
+    def take_spans(self) -> list[tuple[str, str, str, int, int, int, int, str | None]]:
+        """Return the spans of effects: path, effect, class, id, start and end (Unix ns), attempts, failure code."""
+
     def end(self, outcome: _Outcome, /) -> _Outcome:
         """Write an outcome that the Host gives the run."""
 
