@@ -1018,3 +1018,44 @@ def release_runtime() -> None:
 
 def forget_runtime() -> None:
     """Let a child make its own runtime."""
+
+_HttpAnswer: TypeAlias = tuple[int, list[tuple[bytes, bytes]], bytes]
+"""Status, headers and body."""
+
+@final
+class Exchange:
+    """The routes and settings of one epoch of a server (docs/spec/serving.md)."""
+
+    def __init__(self, table: bytes, /) -> None:
+        """Read a table. Raises `ValueError`."""
+
+    def route(
+        self, method: str, target: str, headers: list[tuple[bytes, bytes]], subject: str | None = None, /
+    ) -> ExchangeCall | _HttpAnswer:
+        """Decide on a request by its head."""
+
+@final
+class ExchangeCall:
+    """A request for a node, or for a page of the server."""
+
+    endpoint: Final[int]
+    builtin: Final[str | None]
+    actor: Final[str | None]
+    via: Final[str | None]
+    tenant: Final[str | None]
+    key: Final[str | None]
+    accept: Final[str | None]
+    timeout: Final[float | None]
+    traceparent: Final[str | None]
+    tracestate: Final[str | None]
+    def inputs(self, body: bytes, /) -> bytes | _HttpAnswer: ...
+    def answer(self, outcome: bytes, execution: str | None = None, /) -> _HttpAnswer: ...
+    def refuse(
+        self,
+        refusal: str,
+        detail: str | None = None,
+        retry_after: float | None = None,
+        execution: str | None = None,
+        /,
+    ) -> _HttpAnswer: ...
+    def send(self, status: int, headers: list[tuple[str, str]], body: bytes, /) -> _HttpAnswer: ...
