@@ -241,8 +241,6 @@ def main() -> None:
     signals: list[int] = []
     signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the supervisor, too
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor reloads
     channel = Channel(socket.socket(fileno=int(end)))
     configure(options.log_format or "text")
     try:
