@@ -988,6 +988,12 @@ class Running:
     def go(self, execution: object, input_size: int, /) -> _Outcome:
         """Run to the end, write the outcome and return it. An exception of an engine is raised, and `end` is due."""
 
+    def set_trace(self, traceparent: str, tracestate: str | None, is_recorded: bool, /) -> None:
+        """Give the run a trace context before it is driven; its effects have spans where it is recorded."""
+
+    def take_spans(self) -> list[tuple[str, str, str, int, int, int, int, str | None]]:
+        """Return the spans of effects: path, effect, class, id, start and end (Unix ns), attempts, failure code."""
+
     def end(self, outcome: _Outcome, /) -> _Outcome:
         """Write an outcome that the Host gives the run."""
 
@@ -1014,6 +1020,47 @@ def release_runtime() -> None:
 
 def forget_runtime() -> None:
     """Let a child make its own runtime."""
+
+_HttpAnswer: TypeAlias = tuple[int, list[tuple[bytes, bytes]], bytes]
+"""Status, headers and body."""
+
+@final
+class Exchange:
+    """The routes and settings of one epoch of a server (docs/spec/serving.md)."""
+
+    def __init__(self, table: bytes, /) -> None:
+        """Read a table. Raises `ValueError`."""
+
+    def route(
+        self, method: str, target: str, headers: list[tuple[bytes, bytes]], subject: str | None = None, /
+    ) -> ExchangeCall | _HttpAnswer:
+        """Decide on a request by its head."""
+
+@final
+class ExchangeCall:
+    """A request for a node, or for a page of the server."""
+
+    endpoint: Final[int]
+    builtin: Final[str | None]
+    actor: Final[str | None]
+    via: Final[str | None]
+    tenant: Final[str | None]
+    key: Final[str | None]
+    accept: Final[str | None]
+    timeout: Final[float | None]
+    traceparent: Final[str | None]
+    tracestate: Final[str | None]
+    def inputs(self, body: bytes, /) -> bytes | _HttpAnswer: ...
+    def answer(self, outcome: bytes, execution: str | None = None, /) -> _HttpAnswer: ...
+    def refuse(
+        self,
+        refusal: str,
+        detail: str | None = None,
+        retry_after: float | None = None,
+        execution: str | None = None,
+        /,
+    ) -> _HttpAnswer: ...
+    def send(self, status: int, headers: list[tuple[str, str]], body: bytes, /) -> _HttpAnswer: ...
 
 @final
 class HttpServer:

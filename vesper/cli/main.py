@@ -33,6 +33,7 @@ COMMANDS = {
     "migrate": "Roll nodes out to the direct engine; simulate a rollout.",
     "new": "Create a node from a template, or the next version of a node.",
     "nodes": "List nodes and show their contents.",
+    "openapi": "Write the OpenAPI document of handlers and exposed functions.",
     "profile": "Show where a node spends its time, on each engine.",
     "replay": "Replay an execution from its trace; change it, derive a fix.",
     "run": "Run a node on one engine or on both.",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vesper.language.diagnostics.source import SourceFile
     from vesper.language.http_binding import HttpBinding
     from vesper.language.ir.nodes import Node
+    from vesper.values.types import Type
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +35,8 @@ class Compiled:
     """Claims of `testing.properties`. A node from the cache has none: only tests check them."""
     http: HttpBinding | None = None
     """The request that an `http_handler` answers."""
+    declared: tuple[tuple[Type, ...], ...] | None = None
+    """Types of inputs, outputs and errors where recursive ones are among them, which the IR has as json."""
 
     @property
     def path(self) -> str:
@@ -77,7 +80,7 @@ class Restored(Compiled):
                     from vesper.language.http_binding import HttpBinding
 
                     found = HttpBinding.from_data(found)
-            elif name in ("node", "cases"):
+            elif name in ("node", "cases", "declared"):
                 from vesper.compiler.node_bytes import restored
 
                 found = restored(self._form[name])

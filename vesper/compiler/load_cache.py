@@ -109,6 +109,7 @@ class _Entry:
                     "ir": each.ir,
                     "node": kept(each.node),
                     "cases": kept(each.cases),
+                    "declared": kept(each.declared),
                     "callees": [number for number, _ in callees],
                     "files": list(each.files),
                     "http": None if each.http is None else each.http.to_data(),
@@ -124,6 +125,7 @@ class _Entry:
                     self._facts(form),
                     each.files,
                     http=each.http,
+                    declared=each.declared,
                 )
                 forms.append(form)
                 made[id(each)] = (len(forms) - 1, found)

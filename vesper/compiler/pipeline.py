@@ -83,6 +83,7 @@ def _compile(
         files=tuple(sorted(files.items())),
         properties=checked.properties,
         http=checked.http,
+        declared=checked.declared,
     )
 
 

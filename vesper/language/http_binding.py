@@ -12,6 +12,11 @@ from typing import Any
 _HOLE = re.compile(r"\{([^{}]*)\}")
 
 
+def route_of(method: str, path: str) -> str:
+    """Return a method and a path without the names of holes."""
+    return f"{method} {_HOLE.sub('{}', path)}"
+
+
 @dataclass(frozen=True, slots=True)
 class HttpInput:
     """The source of one input."""
@@ -54,7 +59,7 @@ class HttpBinding:
     @property
     def route(self) -> str:
         """Method and path without the names of holes: what a server tells requests apart by."""
-        return f"{self.method} {_HOLE.sub('{}', self.path)}"
+        return route_of(self.method, self.path)
 
     def to_data(self) -> tuple[Any, ...]:
         """Return plain data, which `marshal` can write."""

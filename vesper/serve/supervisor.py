@@ -171,7 +171,7 @@ class Supervisor:
         handlers: dict[int, Any] = {}
         before = signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
-            kept = signal.SIGTERM if number == signal.SIGINT else number
+            kept: int = signal.SIGTERM if number == signal.SIGINT else number
             handlers[number] = signal.signal(number, lambda *_, kept=kept: self._signals.append(kept))
         try:
             yield wakes
@@ -202,7 +202,8 @@ class Supervisor:
         channels = {slot.channel: slot for slot in self._slots if slot.channel is not None}
         due = [slot.due - time.monotonic() for slot in self._slots if slot.process is None and self._has_begun]
         seconds = max(0.0, min([*due, _POLL_SECONDS]))
-        ready, _, _ = select.select([wakes, *channels], [], [], seconds)
+        awaited: list[socket.socket | Channel] = [wakes, *channels]
+        ready, _, _ = select.select(awaited, [], [], seconds)
         if wakes in ready:
             wakes.recv(4096)
         for channel, slot in channels.items():

@@ -48,7 +48,9 @@ def _cors(settings: CorsSettings) -> dict[str, object]:
 
 def _endpoint(node: Node, settings: ServeSettings) -> dict[str, Any]:
     http = node._compiled.http
-    needed = [scope for pattern, scopes in settings.scopes.items() if matches_node((pattern,), node.id) for scope in scopes]
+    needed = [
+        scope for pattern, scopes in settings.scopes.items() if matches_node((pattern,), node.id) for scope in scopes
+    ]
     found: dict[str, Any] = {
         "node": node.id,
         "is_pure": node._entries is not None,

@@ -187,8 +187,9 @@ class Worker:
     def serve(self, channel: Channel, is_ending: Callable[[], bool], wakes: socket.socket) -> None:
         """Answer until SIGTERM, or until the supervisor is gone."""
         channel.send(kind="ready", nodes=len(self._service.nodes))
+        awaited: list[socket.socket | Channel] = [channel, wakes]
         while not is_ending():
-            ready, _, _ = select.select([channel, wakes], [], [], _POLL_SECONDS)
+            ready, _, _ = select.select(awaited, [], [], _POLL_SECONDS)
             if wakes in ready:
                 wakes.recv(4096)
             if channel in ready:

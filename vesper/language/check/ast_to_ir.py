@@ -61,6 +61,8 @@ class CheckedNode:
     files: tuple[tuple[str, str], ...] = ()
     """Files with rows of tables: path and SHA-256."""
     http: HttpBinding | None = None
+    declared: tuple[tuple[Type, ...], ...] | None = None
+    """Types of inputs, outputs and errors where recursive ones are among them, which the IR has as json."""
 
 
 def check_document(
@@ -86,7 +88,8 @@ def check_document(
     http = check_http(document, node, bag)
     if bag.has_errors:
         return None
-    return CheckedNode(node, cases, checker.silent, analysed, properties, checker.files, http)
+    declared = checker.declared_types(found)
+    return CheckedNode(node, cases, checker.silent, analysed, properties, checker.files, http, declared)
 
 
 def _locate_reasons(reasons: list[tuple[ir.Expression, str]], node: ir.Node) -> tuple[tuple[int, str], ...]:
@@ -126,6 +129,13 @@ class _NodeChecker:
         node = ir.number_expressions(whole, names)
         node = replace(node, lookup_tables=self._used_tables(node))
         return erase(node) if self._types.has_recursive else node
+
+    def declared_types(self, node: ir.Node) -> tuple[tuple[Type, ...], ...] | None:
+        """Return the types of inputs, outputs and errors before they were finished; None where those are the same."""
+        if not self._types.has_recursive:
+            return None
+        parts = (node.inputs, node.outputs, node.errors)
+        return tuple(tuple(each.type for each in part) for part in parts)
 
     def properties(self, node: ir.Node) -> tuple[Property, ...]:
         """Return the properties of the checked node, as it was before it was finished."""

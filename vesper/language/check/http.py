@@ -62,8 +62,11 @@ class _HttpChecker:
             self._parameter(name, "query", word)
         seen: set[str] = set()
         for name, word in http.headers:
-            if self._is_header(word, seen, f"`{name.text}`"):
+            problem = _header_problem(word.text, seen)
+            if problem is None:
                 self._parameter(name, "header", word)
+            else:
+                self._refuse(name.text, f"`{word.text}`", problem, word.span)
         body = self._body()
         rest = "query" if method in _WITHOUT_BODY else "body"
         for each in self._inputs:
@@ -146,7 +149,8 @@ class _HttpChecker:
         form = "json" if source == "body" else _form(declared.type)
         problem = None
         if form is None or (source != "query" and form.startswith("array_")):
-            problem = f"no text is a {declared.type}" if form is None else f"only a query holds a {declared.type}"
+            kept = "only a query repeats a parameter" if form else "that type has no form as text"
+            problem = f"it has the type {declared.type}, and {kept}"
         elif source == "path" and isinstance(declared.type, OptionalOf):
             problem = "a part of the path cannot be absent"
         elif source == "query" and (not key or len(key) > 128):
@@ -195,7 +199,12 @@ class _HttpChecker:
         named = {each.name: each.outside or each.name for each in self._node.outputs}
         found, seen = [], set[str]()
         for name, value in self._http.response_headers:
-            if not self._is_header(name, seen, "this"):
+            problem = _header_problem(name.text, seen)
+            if problem is not None:
+                expected = "headers of a handler's own, each once"
+                self._bag.error(
+                    Code.WRONG_KIND, name.span, key="response_headers", expected=expected, found=f"`{name.text}`"
+                )
                 continue
             if not _PRINTABLE.fullmatch(value.text):
                 expected = "printable ASCII without spaces around it"
@@ -214,21 +223,6 @@ class _HttpChecker:
             found.append((name.text, "".join(parts)))
         return tuple(found)
 
-    def _is_header(self, word: ast.Word, seen: set[str], what: str) -> bool:
-        lower = word.text.lower()
-        problem = None
-        if not _HEADER.fullmatch(word.text):
-            problem = "it is no name of a header"
-        elif _SERVERS_OWN.fullmatch(lower):
-            problem = "the server itself reads or writes this header"
-        elif lower in seen:
-            problem = "it is given twice"
-        seen.add(lower)
-        if problem is not None:
-            name = what.strip("`")
-            self._bag.error(Code.BAD_PARAMETER, word.span, name=name, source=f"`{word.text}`", problem=problem)
-        return problem is None
-
     def _scopes(self) -> tuple[str, ...]:
         for word in self._http.scopes:
             if not _SCOPE.fullmatch(word.text):
@@ -238,7 +232,21 @@ class _HttpChecker:
 
 
 def _shown(source: str) -> str:
-    return "a header" if source == "header" else f"the {source}"
+    return {"header": "a header", **{each: f"the {each}" for each in ("path", "query", "body")}}.get(source, source)
+
+
+def _header_problem(name: str, seen: set[str]) -> str | None:
+    """Return why a header cannot have this name, and add it to those seen."""
+    lower = name.lower()
+    problem = None
+    if not _HEADER.fullmatch(name):
+        problem = "it is no name of a header"
+    elif _SERVERS_OWN.fullmatch(lower):
+        problem = "the server itself reads or writes this header"
+    elif lower in seen:
+        problem = "another input comes from it"
+    seen.add(lower)
+    return problem
 
 
 def _form(type_: Type) -> str | None:

@@ -118,11 +118,11 @@ NAMES: Final[dict[str, Explanation]] = {
     ),
     "VSP1107": Explanation(
         text=(
-            "A part of a request can carry some inputs only. A path or a header carries one text, so its input is a "
-            "scalar, and a part of the path cannot be absent. A query can repeat a parameter, so an array or a set of "
-            "scalars can come from it. A record, a map or a json needs the body, which GET and DELETE do not have. An "
-            "input comes from one place, a parameter or header feeds one input, and headers with a meaning for the "
-            "server itself (`Authorization`, `Cookie`, `Content-Type` …) carry none. Choose another source."
+            "A path or a header carries one text, so its input is a scalar, and a part of the path cannot be absent. A "
+            "query can repeat a parameter, so an array or a set of scalars can come from it. A record, a map or a json "
+            "needs the body, which GET and DELETE do not have. An input comes from one place, a parameter or header "
+            "feeds one input, and headers with a meaning for the server itself (`Authorization`, `Cookie`, "
+            "`Content-Type` …) carry none. Choose another source."
         ),
         bad=(
             "node_id: rate_v1\ntype: http_handler\nintent: The rate of a currency\ninputs:\n  currency: string\n"

@@ -117,6 +117,12 @@ impl ExchangeCall {
         self.0.key()
     }
 
+    /// `Accept` of a request for a page.
+    #[getter]
+    fn accept(&self) -> Option<&str> {
+        self.0.accept()
+    }
+
     /// Seconds that the caller grants, from the head on.
     #[getter]
     fn timeout(&self) -> Option<f64> {
