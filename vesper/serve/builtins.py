@@ -61,7 +61,7 @@ class Builtins:
             case "/metrics":
                 from vesper.observe.metrics import render
 
-                kind, text = render(accept)
+                kind, text = render(accept or "")
                 return 200, [("Content-Type", kind), _FRESH], text
             case "/openapi.json":
                 return 200, [_JSON], service.openapi

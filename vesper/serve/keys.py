@@ -79,7 +79,7 @@ def _key_set(place: str, where: str) -> list[Mapping[str, Any]]:
     try:
         data = _fetch(place) if "://" in place else read_regular(Path(place), _MAX_BYTES)
     except (OSError, http.client.HTTPException) as error:
-        raise ConfigError(where, f"{place} cannot be read: {error or type(error).__name__}") from None
+        raise ConfigError(where, f"{place} cannot be read: {str(error) or type(error).__name__}") from None
     try:
         found = json.loads(data)["keys"]
     except (ValueError, KeyError, TypeError, RecursionError):
