@@ -1,4 +1,4 @@
-"""Nodes as an ASGI application, for uvicorn and inside FastAPI and Starlette (docs/how-to/serve-nodes.md).
+"""Nodes as an ASGI application, for uvicorn and inside FastAPI and Starlette (docs/how-to/serve-with-asgi.md).
 
 Requests are read and answers written by the same native part as those of `vesper serve`.
 """
