@@ -54,6 +54,8 @@ pub(super) struct Connection<'a, S> {
     request: Request,
     has_served: bool,
     is_at_end: bool,
+    /// True if the buffer grew for a body; then its memory is given back with the next request.
+    is_large: bool,
 }
 
 /// The reason why there is no body.
@@ -89,6 +91,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             request: Request::new(),
             has_served: false,
             is_at_end: false,
+            is_large: false,
         }
     }
 
@@ -127,6 +130,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         let shared = self.shared;
         let settings = &shared.settings;
         let mut is_started = false;
+        if std::mem::take(&mut self.is_large) {
+            self.buffer = BytesMut::from(&self.buffer[..]);
+            self.out = Vec::new();
+        }
         let idle = if self.has_served {
             settings.idle
         } else {
@@ -298,6 +305,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         {
             return Err(NoBody::Gone);
         }
+        self.is_large = true;
         let (begun, mut received) = (Instant::now(), 0_u64);
         loop {
             let (length, left) = match &mut chunks {
