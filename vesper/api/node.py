@@ -327,8 +327,8 @@ class Node:
             plain = self._to_plain(given)
             if plain.refused:
                 return outcome_of(self._compiled, _refusal(plain.refused), {}, plain)
-            outcome = entries.engine_call(plain.inputs, now, self._limits)
-            return outcome_of(self._compiled, outcome, plain.inputs, plain)
+            call = entries.engine_call if entries.spans is None else entries.spans.engine_call
+            return outcome_of(self._compiled, call(plain.inputs, now, self._limits), plain.inputs, plain)
         try:
             return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
         except Exception as error:  # noqa: BLE001  # as above
@@ -379,7 +379,7 @@ class Node:
         return plain, (plain.inputs, now or self._start(None), self._limits)
 
     def _named_outcome(self, plain: Plain, ran: Ran) -> AnyOutcome:
-        outcome = outcome_of(self._compiled, ran.outcome, plain.inputs, plain)
+        outcome = outcome_of(ran.definition or self._compiled, ran.outcome, plain.inputs, plain)
         outcome.is_execution(ran.execution)
         return self._with_call(outcome, plain.inputs, None)
 

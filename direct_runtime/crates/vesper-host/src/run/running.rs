@@ -22,6 +22,7 @@ use crate::run::grants::{Grants, Mint};
 use crate::run::outcome::{Outcome, RunError};
 use crate::run::recovered::{Recorded, by_path};
 use crate::run::sizes::size_of;
+use crate::run::trace::RunTrace;
 use crate::sources::{Sources, kill_point};
 use crate::typed_json::{digest_text, request_texts};
 
@@ -137,12 +138,16 @@ pub struct Running {
     pub(super) began_us: i64,
     /// The end of the run's time, by the monotonic clock.
     pub(super) deadline_us: Option<i64>,
+    /// The limit that `deadline_us` is.
+    deadline_name: &'static str,
     /// Bytes of values that may still enter the run.
     pub(super) room: Option<u64>,
     /// True where an INTENT is durable: the run is not given up any more.
     pub(super) has_changed: bool,
     /// References that `secret` steps of this execution gave, with the names of their secrets.
     pub(super) references: HashMap<Arc<str>, Arc<str>>,
+    /// None where neither the caller nor this run has a trace.
+    pub(super) trace: Option<RunTrace>,
     /// Code and message of the request that failed last.
     pub(super) last_failure: Option<(FailureCode, String)>,
 }
@@ -169,9 +174,11 @@ impl Running {
                 .plans
                 .total_timeout
                 .map(|total| began_us.saturating_add(micros(total))),
+            deadline_name: "timeout_seconds",
             room: prepared.plans.memory,
             has_changed: recorded.iter().any(|each| each.kind == Kind::Intent),
             references: HashMap::new(),
+            trace: None,
             last_failure: None,
             control: Arc::new(Control {
                 is_cancelled: AtomicBool::new(false),
@@ -181,6 +188,24 @@ impl Running {
             services,
             prepared,
             watcher,
+        }
+    }
+
+    /// Gives the run a trace context, before it is driven.
+    pub fn set_trace(&mut self, trace: RunTrace) {
+        self.trace = Some(trace);
+    }
+
+    pub fn trace(&mut self) -> Option<&mut RunTrace> {
+        self.trace.as_mut()
+    }
+
+    /// Ends the time of the run when that of its caller ends, `left` from now.
+    pub fn limit(&mut self, left: Duration) {
+        let deadline_us = self.services.sources.monotonic_us().saturating_add(micros(left));
+        if self.deadline_us.is_none_or(|own| deadline_us < own) {
+            self.deadline_us = Some(deadline_us);
+            self.deadline_name = "deadline";
         }
     }
 
@@ -314,7 +339,7 @@ impl Running {
             return Outcome::Ended { ended, why: None };
         };
         if *code == FailureCode::Known(ErrorCode::Timeout) && self.is_late() {
-            return Outcome::LimitHit("timeout_seconds");
+            return Outcome::LimitHit(self.deadline_name);
         }
         // The node may fail on its own, with another code, after it handled a failed request.
         let last = self.last_failure.take().filter(|(last, _)| last == code);
