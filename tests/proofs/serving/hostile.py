@@ -42,7 +42,7 @@ async def talk(port: int, pieces: Sequence[bytes], seconds: float, pause: float 
     is_closed = False
     try:
         # The server may answer and close before all was sent.
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(OSError):
             for piece in pieces:
                 writer.write(piece)
                 await asyncio.wait_for(writer.drain(), ANSWER_SECONDS)
@@ -52,7 +52,8 @@ async def talk(port: int, pieces: Sequence[bytes], seconds: float, pause: float 
                 writer.write_eof()
         if ends == "reset":
             sock: socket.socket = writer.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return Talk(b"", True)
         with contextlib.suppress(TimeoutError, ConnectionError):
             async with asyncio.timeout(seconds):

@@ -43,7 +43,7 @@ NAME = "http"
 NODE = ROOT / "nodes" / "payments" / "payment_decision_v1.vsp"
 SECONDS, CONNECTIONS, WORKERS = 3600.0, 15_000, 2
 SLOW_CLIENTS = 200
-AT_ONCE = 16
+AT_ONCE, FUZZED_AT_ONCE = 16, 64
 LIMIT_MIB = 400
 """Of each process, whatever clients do."""
 SAVE_SECONDS = 10.0
@@ -170,8 +170,8 @@ async def fuzz(watched: Watched, seed: int, seconds: float, is_kept: bool) -> di
     async with watched.neighbour.beside():
         while before + time.monotonic() - begun < seconds and len(watched.problems) < problems_before + 20:
             # Strictly in order, so that a resumed run omits none.
-            await asyncio.gather(*(one(known["next"] + step) for step in range(AT_ONCE)))
-            known["next"] += AT_ONCE
+            await asyncio.gather(*(one(known["next"] + step) for step in range(FUZZED_AT_ONCE)))
+            known["next"] += FUZZED_AT_ONCE
             if time.monotonic() - saved > SAVE_SECONDS:
                 saved = time.monotonic()
                 watched.look(f"fuzzed requests before {known['next']}")
