@@ -21,6 +21,8 @@ _PLACES = {
     "InDoubt": "vesper.host.in_doubt",
     "InputProblem": "vesper.api.error_info",
     "JournalError": "vesper.journal.journal",
+    "KeyReused": "vesper.host.run_context",
+    "KeyRunning": "vesper.host.run_context",
     "Limits": "vesper.engines.engine",
     "Node": "vesper.api.node",
     "NodeError": "vesper.api.errors",
@@ -37,6 +39,7 @@ _PLACES = {
     "effect": "vesper.effects.custom.performer",
     "joined": "vesper.effects.database.performer",
     "load": "vesper.api.load",
+    "run_context": "vesper.host.run_context",
 }
 """Where each public name is; `__init__.pyi` lists the same for type checkers."""
 

@@ -23,6 +23,9 @@ from vesper.effects.settings import ConfigError as ConfigError
 from vesper.engines.engine import Limits as Limits
 from vesper.host.host import Host as Host
 from vesper.host.in_doubt import InDoubt as InDoubt
+from vesper.host.run_context import KeyReused as KeyReused
+from vesper.host.run_context import KeyRunning as KeyRunning
+from vesper.host.run_context import run_context as run_context
 from vesper.journal.journal import JournalError as JournalError
 from vesper.kernels.raised import BadInput as BadInput
 from vesper.kernels.raised import ContractBroken as ContractBroken
@@ -49,6 +52,8 @@ __all__ = [
     "InDoubt",
     "InputProblem",
     "JournalError",
+    "KeyReused",
+    "KeyRunning",
     "Limits",
     "Node",
     "NodeError",
@@ -65,5 +70,6 @@ __all__ = [
     "effect",
     "joined",
     "load",
+    "run_context",
     "testing",
 ]

@@ -18,6 +18,7 @@ from vesper.config.grants import Grant, grant_from_table
 from vesper.config.locate import MAX_BYTES, NAME
 from vesper.config.migration import MigrationSettings, read_migration
 from vesper.config.result_cache import ResultSettings, read_caching
+from vesper.config.serve import ServeSettings, read_serve
 from vesper.config.traces import TraceSettings, default_traces, read_traces
 from vesper.effects.settings import ConfigError, Table, close_to
 from vesper.engines.tiering import Tiering
@@ -86,6 +87,7 @@ class Config:
     """None is an empty table."""
     results: ResultSettings = field(default_factory=ResultSettings)
     """The nodes whose results are cached."""
+    serve: ServeSettings = field(default_factory=ServeSettings)
 
     def located(self, path: str) -> Path:
         return self.folder / path
@@ -150,7 +152,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
         raise ConfigError(f"{_TOP}.grants", "is a list of tables: write `[[grants]]`")
     own = {
         *("grants", "journal", "recovery", "policies", "workers", "state", "effects", "migration", "traces"),
-        *("engine", "cache"),
+        *("engine", "cache", "serve"),
     }
     config = Config(
         path,
@@ -170,6 +172,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
         read_traces(top.table("traces"), folder),
         read_engine(top.table("engine")),
         read_caching(top.table("cache")),
+        read_serve(top, folder),
     )
     for name in values:
         if name not in own and name not in NAMES:

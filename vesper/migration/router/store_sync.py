@@ -108,6 +108,16 @@ class Migration:
         if started:
             self.start()
 
+    @property
+    def contact_age_seconds(self) -> float:
+        """Seconds since the last contact with the store."""
+        return time.monotonic() - self._last_seen
+
+    @property
+    def kill_switch(self) -> ledger.KillSwitch | None:
+        """The kill switch, as known to this process."""
+        return self._switch
+
     # -- nodes ------------------------------------------------------------------------------------
 
     def node(self, key: NodeKey, compiled: Compiled, divergence_of: Callable[[Disagreement | Fault], Happened]) -> Live:

@@ -1,0 +1,1 @@
+"""Nodes as HTTP services."""
