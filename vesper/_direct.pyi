@@ -624,6 +624,7 @@ class Journal:
     @property
     def audit_key(self) -> bytes | None: ...
     def begin(self, beginning: _Beginning) -> Run: ...
+    def keyed(self, node_id: str, context: Mapping[str, str], /) -> tuple[_Summary, bool] | None: ...
     def take_over(self, execution: str, engine: str) -> Run: ...
     def unfinished(self, limit: int = 100) -> list[_Summary]: ...
     def find(
@@ -945,6 +946,9 @@ class Running:
 
     def cancel(self) -> None:
         """End the run at its next request, unless it has changed something."""
+
+    def limit(self, seconds: float, /) -> None:
+        """End the time of the run when that of its caller ends, `seconds` from now."""
 
     def renew(self) -> None:
         """Prolong the lease of a run that the journal has."""

@@ -19,6 +19,7 @@ from vesper.values.model import printable, show
 
 _LIMITS = {
     "timeout_seconds": "the node says it under `performance`; what had been done by then stands in the journal",
+    "deadline": "the caller's time was over; what had been done by then stands in the journal",
     "memory_limit_mb": "the node says it under `performance`: inputs and answers were larger",
     "max_body": "what the node gives is larger than the journal takes; raise `max_body` of [journal], or give less",
     "cancelled": "its caller did not wait for it, and nothing had been changed yet",

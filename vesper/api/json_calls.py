@@ -75,18 +75,20 @@ def _object_entry(node: Node) -> Callable[..., bytes]:
         if not isinstance(text, bytes):
             raise TypeError(f"{node.id}.run_json takes JSON text as bytes, not {type(text).__name__}")
         start = node._shared_start(now)
+        compiled = node._compiled
         plain = inputs_of_json(node._compiled.node.inputs, text)
         if plain.refused:
             refusal = Failed(ErrorCode.BAD_INPUT, None, plain.refused)
             return outcome_json(node._compiled, refusal, plain).encode()
         if node._entries is None:
             host = node.host
-            outcome = host.run(node._prepare(host), plain.inputs, start or node._start(None), node._limits).outcome
+            ran = host.run(node._prepare(host), plain.inputs, start or node._start(None), node._limits)
+            outcome, compiled = ran.outcome, ran.definition or compiled
         else:
             outcome = node._entries.engine_call(plain.inputs, start, node._limits)
         if isinstance(outcome, Failed):
             outcome = Failed(outcome.code, outcome.at, tuple(map(plain.told, outcome.problems)))
-        return outcome_json(node._compiled, outcome, plain).encode()
+        return outcome_json(compiled, outcome, plain).encode()
 
     return run_json
 

@@ -379,7 +379,7 @@ class Node:
         return plain, (plain.inputs, now or self._start(None), self._limits)
 
     def _named_outcome(self, plain: Plain, ran: Ran) -> AnyOutcome:
-        outcome = outcome_of(self._compiled, ran.outcome, plain.inputs, plain)
+        outcome = outcome_of(ran.definition or self._compiled, ran.outcome, plain.inputs, plain)
         outcome.is_execution(ran.execution)
         return self._with_call(outcome, plain.inputs, None)
 

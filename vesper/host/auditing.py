@@ -21,6 +21,7 @@ from vesper.engines.outcome import (
     Returned,
 )
 from vesper.host.masking import Masks, Whole
+from vesper.host.run_context import RunContext
 from vesper.journal.entry import AuditEvent
 from vesper.journal.journal import JournalError, Run
 from vesper.storage.sources import SYSTEM_SOURCES, Sources
@@ -34,13 +35,19 @@ class Auditing:
     """Writes the lines of one run, with its commits."""
 
     def __init__(
-        self, compiled: Whole, run: Run, masks: Callable[[], Masks], sources: Sources = SYSTEM_SOURCES
+        self,
+        compiled: Whole,
+        run: Run,
+        masks: Callable[[], Masks],
+        sources: Sources = SYSTEM_SOURCES,
+        context: RunContext | None = None,
     ) -> None:
         self.level = compiled.node.grants.audit
         self._masks = masks
         self._node = compiled.node
         self._run = run
         self._sources = sources
+        self._caller = {} if context is None else context.to_record()
         self._waiting: list[tuple[int, Request, dict[str, object]]] = []
 
     def effect(self, request: Request, at_us: int, code: str | None, said_by: str | None) -> None:
@@ -78,7 +85,7 @@ class Auditing:
             self._run.audit(self._event(at_us, action, {**short, "left_out": str(error)}))
 
     def _event(self, at_us: int, action: str, fields: Mapping[str, object]) -> AuditEvent:
-        return AuditEvent(at_us, self._run.execution, self._node.node_id, self.level, action, fields)
+        return AuditEvent(at_us, self._run.execution, self._node.node_id, self.level, action, fields, self._caller)
 
 
 def result_of(outcome: Outcome) -> str:

@@ -16,6 +16,7 @@ import os
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -44,6 +45,7 @@ from vesper.host.auditing import Auditing
 from vesper.host.background import Repeating
 from vesper.host.driving import Replayed, Steps, deliver, drive, send
 from vesper.host.in_doubt import InDoubt
+from vesper.host.keyed_runs import Repeat, Waiters, claim
 from vesper.host.masking import Masks
 from vesper.host.performers import Performers
 from vesper.host.permissions import declared_by, denied_inside, needed
@@ -51,6 +53,7 @@ from vesper.host.plans import Plans, plans_of
 from vesper.host.prepared import Prepared, Ran, Recovered, compiled_from, definition_of
 from vesper.host.recovering import Deferred
 from vesper.host.routed import HostedProgram
+from vesper.host.run_context import RunContext, current_context, entered
 from vesper.journal.entry import Kind
 from vesper.journal.execution_id import trace_id
 from vesper.journal.journal import (
@@ -58,6 +61,7 @@ from vesper.journal.journal import (
     Fenced,
     Journal,
     JournalError,
+    KeyTaken,
     NotTaken,
     Recorded,
     Run,
@@ -138,6 +142,7 @@ class Host:
         that it is in. One goes in a single step, without a lock: a run that Ctrl-C interrupts while it ends must not
         count for ever."""
         self._running: dict[str, Running] = {}
+        self._key_waiters = Waiters()
         self._workers = RunWorkers(self.config.workers)
         every = self.config.journal.lease / 3
         self._leases = Repeating("vesper-leases", every, self._renew)
@@ -238,12 +243,15 @@ class Host:
         limits: Limits | None = None,
         on_begun: Callable[[Running], None] | None = None,
     ) -> Ran:
-        """Runs a node to its end. Raises `JournalError` where the journal cannot be written, and `InDoubt` where a
-        step came to what nobody knows; `HostClosed` where the Host was closed."""
+        """Runs a node to its end, for the caller of `run_context`. Raises `JournalError` where the journal cannot be
+        written, and `InDoubt` where a step came to what nobody knows; `HostClosed` where the Host was closed;
+        `KeyReused` and `KeyRunning` for a key that another run has."""
         entry = object()
         try:
             self._enter(entry, threading.get_ident())
             return self._run(prepared, inputs, now, limits, on_begun)
+        except KeyTaken:
+            return self._repeat(prepared, inputs).wait()
         finally:
             self._active.pop(entry, None)
             self._left()
@@ -266,7 +274,9 @@ class Host:
         limits: Limits | None,
         on_begun: Callable[[Running], None] | None,
     ) -> Steps[Ran]:
+        context = current_context()
         execution = trace_id(self._sources.now_ns(), self._sources.random_bytes)
+        record = None if context is None else claim(self.journal, context, prepared.compiled.node.node_id, execution)
         if isinstance(prepared.program, HostedProgram):
             prepared = prepared.program.route(prepared, inputs, execution)
         plans = prepared.plans
@@ -280,6 +290,7 @@ class Host:
             plans.is_sensitive,
             plans.writes and self._syncs_writes,
             is_joined,
+            record,
         )
         try:
             run = self.journal.begin(beginning)
@@ -291,10 +302,18 @@ class Host:
             raise
         if plans.writes and not self._warned:
             self._warn_if_volatile()
-        outcome = yield from self._driven(prepared, run, inputs, now, limits, on_begun, is_joined)
+        outcome = yield from self._driven(prepared, run, inputs, now, limits, on_begun, is_joined, context)
         if self.after_run is not None:
             self.after_run(prepared, execution)
         return Ran(execution, outcome)
+
+    def _repeat(self, prepared: Prepared, inputs: Mapping[str, object]) -> Repeat:
+        return Repeat(self.journal, self._key_waiters, self._recover_keyed, prepared, inputs)
+
+    def _recover_keyed(self, summary: Summary) -> None:
+        if self._is_ours(summary):
+            raise NotTaken("a thread of this process is running it")
+        self.resume(summary.execution, self.config.recovery.engine)
 
     async def arun(
         self, prepared: Prepared, inputs: Mapping[str, object], now: datetime, limits: Limits | None = None
@@ -351,6 +370,14 @@ class Host:
             for running in begun:
                 running.cancel()
             raise
+        except KeyTaken:
+            pass
+        self._enter(entry)
+        try:
+            return await self._repeat(prepared, inputs).wait_async()
+        finally:
+            self._active.pop(entry, None)
+            self._left()
 
     def _enter(self, entry: object, thread: int = 0) -> None:
         with self._lock:
@@ -394,9 +421,10 @@ class Host:
         limits: Limits | None,
         on_begun: Callable[[Running], None] | None = None,
         is_joined: bool = False,
+        context: RunContext | None = None,
     ) -> Steps[Outcome]:
         policy = prepared.compiled.node.grants.policy
-        auditing = Auditing(prepared.compiled, run, prepared.masks, self._sources)
+        auditing = Auditing(prepared.compiled, run, prepared.masks, self._sources, context)
         level = auditing.level
         audit = None if level == "none" else auditing
         replayed = self._replayed(run)
@@ -406,6 +434,9 @@ class Host:
         mistake: Exception | None = None
         if on_begun is not None:
             on_begun(running)
+        left = None if context is None else context.seconds_left()
+        if left is not None:
+            running.limit(left)
         try:
             with self._lock:
                 self._running[run.execution] = running
@@ -413,9 +444,12 @@ class Host:
             self.start()
             try:
                 size = size_of(inputs) if "memory_limit_mb" in policy else 0
-                started = prepared.program.start(inputs, now, limits_of_run(limits, policy), is_traced=False)
-                return (yield running, started, size)
-            except (InDoubt, JournalError):
+                started = prepared.program.start(inputs, now, limits_of_run(limits, policy, left), is_traced=False)
+                if context is None:
+                    return (yield running, started, size)
+                with entered(context.of_nested_run()):
+                    return (yield running, started, size)
+            except (InDoubt, JournalError, KeyTaken):
                 raise
             except Exception as error:  # noqa: BLE001  # whatever an engine raises is its fault
                 if self._performers.is_mistake_of_caller(error):
@@ -514,8 +548,10 @@ class Host:
         inputs, now = body["inputs"], body["now"]
         assert isinstance(inputs, Mapping)
         assert isinstance(now, datetime)
+        record = body.get("context")
+        context = RunContext.from_record(record) if isinstance(record, Mapping) else None
         try:
-            outcome = drive(self._driven(prepared, run, inputs, now, None))
+            outcome = drive(self._driven(prepared, run, inputs, now, None, context=context))
         except InDoubt as doubt:
             return Recovered(summary.execution, summary.node_id, None, doubt.why)
         except Fenced as reason:
@@ -692,9 +728,12 @@ def _limits_of(settings: PolicySettings) -> SharedLimits:
         raise ConfigError("policies.url", f"this is no address of Redis: {expected} is expected") from None
 
 
-def limits_of_run(limits: Limits | None, policy: Mapping[str, object]) -> Limits:
-    """The limits of a run; an execution may not compute for longer than it may take."""
-    return limits_of_node(limits, policy) or DEFAULT_LIMITS
+def limits_of_run(limits: Limits | None, policy: Mapping[str, object], left: float | None = None) -> Limits:
+    """The limits of a run; an execution may not compute for longer than it, or its caller, may take."""
+    found = limits_of_node(limits, policy) or DEFAULT_LIMITS
+    if left is None:
+        return found
+    return replace(found, seconds=left if found.seconds is None else min(left, found.seconds))
 
 
 def _never_began(outcome: Outcome) -> bool:

@@ -43,6 +43,10 @@ class Ran:
 
     execution: str
     outcome: Outcome
+    is_repeat: bool = False
+    """True where the outcome is that of an earlier run with the same key."""
+    definition: Compiled | None = None
+    """The definition of an earlier run, where the node was changed since."""
 
 
 @dataclass(frozen=True, slots=True)

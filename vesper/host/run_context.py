@@ -14,11 +14,9 @@ from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from math import isfinite
 from time import monotonic
 
-from vesper.journal.typed_json import encode
 from vesper.values.vesper_error import VesperError
 
 MAX_KEY_CHARACTERS = 255
@@ -83,21 +81,13 @@ class RunContext:
     @classmethod
     def from_record(cls, record: Mapping[str, str]) -> RunContext:
         """Return the context of a run that is taken over: its caller, and the caller's time, are gone."""
-        names = ("actor", "via", "tenant", "key")
-        traces = {name: record.get(name) for name in ("traceparent", "tracestate")}
-        return cls(*map(record.get, names), None, **traces)
+        get = record.get
+        return cls(get("actor"), get("via"), get("tenant"), get("key"), None, get("traceparent"), get("tracestate"))
 
     def to_record(self) -> dict[str, str]:
         """Return the context as START has it."""
         found = {name: getattr(self, name) for name in _RECORDED}
         return {name: text for name, text in found.items() if text is not None}
-
-    def key_digest(self, node_id: str) -> str | None:
-        """Return the name of the key among those of all nodes, tenants and callers; None without a key."""
-        if self.key is None:
-            return None
-        caller = ["tenant", self.tenant] if self.tenant is not None else ["caller", self.via, self.actor]
-        return sha256(encode([node_id, *caller, self.key])).hexdigest()
 
     def seconds_left(self) -> float | None:
         """Return the rest of the caller's time, at least 0; None without a deadline."""

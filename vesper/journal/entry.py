@@ -93,3 +93,5 @@ class AuditEvent:
     level: str
     action: str
     fields: Mapping[str, object]
+    caller: Mapping[str, str] = field(default_factory=dict)
+    """Further members of the line: `actor`, `tenant`, `user_id` and others."""

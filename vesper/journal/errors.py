@@ -21,5 +21,9 @@ class NotTaken(JournalError):
     """The run cannot be taken over: it has ended, it is in doubt, or its owner is alive."""
 
 
+class KeyTaken(VesperError):
+    """Another run has the idempotency key of this one; the journal is fine. The text is the id of that run."""
+
+
 class UnknownExecution(JournalError):
     """The journal has no such execution."""

@@ -15,12 +15,12 @@ from typing import Protocol
 
 from vesper._direct import KeyRing, RunKey
 from vesper.journal.entry import AuditEvent, Definition, Entry, Stored
-from vesper.journal.errors import Fenced, JournalError, NotTaken, UnknownExecution
+from vesper.journal.errors import Fenced, JournalError, KeyTaken, NotTaken, UnknownExecution
 from vesper.storage.sources import SYSTEM_SOURCES, Sources
 
 __all__ = [
-    "Beginning", "Fenced", "Journal", "JournalError", "KeyRing", "NotTaken", "Recorded", "Run", "RunKey", "Status",
-    "Summary", "UnknownExecution", "open_journal",
+    "Beginning", "Fenced", "Journal", "JournalError", "KeyRing", "KeyTaken", "NotTaken", "Recorded", "Run", "RunKey",
+    "Status", "Summary", "UnknownExecution", "open_journal",
 ]  # fmt: skip
 
 
@@ -45,6 +45,8 @@ class Beginning:
     """True: commits are synced to the disk (FULL); False: a loss of power may take the last ones (NORMAL)."""
     is_joined: bool = False
     """True where effects are part of the caller's transaction: nobody else can finish the run."""
+    context: Mapping[str, str] | None = None
+    """Texts that describe the caller; the first commit raises `KeyTaken` where a run has its `key`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,10 @@ class Journal(Protocol):
 
     def begin(self, beginning: Beginning) -> Run:
         """A new run with its START appended; nothing is written before the first commit."""
+        ...
+
+    def keyed(self, node_id: str, context: Mapping[str, str], /) -> tuple[Summary, bool] | None:
+        """Return the run of a node with the key of a context, and whether it has an owner that may still end it."""
         ...
 
     def take_over(self, execution: str, engine: str) -> Run:

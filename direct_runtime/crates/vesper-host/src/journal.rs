@@ -5,6 +5,7 @@ pub mod batch;
 pub mod begin;
 mod cells;
 pub mod execution_id;
+mod keyed;
 pub mod limits;
 pub mod lines;
 mod moving;
@@ -153,6 +154,8 @@ pub enum ErrorKind {
     NotTaken,
     /// The journal has no such execution.
     UnknownExecution,
+    /// Another run has the key of this one: no error of the journal. The message is the id of that run.
+    KeyTaken,
 }
 
 /// Error of the journal; the message is for people.
@@ -193,7 +196,7 @@ pub trait Run: Send + Sync {
     /// Returns the digest of a request from its text: `[effect,class,fixed,arguments,key]` in typed JSON.
     fn digest(&self, text: &str) -> String;
 
-    /// Remembers a line of the audit log: typed JSON without `seq`. It is written with the next commit, or not at all.
+    /// Remembers a line of the audit log: typed JSON with `seq` 0. It is written with the next commit, or not at all.
     fn audit(&self, event: &str) -> Result<(), JournalError>;
 
     /// Makes everything appended durable. Fails with `Fenced` where the run belongs to another process.

@@ -170,11 +170,11 @@ fn a_commit_with_an_unknown_result_is_written_once() -> Outcome {
         });
         journal.store = losing.clone();
         let run = journal.begin(&beginning("run-1"))?;
-        run.audit(r#"{"action":"first"}"#)?;
+        run.audit(r#"{"action":"first","seq":0}"#)?;
         assert_eq!(run.commit(Status::Running, None).is_err(), is_first);
         losing.is_answer_lost.store(!is_first, Ordering::Relaxed);
         run.append(&entry(Kind::Value, "step", "{}"))?;
-        run.audit(r#"{"action":"second"}"#)?;
+        run.audit(r#"{"action":"second","seq":0}"#)?;
         assert_eq!(run.commit(Status::Running, None).is_err(), !is_first);
         run.append(&entry(Kind::End, "", "{}"))?;
         run.commit(Status::Ended, Some("returned"))?;

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 import tempfile
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -29,6 +30,8 @@ BODY: dict[str, object] = {
     "wait": timedelta(days=-1, microseconds=1), "set": frozenset({3, 1, 2}), "by number": {10: "ten", 9: "nine"},
     "tagged": {"$decimal": "not one"}, "json": parse_json('{"a": [1.50, null]}'), "deep": {"a": [{"b": []}]},
 }  # fmt: skip
+
+CONTEXT = {"actor": "ada", "key": "order 17", "tenant": "acme", "traceparent": f"00-{'1' * 32}-{'2' * 16}-01"}
 
 
 def make(path: Path) -> None:
@@ -55,6 +58,9 @@ def make(path: Path) -> None:
     doubtful.append(Entry(Kind.IN_DOUBT, "charge", "custom", "unsafe", None, "", {"why": "a crash"}, 5))
     doubtful.commit(Status.IN_DOUBT)
     begun(journal, "waiting")
+    keyed = begin(journal, "keyed", context=CONTEXT)
+    keyed.audit(replace(event("named"), caller=CONTEXT))
+    end(keyed)
     journal.audit([event("configured"), event("granted", who="ada")])
     journal.close()
 

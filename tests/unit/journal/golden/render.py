@@ -10,7 +10,7 @@ from vesper.journal.audit import verify_audit
 from vesper.journal.journal import KeyRing, open_journal
 from vesper.journal.typed_json import encode
 
-VERSION = 1
+VERSION = 2
 MASTER = bytes(range(32))
 AUDIT = b"the key of the golden audit log"
 _HERE = Path(__file__).parent

@@ -2,7 +2,8 @@
 
 `python tests/unit/journal/golden/written.py` writes the golden. It was written by the journal in Python, the first
 implementation, with the sources of `vesper.testing`. It is never rewritten: a change of what is stored is a new format,
-which gets a new number and new files.
+which gets a new number and new files. The
+tables themselves have their golden in `v2.sqlite.sql`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ GOLDEN = HERE / "v1.written.txt"
 RUNS = 200
 OTHER = Definition("ef" * 32, "ship", "nodes/ship.vsp", "id: ship\n# ä\n", b"\x00\xff", (DEFINITION,))
 _TABLES = {
-    "executions": "SELECT * FROM vesper_executions ORDER BY id",
+    "executions": """SELECT id, execution, node_id, semantic_hash, status, outcome, owner, fence, lease_until_us,
+        started_us, updated_us, engine, is_joined, is_sensitive, is_synced, head_seq, head_hash
+        FROM vesper_executions ORDER BY id""",
     "commits": "SELECT place, lines, hashes FROM vesper_commits ORDER BY place",
     "definitions": "SELECT * FROM vesper_definitions ORDER BY rowid",
     "blobs": "SELECT name, size, is_compressed, data FROM vesper_blobs ORDER BY name",
@@ -43,8 +46,6 @@ _TABLES = {
     "keys": "SELECT run, master, wrapped FROM vesper_keys ORDER BY run",
     "audit": "SELECT seq, line, hash FROM vesper_audit ORDER BY seq",
     "audit_head": "SELECT one, count, hash FROM vesper_audit_head",
-    "migrations": "SELECT version, applied_us FROM vesper_migrations",
-    "schema": "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name",
 }
 _KINDS = [kind for kind in Kind if kind not in (Kind.START, Kind.END)]
 _PIECES = ("", "a", '"', "\\", "\n", "\x01", "\x7f", "é", "\u2028", "😀", "$", "charge[2]#1", "/")

@@ -14,14 +14,17 @@ use crate::messages::grouped;
 /// The hash before the first line.
 pub const FIRST: Hash = [0; 32];
 
-/// Returns an event in the form that is queued: without the brace at its end, because its number follows.
+/// The number of a line that has none yet. The texts behind it hold no bare quotes, so that its last place is the one.
+const NO_NUMBER: &str = ",\"seq\":0";
+
+/// Checks an event that is queued: typed JSON with `seq` 0, which becomes its number.
 pub fn audit_text(event: &str, max_body: usize) -> Result<String, JournalError> {
-    let Some(text) = event.strip_suffix('}') else {
+    if !event.contains(NO_NUMBER) {
         return Err(JournalError::new(
             ErrorKind::Journal,
-            "an audit event is no mapping",
+            "an audit event has no place for its number",
         ));
-    };
+    }
     if event.len() > max_body {
         // `action` is the first name of the mapping.
         let action = event.strip_prefix("{\"action\":\"").unwrap_or_default();
@@ -32,7 +35,7 @@ pub fn audit_text(event: &str, max_body: usize) -> Result<String, JournalError> 
             format!("an audit event `{action}` has {size} bytes, and the journal takes {most}"),
         ));
     }
-    Ok(text.to_owned())
+    Ok(event.to_owned())
 }
 
 /// Returns the hash of a line of the audit log.
@@ -75,7 +78,8 @@ pub fn write_audit<'a>(
     let (mut count, mut last) = (count.integer()?, last.bytes()?.to_vec());
     for event in events {
         count += 1;
-        let line = format!("{event},\"seq\":{count}}}").into_bytes();
+        let (before, behind) = event.rsplit_once(NO_NUMBER).unwrap_or_default();
+        let line = format!("{before},\"seq\":{count}{behind}").into_bytes();
         last = audit_hash(&last, &line, key).to_vec();
         let values = [Cell::Integer(count), Cell::Bytes(line), Cell::Bytes(last.clone())];
         transaction.run(

@@ -31,6 +31,8 @@ pub struct Birth {
     pub is_sensitive: bool,
     pub is_synced: bool,
     pub key: Option<WrappedKey>,
+    /// Digest of the caller's idempotency key.
+    pub run_key: Option<String>,
 }
 
 /// A row of lines: the number of the first one, the lines separated by line feeds, their hashes one after the other.

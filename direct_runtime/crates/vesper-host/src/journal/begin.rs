@@ -6,6 +6,7 @@ use std::sync::Arc;
 use vesper_ir::json::quote;
 
 use crate::journal::batch::{Birth, Definition};
+use crate::journal::keyed::key_digest;
 use crate::journal::limits::Limits;
 use crate::journal::lines::first_hash;
 use crate::journal::owner::this_owner;
@@ -46,6 +47,8 @@ pub struct Beginning<'a> {
     pub writes: bool,
     /// True where effects are part of the caller's transaction: no other process can finish the run.
     pub is_joined: bool,
+    /// Typed JSON of the mapping of texts that describes the caller; its `key` has one run.
+    pub context: Option<&'a str>,
 }
 
 impl StoreJournal {
@@ -108,6 +111,9 @@ impl StoreJournal {
             is_sensitive: beginning.is_sensitive,
             is_synced: beginning.writes,
             key: wrapped,
+            run_key: beginning
+                .context
+                .and_then(|context| key_digest(&beginning.definition.node_id, context)),
         };
         let run = StoreRun::new(
             self.store.clone(),
@@ -135,7 +141,13 @@ impl StoreJournal {
 /// Returns the body of START, its names in code-point order.
 fn start_body(beginning: &Beginning<'_>) -> String {
     let mut body = String::with_capacity(beginning.inputs.len() + 256);
-    body.push_str("{\"engine\":");
+    body.push('{');
+    if let Some(context) = beginning.context {
+        body.push_str("\"context\":");
+        body.push_str(context);
+        body.push(',');
+    }
+    body.push_str("\"engine\":");
     quote(beginning.engine, &mut body);
     body.push_str(",\"inputs\":");
     body.push_str(beginning.inputs);

@@ -15,7 +15,7 @@ use crate::sources::Sources;
 
 /// Columns of `ExecutionRow`.
 pub(crate) const COLUMNS: &str = "id, execution, node_id, semantic_hash, status, outcome, started_us, updated_us, \
-    owner, fence, engine, is_joined, is_sensitive, lease_until_us, is_synced, head_seq, head_hash";
+    owner, fence, engine, is_joined, is_sensitive, lease_until_us, is_synced, head_seq, head_hash, run_key";
 
 /// A run in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub(crate) struct ExecutionRow {
     pub is_synced: bool,
     pub head_seq: i64,
     pub head_hash: Vec<u8>,
+    /// Digest of the caller's idempotency key.
+    pub run_key: Option<String>,
 }
 
 impl ExecutionRow {
@@ -77,10 +79,7 @@ impl ExecutionRow {
                 node_id: text(row.get(2))?.to_owned(),
                 semantic_hash: text(row.get(3))?.to_owned(),
                 status,
-                outcome: match row.get(5) {
-                    Some(Cell::Null) => None,
-                    cell => Some(text(cell)?.to_owned()),
-                },
+                outcome: optional_text(row.get(5))?,
                 started_us: integer(row.get(6))?,
                 updated_us: integer(row.get(7))?,
                 owner: text(row.get(8))?.to_owned(),
@@ -93,6 +92,7 @@ impl ExecutionRow {
             is_synced: integer(row.get(14))? != 0,
             head_seq: integer(row.get(15))?,
             head_hash: data(row.get(16))?.to_vec(),
+            run_key: optional_text(row.get(17))?,
         })
     }
 
@@ -172,6 +172,13 @@ impl ExecutionRow {
         }
         chain.check_length()?;
         Ok((chain.entries, chain.last))
+    }
+}
+
+fn optional_text(cell: Option<&Cell>) -> Result<Option<String>, JournalError> {
+    match cell {
+        Some(Cell::Null) => Ok(None),
+        cell => Ok(Some(text(cell)?.to_owned())),
     }
 }
 

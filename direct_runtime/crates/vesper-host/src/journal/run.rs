@@ -239,7 +239,7 @@ impl Run for StoreRun {
         match self.store.submit(batch) {
             Ok(row) => self.row.store(row, Ordering::Relaxed),
             Err(error) => {
-                if error.kind == ErrorKind::Fenced {
+                if matches!(error.kind, ErrorKind::Fenced | ErrorKind::KeyTaken) {
                     pending.tried = None;
                 }
                 return Err(error);

@@ -15,9 +15,11 @@ use crate::journal::{ErrorKind, JournalError};
 pub const PLACES: i64 = 1 << 31;
 
 /// Version of the tables that the last step makes.
-pub const VERSION: i64 = 1;
+pub const VERSION: i64 = 2;
 
-const MIGRATIONS: &[&[&str]] = &[&[
+const MIGRATIONS: &[&[&str]] = &[FIRST_TABLES, RUN_KEYS];
+
+const FIRST_TABLES: &[&str] = &[
     "CREATE TABLE vesper_executions (
             id {identity},
             execution {text} NOT NULL UNIQUE,
@@ -81,7 +83,13 @@ const MIGRATIONS: &[&[&str]] = &[&[
             hash {bytes} NOT NULL
         )",
     "INSERT INTO vesper_audit_head (one, count, hash) VALUES (1, 0, {no_hash})",
-]];
+];
+
+/// One run for each idempotency key of a caller; the digest of a key is that of `keyed::key_digest`.
+const RUN_KEYS: &[&str] = &[
+    "ALTER TABLE vesper_executions ADD COLUMN run_key {text}",
+    "CREATE UNIQUE INDEX vesper_executions_run_key ON vesper_executions (run_key) WHERE run_key IS NOT NULL",
+];
 
 const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS vesper_migrations (version {integer} PRIMARY KEY, applied_us {integer} NOT NULL)";
 

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::journal::cells::{data, integer, shown, text, truncate};
+use crate::journal::keyed::key_digest;
 use crate::journal::lines::{hexadecimal, name_of, next_hash};
 use crate::journal::reading::{ExecutionRow, places};
 use crate::journal::schema::PLACES;
@@ -82,6 +83,9 @@ fn derived(row: &ExecutionRow, entries: &[Stored]) -> Vec<(&'static str, Cell, C
             text(&summary.semantic_hash),
             member(start, "semantic_hash"),
         ));
+        let context = members(&start.body).and_then(|mut members| members.remove("context"));
+        let key = context.and_then(|context| key_digest(&summary.node_id, context.get()));
+        found.push(("run_key", optional(row.run_key.as_ref()), optional(key.as_ref())));
     }
     let decisive = moved
         .iter()

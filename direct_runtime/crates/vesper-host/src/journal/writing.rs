@@ -9,8 +9,8 @@ use crate::journal::store::{Cell, Transaction};
 use crate::journal::{ErrorKind, JournalError, Status};
 
 const BEGIN: &str = "INSERT INTO vesper_executions (execution, node_id, semantic_hash, status, outcome, owner, fence, \
-     lease_until_us, started_us, updated_us, engine, is_joined, is_sensitive, is_synced, head_seq, head_hash) \
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (execution) DO NOTHING RETURNING id";
+     lease_until_us, started_us, updated_us, engine, is_joined, is_sensitive, is_synced, head_seq, head_hash, run_key) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id";
 const IS_OURS: &str = "SELECT 1 FROM vesper_executions WHERE id = ? AND fence = ?";
 const PROLONG: &str =
     "UPDATE vesper_executions SET lease_until_us = ?, updated_us = ? WHERE id = ? AND fence = ?";
@@ -157,16 +157,24 @@ fn begin(
         Cell::Integer(birth.is_synced.into()),
         Cell::Integer(number(batch.head_seq)),
         Cell::Bytes(batch.head_hash.to_vec()),
+        birth.run_key.clone().map_or(Cell::Null, Cell::Text),
     ];
     let found = transaction.rows(BEGIN, &values)?;
     let Some(id) = found.first().and_then(|row| row.first()) else {
-        batch.error = Some(JournalError::new(
-            ErrorKind::Journal,
-            format!(
-                "the journal has an execution {} already: its id must be new",
-                batch.execution
+        let holder = match &birth.run_key {
+            Some(key) => holder_of(transaction, key)?.filter(|holder| **holder != *batch.execution),
+            None => None,
+        };
+        batch.error = Some(match holder {
+            Some(holder) => JournalError::new(ErrorKind::KeyTaken, holder),
+            None => JournalError::new(
+                ErrorKind::Journal,
+                format!(
+                    "the journal has an execution {} already: its id must be new",
+                    batch.execution
+                ),
             ),
-        ));
+        });
         return Ok(false);
     };
     batch.run = id.integer()?;
@@ -183,6 +191,14 @@ fn begin(
         )?;
     }
     Ok(true)
+}
+
+/// Returns the execution that has a key.
+fn holder_of(transaction: &mut dyn Transaction, key: &str) -> Result<Option<String>, JournalError> {
+    let sql = "SELECT execution FROM vesper_executions WHERE run_key = ?";
+    let rows = transaction.rows(sql, &[Cell::Text(key.to_owned())])?;
+    let found = rows.first().and_then(|row| row.first());
+    found.map(|cell| Ok(cell.text()?.to_owned())).transpose()
 }
 
 /// Stores a definition and those that it calls, unless they are there: the first one stored stays.

@@ -20,7 +20,7 @@ pub enum Outcome {
     },
     /// A capability that was not granted, with the rule that denies it.
     Denied { capability: Arc<str>, why: String },
-    /// A limit of the run: `timeout_seconds`, `memory_limit_mb`, `cancelled` or `max_body`.
+    /// A limit of the run: `timeout_seconds`, `deadline`, `memory_limit_mb`, `cancelled` or `max_body`.
     LimitHit(&'static str),
 }
 

@@ -137,6 +137,8 @@ pub struct Running {
     pub(super) began_us: i64,
     /// The end of the run's time, by the monotonic clock.
     pub(super) deadline_us: Option<i64>,
+    /// The limit that `deadline_us` is.
+    deadline_name: &'static str,
     /// Bytes of values that may still enter the run.
     pub(super) room: Option<u64>,
     /// True where an INTENT is durable: the run is not given up any more.
@@ -169,6 +171,7 @@ impl Running {
                 .plans
                 .total_timeout
                 .map(|total| began_us.saturating_add(micros(total))),
+            deadline_name: "timeout_seconds",
             room: prepared.plans.memory,
             has_changed: recorded.iter().any(|each| each.kind == Kind::Intent),
             references: HashMap::new(),
@@ -181,6 +184,15 @@ impl Running {
             services,
             prepared,
             watcher,
+        }
+    }
+
+    /// Ends the time of the run when that of its caller ends, `left` from now.
+    pub fn limit(&mut self, left: Duration) {
+        let deadline_us = self.services.sources.monotonic_us().saturating_add(micros(left));
+        if self.deadline_us.is_none_or(|own| deadline_us < own) {
+            self.deadline_us = Some(deadline_us);
+            self.deadline_name = "deadline";
         }
     }
 
@@ -314,7 +326,7 @@ impl Running {
             return Outcome::Ended { ended, why: None };
         };
         if *code == FailureCode::Known(ErrorCode::Timeout) && self.is_late() {
-            return Outcome::LimitHit("timeout_seconds");
+            return Outcome::LimitHit(self.deadline_name);
         }
         // The node may fail on its own, with another code, after it handled a failed request.
         let last = self.last_failure.take().filter(|(last, _)| last == code);

@@ -68,6 +68,7 @@ pub(crate) fn beginning(execution: &str) -> Beginning<'_> {
         is_sensitive: false,
         writes: true,
         is_joined: false,
+        context: None,
     }
 }
 

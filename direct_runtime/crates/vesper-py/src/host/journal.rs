@@ -125,6 +125,8 @@ impl Journal {
         let now = typed_text(&beginning.getattr(intern!(py, "now"))?)?;
         let engine = beginning.getattr(intern!(py, "engine"))?;
         let execution = beginning.getattr(intern!(py, "execution"))?;
+        let context = beginning.getattr(intern!(py, "context"))?;
+        let context = (!context.is_none()).then(|| typed_text(&context)).transpose()?;
         let given = Beginning {
             execution: text_of(&execution, || {
                 let start = execution.get_item(PySlice::new(py, 0, 40, 1))?.repr()?;
@@ -139,10 +141,26 @@ impl Journal {
             is_sensitive: beginning.getattr(intern!(py, "is_sensitive"))?.is_truthy()?,
             writes: beginning.getattr(intern!(py, "writes"))?.is_truthy()?,
             is_joined: beginning.getattr(intern!(py, "is_joined"))?.is_truthy()?,
+            context: context.as_deref(),
         };
         // It only remembers: the lock of Python need not be released.
         let run = self.inner.begin(&given);
         self.run(py, run)
+    }
+
+    /// Returns the run of a node with the key of a context, and whether its owner may still end it.
+    #[pyo3(signature = (node_id, context, /))]
+    fn keyed<'py>(
+        &self,
+        py: Python<'py>,
+        node_id: &str,
+        context: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<(Bound<'py, PyAny>, bool)>> {
+        let context = typed_text(context)?;
+        let found = self.call(py, |journal| journal.keyed(node_id, &context))?;
+        found
+            .map(|(summary, is_owned)| Ok((summary_object(py, &summary)?, is_owned)))
+            .transpose()
     }
 
     fn take_over(&self, py: Python<'_>, execution: &str, engine: &str) -> PyResult<Run> {

@@ -177,6 +177,17 @@ impl Running {
         self.control.cancel();
     }
 
+    /// Ends the time of the run when that of its caller ends, `seconds` from now.
+    #[pyo3(signature = (seconds, /))]
+    fn limit(&self, seconds: f64) -> PyResult<()> {
+        let left =
+            Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let mut running = self.take()?;
+        running.limit(left);
+        self.put_back(running);
+        Ok(())
+    }
+
     /// Prolongs the lease of a run that the journal has.
     fn renew(&self, py: Python<'_>) -> PyResult<()> {
         let renewed = py.detach(|| self.control.renew());

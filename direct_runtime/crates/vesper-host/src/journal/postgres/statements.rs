@@ -35,20 +35,21 @@ static LINES: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Where the definition was pruned since it was seen, or the execution exists, no row is written.
+/// Where the definition was pruned since it was seen, or the execution or a run with its key exists, no row is written.
 static BEGIN: LazyLock<String> = LazyLock::new(|| {
     format!(
         "WITH born AS (
             INSERT INTO vesper_executions (
                 execution, node_id, semantic_hash, status, outcome, owner, fence, lease_until_us, started_us,
-                updated_us, engine, is_joined, is_sensitive, is_synced, head_seq, head_hash
+                updated_us, engine, is_joined, is_sensitive, is_synced, head_seq, head_hash, run_key
             )
             SELECT
                 $11::text, $12::text, $13::text, $9::text, $10::text, $14::text, $2::bigint,
                 CASE WHEN $9::text = 'running' THEN {NOW} + $8::bigint ELSE 0 END,
-                $15::bigint, {NOW}, $16::text, $17::bigint, $18::bigint, $19::bigint, $6::bigint, $7::bytea
+                $15::bigint, {NOW}, $16::text, $17::bigint, $18::bigint, $19::bigint, $6::bigint, $7::bytea,
+                $20::text
             WHERE EXISTS (SELECT 1 FROM vesper_definitions WHERE semantic_hash = $13::text) AND $1::bigint = 0
-            ON CONFLICT (execution) DO NOTHING
+            ON CONFLICT DO NOTHING
             RETURNING id
         ), written AS (
             INSERT INTO vesper_commits (place, lines, hashes)
@@ -132,7 +133,7 @@ fn common(batch: &Batch, row: &Row, status: Option<Status>) -> Vec<Cell> {
     ]
 }
 
-fn of_birth(batch: &Batch, birth: &Birth) -> [Cell; 9] {
+fn of_birth(batch: &Batch, birth: &Birth) -> [Cell; 10] {
     [
         Cell::Text(batch.execution.as_ref().to_owned()),
         Cell::Text(birth.definition.node_id.clone()),
@@ -143,6 +144,7 @@ fn of_birth(batch: &Batch, birth: &Birth) -> [Cell; 9] {
         Cell::Integer(birth.is_joined.into()),
         Cell::Integer(birth.is_sensitive.into()),
         Cell::Integer(birth.is_synced.into()),
+        birth.run_key.clone().map_or(Cell::Null, Cell::Text),
     ]
 }
 

@@ -119,7 +119,7 @@ fn the_level_of_syncing_is_that_of_the_batch() -> Outcome {
     }
     file.store.submit(batch("run", run, 9, false))?;
     file.store
-        .submit(Batch::of_audit(vec!["{\"action\":\"x\"".to_owned()]))?;
+        .submit(Batch::of_audit(vec!["{\"action\":\"x\",\"seq\":0}".to_owned()]))?;
     assert_eq!(file.level()?, 2);
     Ok(())
 }

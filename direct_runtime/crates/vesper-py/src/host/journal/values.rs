@@ -174,9 +174,11 @@ pub(crate) fn definition_object<'py>(
     Ok(object)
 }
 
-/// Returns the typed JSON of an `AuditEvent`, without its number.
+/// Returns the typed JSON of an `AuditEvent`, with the number 0.
 pub(crate) fn audit_text(event: &Bound<'_, PyAny>) -> PyResult<String> {
     let fields = PyDict::new(event.py());
+    fields.update(event.getattr("caller")?.cast()?)?;
+    fields.set_item("seq", 0)?;
     for name in ["action", "at_us", "execution", "fields", "level", "node_id"] {
         fields.set_item(name, event.getattr(name)?)?;
     }

@@ -1,0 +1,4 @@
+//! Serving by HTTP: the bindings of `vesper-serve`.
+
+#[allow(unsafe_code, reason = "takes over the descriptor of a listening socket")]
+pub(crate) mod server;
