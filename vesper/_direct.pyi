@@ -138,6 +138,7 @@ __all__ = [
     "check_http_header",
     "check_http_value",
     "confine",
+    "count_metric",
     "decimal_access",
     "dict_access",
     "file_performer",
@@ -147,16 +148,22 @@ __all__ = [
     "hold_runtime",
     "is_dead",
     "journal_text",
+    "metric_bounds",
+    "observe_metric",
     "operation_names",
     "read_http_origin",
     "read_http_url",
     "release_journals",
     "release_runtime",
+    "render_metrics",
     "secret_forms",
+    "set_metric",
     "size_of",
+    "snapshot_metrics",
     "this_owner",
     "tier_counters",
     "typed_json_of",
+    "use_metrics_directory",
     "value_of_typed_json",
 ]
 
@@ -520,6 +527,29 @@ def decimal_access() -> str:
 
 def dict_access() -> str:
     """Return how dicts are read: `layout` for memory layout, or `api: ` and the reason."""
+
+def count_metric(metric: int, labels: Sequence[str], by: int, /) -> None:
+    """Add to a counter."""
+
+def observe_metric(metric: int, labels: Sequence[str], seconds: float, trace_id: str | None, /) -> None:
+    """Add a duration to a histogram, with the id of its trace in hexadecimal."""
+
+def set_metric(metric: int, labels: Sequence[str], value: float, /) -> None:
+    """Set a gauge."""
+
+def render_metrics(accept: str, /) -> tuple[str, bytes]:
+    """Return the content type and the text of all metrics, for an `Accept` header."""
+
+def snapshot_metrics(
+    is_own: bool, /
+) -> list[tuple[int, list[str], int | float | tuple[list[int], float, tuple[str, float, int] | None]]]:
+    """Return (metric, labels, value) of every series; a histogram has (counts of buckets, sum in ms, exemplar)."""
+
+def metric_bounds() -> list[float]:
+    """Return the upper bounds of the buckets of histograms, in milliseconds."""
+
+def use_metrics_directory(directory: str | Path, /) -> None:
+    """Move the counts of this process to a directory."""
 
 def operation_names() -> list[str]:
     """Return the names of all operations of this build, sorted."""
@@ -956,6 +986,12 @@ class Running:
     def go(self, execution: object, input_size: int, /) -> _Outcome:
         """Run to the end, write the outcome and return it. An exception of an engine is raised, and `end` is due."""
 
+    def set_trace(self, traceparent: str, tracestate: str | None, is_recorded: bool, /) -> None:
+        """Give the run a trace context before it is driven; its effects have spans where it is recorded."""
+
+    def take_spans(self) -> list[tuple[str, str, str, int, int, int, int, str | None]]:
+        """Return the spans of effects: path, effect, class, id, start and end (Unix ns), attempts, failure code."""
+
     def end(self, outcome: _Outcome, /) -> _Outcome:
         """Write an outcome that the Host gives the run."""
 
@@ -982,3 +1018,44 @@ def release_runtime() -> None:
 
 def forget_runtime() -> None:
     """Let a child make its own runtime."""
+
+_HttpAnswer: TypeAlias = tuple[int, list[tuple[bytes, bytes]], bytes]
+"""Status, headers and body."""
+
+@final
+class Exchange:
+    """The routes and settings of one epoch of a server (docs/spec/serving.md)."""
+
+    def __init__(self, table: bytes, /) -> None:
+        """Read a table. Raises `ValueError`."""
+
+    def route(
+        self, method: str, target: str, headers: list[tuple[bytes, bytes]], subject: str | None = None, /
+    ) -> ExchangeCall | _HttpAnswer:
+        """Decide on a request by its head."""
+
+@final
+class ExchangeCall:
+    """A request for a node, or for a page of the server."""
+
+    endpoint: Final[int]
+    builtin: Final[str | None]
+    actor: Final[str | None]
+    via: Final[str | None]
+    tenant: Final[str | None]
+    key: Final[str | None]
+    accept: Final[str | None]
+    timeout: Final[float | None]
+    traceparent: Final[str | None]
+    tracestate: Final[str | None]
+    def inputs(self, body: bytes, /) -> bytes | _HttpAnswer: ...
+    def answer(self, outcome: bytes, execution: str | None = None, /) -> _HttpAnswer: ...
+    def refuse(
+        self,
+        refusal: str,
+        detail: str | None = None,
+        retry_after: float | None = None,
+        execution: str | None = None,
+        /,
+    ) -> _HttpAnswer: ...
+    def send(self, status: int, headers: list[tuple[str, str]], body: bytes, /) -> _HttpAnswer: ...

@@ -25,7 +25,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from vesper._direct import HttpServer
-from vesper.config.serve import ServeSettings
 from vesper.effects.secrets.settings import SecretSettings
 from vesper.effects.secrets.store import open_secrets
 from vesper.effects.settings import ConfigError
@@ -33,8 +32,10 @@ from vesper.host.host import HostClosed
 from vesper.host.in_doubt import InDoubt
 from vesper.host.run_context import KeyReused, KeyRunning, run_context
 from vesper.journal.journal import JournalError
+from vesper.observe.logs import configure
+from vesper.observe.spans import Tracing
 from vesper.serve.builtins import Builtins
-from vesper.serve.control import Channel, Options, configure_logs
+from vesper.serve.control import Channel, Options
 from vesper.serve.keys import auth_table
 from vesper.serve.nodes import Service, is_sensitive, native_program
 from vesper.serve.table import build_table
@@ -42,6 +43,7 @@ from vesper.values.vesper_error import VesperError
 
 if TYPE_CHECKING:
     from vesper._direct import HttpCall
+    from vesper.compiler import Compiled
     from vesper.config.settings import Config
 
 _log = logging.getLogger("vesper.serve")
@@ -60,10 +62,12 @@ class Worker:
         self._auth: Mapping[str, object] = {}
         self._keys_due = float("inf")
         self._is_done = False
+        self._subjects: dict[str, Compiled] = {}
+        """Nodes of all epochs by id, for spans of requests that Python has not seen."""
         config = options.read_config()
         auth = _read_auth(config)
         service = Service(config, options, None)
-        self._server = HttpServer(listener.detach(), json.dumps(server_settings(config.serve)).encode())
+        self._server = HttpServer(listener.detach(), json.dumps(server_settings(config)).encode())
         self._builtins = Builtins(self._server.facts)
         self._load(service, auth)
         for n in range(options.threads or config.serve.threads):
@@ -104,6 +108,9 @@ class Worker:
             del self._services[epoch]
             raise ConfigError("serve", str(problem)) from None
         self._epoch, self._auth = epoch, auth
+        self._subjects |= {each.id: each._compiled for each in service.nodes}
+        observe = service.config.observe
+        configure(self._options.log_format or observe.logs, observe.levels)
         refresh = [each.refresh for each in service.config.serve.jwt]
         self._keys_due = time.monotonic() + min(refresh, default=float("inf"))
 
@@ -187,8 +194,9 @@ class Worker:
     def serve(self, channel: Channel, is_ending: Callable[[], bool], wakes: socket.socket) -> None:
         """Answer until SIGTERM, or until the supervisor is gone."""
         channel.send(kind="ready", nodes=len(self._service.nodes))
+        awaited: list[socket.socket | Channel] = [channel, wakes]
         while not is_ending():
-            ready, _, _ = select.select([channel, wakes], [], [], _POLL_SECONDS)
+            ready, _, _ = select.select(awaited, [], [], _POLL_SECONDS)
             if wakes in ready:
                 wakes.recv(4096)
             if channel in ready:
@@ -200,7 +208,7 @@ class Worker:
                     self._report_reload(channel)
             if time.monotonic() > self._keys_due:
                 self._refresh_keys()
-            self._log_requests()
+            self._report_requests()
         self.close()
 
     def _report_reload(self, channel: Channel) -> None:
@@ -213,13 +221,16 @@ class Worker:
         else:
             channel.send(kind="loaded", nodes=len(self._service.nodes))
 
-    def _log_requests(self) -> None:
+    def _report_requests(self) -> None:
+        """Write logs and spans of requests that Python has not seen."""
         for text in self._server.take_logs():
             _log.error("%s", text)
         for method, template, node, status, _, duration_ns, trace in self._server.take_access():
             _access.info(
                 "%s %s %s %.1f ms", method, template, status, duration_ns / 1e6, extra={"node": node, "trace_id": trace}
             )
+        if rows := self._server.take_spans():
+            Tracing(self._service.config.observe).export_native(rows, self._subjects)
 
     def close(self) -> None:
         """Accept no more, answer all requests within the grace, and flush journal and evidence."""
@@ -228,15 +239,20 @@ class Worker:
             _log.warning("requests have not ended within %g s; they are cut off", self._options.grace)
         self._is_done = True
         self._server.close()
-        self._log_requests()
+        self._report_requests()
         for service in set(self._services.values()):
             service.close(_LAST_SECONDS)
 
 
-def server_settings(settings: ServeSettings) -> dict[str, Any]:
+def server_settings(config: Config) -> dict[str, Any]:
     """Return the settings of the native server."""
-    tls = settings.tls
-    found: dict[str, Any] = {**asdict(settings.limits), "is_access_logged": settings.has_access_log, "tls": None}
+    settings, tls = config.serve, config.serve.tls
+    found: dict[str, Any] = {
+        **asdict(settings.limits),
+        "is_access_logged": settings.has_access_log,
+        "span_sample": 0.0 if config.observe.otlp is None else config.observe.sample,
+        "tls": None,
+    }
     if tls is not None:
         authorities = None if tls.client_ca is None else str(tls.client_ca)
         # Callers with another kind of credentials need no certificate.
@@ -275,7 +291,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the supervisor, too
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor reloads
     channel = Channel(socket.socket(fileno=int(end)))
-    configure_logs(options.log_format)
+    configure(options.log_format or "text")
     try:
         worker = Worker(options, socket.socket(fileno=int(listener)))
     except VesperError as problem:

@@ -92,6 +92,11 @@ def execution_of(report: Any) -> str:
     return str(report.execution)
 
 
+def noted(found: list[Any], value: object) -> str:
+    found.append(value)
+    return "done"
+
+
 # -- the context ----------------------------------------------------------------------------------
 
 
@@ -108,7 +113,14 @@ def test_an_invalid_part_is_refused(part: dict[str, Any]) -> None:
 
 
 def test_the_journal_has_the_caller(node: vesper.Node, host: Host) -> None:
-    caller = {"actor": "ada", "via": "issuer", "tenant": "acme", "key": "17", "traceparent": TRACE, "tracestate": "a=b"}
+    caller: dict[str, Any] = {
+        "actor": "ada",
+        "via": "issuer",
+        "tenant": "acme",
+        "key": "17",
+        "traceparent": TRACE,
+        "tracestate": "a=b",
+    }
     with vesper.run_context(**caller) as report:
         node.run_json(BODY)
     assert host.journal.read(execution_of(report)).entries[0].entry.body["context"] == caller
@@ -132,7 +144,7 @@ def test_a_run_inside_an_effect_has_the_caller_and_neither_key_nor_report(
     node: vesper.Node, world: World, host: Host
 ) -> None:
     contexts: list[RunContext | None] = []
-    world.does["act"] = lambda _: (contexts.append(current_context()), "done")[1]
+    world.does["act"] = lambda _: noted(contexts, current_context())
     with vesper.run_context(actor="ada", key="17") as report:
         node.run_json(BODY)
     (inside,) = contexts
@@ -152,7 +164,7 @@ def test_a_recovered_run_has_its_caller(tmp_path: Path, world: World) -> None:
     with vesper.run_context(actor="ada", key="17"), pytest.raises(KeyboardInterrupt):
         node.run_json(BODY)
     contexts: list[RunContext | None] = []
-    world.does["act"] = lambda _: (contexts.append(current_context()), "done")[1]
+    world.does["act"] = lambda _: noted(contexts, current_context())
     with host_of(settings(tmp_path), world) as second:
         eventually(lambda: bool(second.recover()))
         assert [each and each.actor for each in contexts] == ["ada"]
@@ -173,7 +185,7 @@ def test_nothing_is_performed_after_the_deadline(node: vesper.Node, world: World
 
 def test_the_deadline_bounds_attempts(node: vesper.Node, world: World) -> None:
     timeouts: list[float | None] = []
-    world.does["act"] = lambda ask: (timeouts.append(ask.timeout), "done")[1]
+    world.does["act"] = lambda ask: noted(timeouts, ask.timeout)
     with vesper.run_context(deadline=time.monotonic() + 1000):
         node.run_json(BODY)
     assert timeouts[0] is not None
@@ -236,13 +248,13 @@ def test_other_inputs_are_refused(node: vesper.Node, world: World) -> None:
 def test_refused_inputs_take_no_key(node: vesper.Node, world: World) -> None:
     with vesper.run_context(key="17"):
         assert b"bad_input" in node.run_json(b'{"event_id": 1}')
-        assert node(event_id="e", text=7).error.code == "bad_input"
+        assert not node(event_id="e", text=7).ok
         node.run_json(BODY)
     assert world.asked == ["act"]
 
 
 def test_callers_do_not_share_keys(node: vesper.Node, world: World) -> None:
-    callers: tuple[dict[str, str], ...] = (
+    callers: tuple[dict[str, Any], ...] = (
         {"actor": "ada"}, {"actor": "bob"}, {"actor": "ada", "tenant": "acme"}, {"tenant": "other"}, {},
     )  # fmt: skip
     executions = set()
@@ -346,7 +358,11 @@ def test_coroutines_repeat_too(node: vesper.Node, world: World) -> None:
 
 
 def test_coroutines_that_begin_together_run_once(node: vesper.Node, world: World) -> None:
-    world.does["act"] = lambda _: (time.sleep(0.05), "done")[1]
+    def act(ask: Ask) -> object:
+        time.sleep(0.05)
+        return "done"
+
+    world.does["act"] = act
 
     async def run() -> list[Any]:
         async def one() -> Any:

@@ -45,14 +45,23 @@ inputs:
 outputs:
   success:
     written: integer
+  error:
+    error_code: enum[bad_name]
+    message: string
 
 flow:
+  - operation: validation
+    require:
+      - condition: length(name) < 20
+        error: {error_code: bad_name, message: "a name has less than 20 characters"}
+
   - step: written
     operation: file
     action: write
     root: notes
     path: "{name}.txt"
     content: text
+    key: name
 
   - operation: return
     success: {written: written}

@@ -14,6 +14,7 @@ mod host;
 mod inputs;
 mod journal;
 mod layout;
+mod metrics;
 mod routing;
 mod sandbox;
 mod serve;
@@ -112,6 +113,11 @@ mod _direct {
     #[pymodule_export]
     use super::layout::dicts::dict_access;
     #[pymodule_export]
+    use super::metrics::{
+        count_metric, metric_bounds, observe_metric, render_metrics, set_metric, snapshot_metrics,
+        use_metrics_directory,
+    };
+    #[pymodule_export]
     use super::operation_names;
     #[pymodule_export]
     use super::routing::inflight_counters::Flight;
@@ -119,6 +125,8 @@ mod _direct {
     use super::routing::route::Route;
     #[pymodule_export]
     use super::sandbox::confine;
+    #[pymodule_export]
+    use super::serve::exchange::{Exchange, ExchangeCall};
     #[pymodule_export]
     use super::serve::server::{HttpCall, HttpServer};
     #[pymodule_export]
@@ -134,6 +142,7 @@ mod _direct {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         vesper_interp::guard::quiet_guarded_panics();
         super::tier::watch_forks(module)?;
+        super::metrics::start(module)?;
         vesper_host::interrupts::set_check(super::host::errors::check_signals);
         // Tests the layout of decimals at import, not in the first call.
         super::layout::decimals::decimals(module.py()).map(|_| ())

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::{digest, hmac, signature};
 use serde_json::Value;
 
-use crate::exchange::{Actor, Peer, Via};
+use crate::exchange::{Actor, Peer};
 use crate::table::{Fields, TableError};
 use crate::text::hex_digit;
 
@@ -15,7 +15,7 @@ const MAX_CREDENTIAL_BYTES: usize = 8 << 10;
 const CLOCK_SKEW_SECONDS: f64 = 60.0;
 /// Keys that are tried for a token without `kid`.
 const MAX_KEYS_TRIED: usize = 4;
-const MAX_SUBJECT_BYTES: usize = 512;
+const MAX_NAME_BYTES: usize = 255;
 
 /// How callers authenticate.
 #[derive(Debug, Default)]
@@ -38,6 +38,8 @@ struct ApiKey {
 #[derive(Debug)]
 struct Issuer {
     name: String,
+    /// `jwt:` and the name.
+    via: String,
     audience: String,
     keys: Vec<Key>,
     algorithms: Vec<Algorithm>,
@@ -119,13 +121,17 @@ impl Auth {
                 self.api_key(token).map(Some)
             };
         }
-        let subject = peer
-            .subject
-            .filter(|subject| self.has_mtls && subject.len() <= MAX_SUBJECT_BYTES);
-        Ok(subject.map(|subject| Actor {
-            subject: subject.to_owned(),
+        let Some(subject) = peer.subject.filter(|_| self.has_mtls) else {
+            return Ok(None);
+        };
+        if !is_name(subject) {
+            return Err("The subject of the certificate is malformed.");
+        }
+        let (subject, via) = (subject.to_owned(), "mtls".into());
+        Ok(Some(Actor {
+            subject,
             tenant: None,
-            via: Via::Mtls,
+            via,
             scopes: Vec::new(),
         }))
     }
@@ -152,7 +158,7 @@ impl Auth {
         Ok(Actor {
             subject: key.name.clone(),
             tenant: key.tenant.clone(),
-            via: Via::Key,
+            via: "key".into(),
             scopes: key.scopes.clone(),
         })
     }
@@ -181,6 +187,12 @@ impl Auth {
 }
 
 const MALFORMED: Rejection = "The token is malformed.";
+
+/// Returns whether a text can name a caller in journal and logs.
+fn is_name(text: &str) -> bool {
+    let is_plain = |each: char| each == ' ' || !(each.is_control() || each.is_whitespace());
+    (1..=MAX_NAME_BYTES).contains(&text.len()) && text.chars().all(is_plain)
+}
 
 /// Returns the token of `Bearer TOKEN`.
 fn bearer(authorization: &[u8]) -> Option<&[u8]> {
@@ -249,8 +261,13 @@ impl Issuer {
             algorithms
                 .push(found.ok_or_else(|| fields.error("algorithms", &format!("`{name}` is unknown")))?);
         }
+        let name = fields.text("issuer")?;
+        if !is_name(&name) {
+            return Err(fields.error("issuer", "1 to 255 bytes without control characters are expected"));
+        }
         let found = Self {
-            name: fields.text("issuer")?,
+            via: format!("jwt:{name}"),
+            name,
             audience: fields.text("audience")?,
             // A key set may hold keys for other purposes, which verify nothing here.
             keys: fields.list("keys")?.iter().filter_map(Key::of_jwk).collect(),
@@ -323,13 +340,10 @@ impl Issuer {
         if !is_audience {
             return Err("The token is for another audience.");
         }
-        let subject = text(claims, &self.subject_claim)
-            .filter(|each| !each.is_empty() && each.len() <= MAX_SUBJECT_BYTES);
+        let subject = text(claims, &self.subject_claim).filter(|each| is_name(each));
         let tenant = match self.tenant_claim.as_ref().and_then(|name| claims.get(name)) {
             None | Some(Value::Null) => None,
-            Some(Value::String(tenant)) if !tenant.is_empty() && tenant.len() <= MAX_SUBJECT_BYTES => {
-                Some(tenant.clone())
-            }
+            Some(Value::String(tenant)) if is_name(tenant) => Some(tenant.clone()),
             Some(_) => return Err("The token's tenant is malformed."),
         };
         let scopes = match claims.get(&self.scope_claim) {
@@ -345,7 +359,7 @@ impl Issuer {
         Ok(Actor {
             subject,
             tenant,
-            via: Via::Jwt,
+            via: self.via.clone().into(),
             scopes,
         })
     }

@@ -107,30 +107,13 @@ impl Builtin {
     }
 }
 
-/// How a caller was authenticated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Via {
-    Key,
-    Jwt,
-    Mtls,
-}
-
-impl Via {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Key => "key",
-            Self::Jwt => "jwt",
-            Self::Mtls => "mtls",
-        }
-    }
-}
-
 /// An authenticated caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
     pub subject: String,
     pub tenant: Option<String>,
-    pub via: Via,
+    /// The authority: `key`, `mtls`, or `jwt:` and the issuer. A subject is unique for it.
+    pub via: Cow<'static, str>,
     pub scopes: Vec<String>,
 }
 
@@ -145,6 +128,8 @@ pub struct Call {
     timeout: Option<Duration>,
     tracestate: Option<String>,
     if_none_match: Option<HeaderValue>,
+    /// `Accept` of a request for a page.
+    accept: Option<String>,
     /// Inputs from path, query and headers, as members of a JSON object.
     members: String,
 }
@@ -261,6 +246,8 @@ impl Exchange {
             },
             Err(answer) => return Routed::Answer(manner.finish(&self.table, answer)),
         };
+        let is_page = matches!(endpoint, Endpoint::Builtin(_));
+        let accept = is_page.then(|| head.headers.get(header::ACCEPT)).flatten();
         let text = |value: Option<&HeaderValue>| Some(value?.to_str().ok()?.to_owned());
         let has_parent = manner.trace.parent_id.is_some();
         let tracestate = headers
@@ -275,6 +262,7 @@ impl Exchange {
             timeout: headers.timeout.and_then(timeout_of),
             tracestate: text(tracestate),
             if_none_match: headers.if_none_match.cloned(),
+            accept: text(accept),
             members,
         }))
     }
@@ -624,7 +612,7 @@ impl Call {
             Shape::Other => Bytes::copy_from_slice(value),
             shape => match std::str::from_utf8(value)
                 .ok()
-                .and_then(|text| with_numbers(text, shape, &service.types))
+                .and_then(|text| with_numbers(text, shape))
             {
                 Some(text) => Bytes::from(text),
                 None => return self.refuse(&RefusalKind::Internal.into()),
@@ -680,6 +668,11 @@ impl Call {
     /// Returns the `Idempotency-Key`.
     pub fn key(&self) -> Option<&str> {
         self.key.as_deref()
+    }
+
+    /// Returns the `Accept` of a request for a page.
+    pub fn accept(&self) -> Option<&str> {
+        self.accept.as_deref()
     }
 
     /// Returns the time that `Vesper-Timeout` grants the request, from its head on.

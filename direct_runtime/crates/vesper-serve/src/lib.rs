@@ -13,7 +13,9 @@ mod text;
 mod trace;
 
 pub use answer::{Answer, Refusal, RefusalKind};
-pub use exchange::{Actor, Builtin, Call, Endpoint, Exchange, Head, Peer, Routed, Via};
+pub use exchange::{Actor, Builtin, Call, Endpoint, Exchange, Head, Peer, Routed};
+/// The types of heads and answers.
+pub use http;
 pub use server::{
     AccessRow, Engine, Epoch, Facts, NativeNode, Pending, Server, Settings, SpanRow, TlsSettings,
 };

@@ -20,8 +20,6 @@ pub(crate) enum Shape {
     Values(Box<Shape>),
     /// An array of pairs.
     Pairs(Box<Shape>, Box<Shape>),
-    /// A type of the endpoint, by name.
-    Named(String),
 }
 
 impl Shape {
@@ -45,7 +43,6 @@ impl Shape {
                     [key, of] => Ok(Self::Pairs(Box::new(Self::read(key)?), Box::new(Self::read(of)?))),
                     _ => Err(error()),
                 },
-                ("ref", Value::String(name)) => Ok(Self::Named(name.clone())),
                 _ => Err(error()),
             },
             _ => Err(error()),
@@ -54,11 +51,10 @@ impl Shape {
 }
 
 /// Rewrites canonical JSON with decimals as numbers. Returns `None` for a text that is not of the shape.
-pub(crate) fn with_numbers(text: &str, shape: &Shape, types: &BTreeMap<String, Shape>) -> Option<String> {
+pub(crate) fn with_numbers(text: &str, shape: &Shape) -> Option<String> {
     let mut writer = Writer {
         rest: text,
         out: String::with_capacity(text.len()),
-        types,
     };
     writer.value(shape)?;
     writer.rest.is_empty().then_some(writer.out)
@@ -67,7 +63,6 @@ pub(crate) fn with_numbers(text: &str, shape: &Shape, types: &BTreeMap<String, S
 struct Writer<'a> {
     rest: &'a str,
     out: String,
-    types: &'a BTreeMap<String, Shape>,
 }
 
 impl<'a> Writer<'a> {
@@ -100,10 +95,6 @@ impl<'a> Writer<'a> {
                     writer.value(if index == 0 { key } else { of })
                 })
             }),
-            Shape::Named(name) => {
-                let shape = self.types.get(name)?;
-                self.value(shape)
-            }
         }
     }
 

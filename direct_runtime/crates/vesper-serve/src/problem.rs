@@ -189,7 +189,7 @@ fn declared_error(
         .get(&code)
         .copied()
         .unwrap_or(StatusCode::UNPROCESSABLE_ENTITY);
-    let written = with_numbers(value, &service.errors, &service.types).unwrap_or_else(|| value.to_owned());
+    let written = with_numbers(value, &service.errors).unwrap_or_else(|| value.to_owned());
     let detail = message.unwrap_or_else(|| code.clone());
     let mut problem = Problem::new("declared_error", status, "", detail).with("error", written);
     problem.title = Cow::Owned(code);

@@ -324,8 +324,7 @@ fn run_thread(shared: &Arc<Shared>, listener: Listener) {
                 .max_blocking_threads(shared.settings.native_threads)
                 .thread_name("vesper-native")
                 .build()?;
-            let given = listener.as_ref().map(Listener::try_clone).transpose()?;
-            let served = runtime.block_on(accept_all(shared, given));
+            let served = runtime.block_on(accept_all(shared, &mut listener));
             runtime.shutdown_background();
             served
         });
@@ -336,16 +335,16 @@ fn run_thread(shared: &Arc<Shared>, listener: Listener) {
                 "a thread of the server panicked and starts again: {message}"
             )),
         }
-        if shared.is_draining() {
-            listener = None;
-        }
         std::thread::sleep(ACCEPT_PAUSE);
     }
 }
 
 /// Accepts connections, and looks at the deadlines of all, until the server is closed.
-async fn accept_all(shared: &Arc<Shared>, listener: Option<Listener>) -> io::Result<()> {
-    let mut listener = listener.map(TcpListener::from_std).transpose()?;
+///
+/// A drain takes the listener away, so that a thread which starts again does not accept.
+async fn accept_all(shared: &Arc<Shared>, kept: &mut Option<Listener>) -> io::Result<()> {
+    let own = kept.as_ref().map(Listener::try_clone).transpose()?;
+    let mut listener = own.map(TcpListener::from_std).transpose()?;
     let mut phase = shared.phase.subscribe();
     let mut ticks = interval(SWEEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -354,6 +353,7 @@ async fn accept_all(shared: &Arc<Shared>, listener: Option<Listener>) -> io::Res
         if current >= Phase::Draining
             && let Some(listener) = listener.take()
         {
+            *kept = None;
             accept_backlog(shared, listener.into_std()?)?;
             shared.accepting.fetch_sub(1, Ordering::Release);
         }

@@ -1,6 +1,6 @@
 //! The table of one epoch: endpoints, pages and settings, read from JSON (docs/spec/serving.md).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 
 use http::{HeaderName, HeaderValue, Method, StatusCode};
@@ -69,7 +69,6 @@ pub(crate) struct Service {
     /// Places of decimals that are written as numbers.
     pub(crate) outputs: Shape,
     pub(crate) errors: Shape,
-    pub(crate) types: BTreeMap<String, Shape>,
 }
 
 /// The source of the inputs that no parameter has.
@@ -254,12 +253,6 @@ impl Service {
             statuses.insert(code, found);
         }
         let response_headers = read_response_headers(&mut fields)?;
-        let mut types = BTreeMap::new();
-        if let Value::Object(given) = fields.take("types") {
-            for (name, each) in given {
-                types.insert(name, Shape::read(&each)?);
-            }
-        }
         let mut shape = |name: &str| match fields.take(name) {
             given if has_numbers => Shape::read(&given),
             _ => Ok(Shape::Other),
@@ -280,7 +273,6 @@ impl Service {
             scopes: fields.texts("scopes")?,
             outputs,
             errors,
-            types,
         };
         fields.done()?;
         Ok(found)

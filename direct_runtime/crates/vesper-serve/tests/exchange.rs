@@ -495,21 +495,19 @@ fn decimals_become_numbers_where_types_say_so() -> Outcome {
     table["decimals"] = json!("number");
     table["endpoints"][0]["outputs"] = json!({"fields": {
         "fee": "number", "lines": {"array": {"fields": {"price": "number"}}}, "rates": {"values": "number"},
-        "pairs": {"pairs": ["number", null]}, "tree": {"ref": "Tree"},
+        "pairs": {"pairs": ["number", null]},
     }});
-    table["endpoints"][0]["types"] =
-        json!({"Tree": {"fields": {"of": {"array": {"ref": "Tree"}}, "x": "number"}}});
     table["endpoints"][0]["errors"] = json!({"fields": {"missing": "number"}});
     let exchange = exchange(&table)?;
     let found = call(&exchange, "POST", "/nodes/decide", &[])?;
-    let value = r#"{"code":"1.5","fee":"1.50","lines":[{"name":"2","price":"0.1"},{"price":null}],"other":{"fee":["1"]},"pairs":[["1.0","2"]],"rates":{"a\"":"3"},"tree":{"of":[{"of":[],"x":"5"}],"x":"4"}}"#;
+    let value = r#"{"code":"1.5","fee":"1.50","lines":[{"name":"2","price":"0.1"},{"price":null}],"other":{"fee":["1"]},"pairs":[["1.0","2"]],"rates":{"a\"":"3"}}"#;
     let answered = found.answer(
         format!("{{\"kind\":\"returned\",\"value\":{value}}}").as_bytes(),
         None,
     );
     assert_eq!(
         text(&answered),
-        r#"{"code":"1.5","fee":1.50,"lines":[{"name":"2","price":0.1},{"price":null}],"other":{"fee":["1"]},"pairs":[[1.0,"2"]],"rates":{"a\"":3},"tree":{"of":[{"of":[],"x":5}],"x":4}}"#
+        r#"{"code":"1.5","fee":1.50,"lines":[{"name":"2","price":0.1},{"price":null}],"other":{"fee":["1"]},"pairs":[[1.0,"2"]],"rates":{"a\"":3}}"#
     );
     let error = found.answer(
         br#"{"kind":"declared_error","value":{"error_code":"x","missing":"9.90"}}"#,

@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use vesper_serve::{
-    AccessRow, Call, Endpoint, Engine, Exchange, NativeNode, Pending, Refusal, RefusalKind, Server,
-    Settings, SpanRow,
+    AccessRow, Call, Endpoint, Engine, Exchange, NativeNode, Pending, Refusal, RefusalKind, Server, Settings,
+    SpanRow,
 };
 
 use crate::calls::program::Program;
@@ -251,10 +251,10 @@ impl HttpCall {
         self.call().tenant()
     }
 
-    /// How the caller was authenticated: `key`, `jwt` or `mtls`.
+    /// The authority that names the caller: `key`, `mtls`, or `jwt:` and the issuer.
     #[getter]
-    fn via(&self) -> Option<&'static str> {
-        self.call().actor().map(|actor| actor.via.name())
+    fn via(&self) -> Option<&str> {
+        self.call().actor().map(|actor| &*actor.via)
     }
 
     #[getter]

@@ -241,16 +241,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             }
         };
         let keeps_alive = keeps_alive && !self.is_at_end && !shared.is_draining();
-        let written = self
-            .write(
-                &answer,
-                Reply {
-                    is_head,
-                    keeps_alive,
-                    now,
-                },
-            )
-            .await;
+        // Before the write: a client that has its answer finds it counted.
         shared.finish(
             &finished,
             &epoch,
@@ -258,7 +249,16 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             answer.status,
             (now, begun),
         );
-        written.map(|()| keeps_alive)
+        self.write(
+            &answer,
+            Reply {
+                is_head,
+                keeps_alive,
+                now,
+            },
+        )
+        .await?;
+        Ok(keeps_alive)
     }
 
     /// Drops a body that was not requested. Returns false if it has not arrived.
