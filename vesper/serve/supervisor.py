@@ -81,7 +81,7 @@ class Slot:
         ours, theirs = socket.socketpair()
         root = str(Path(vesper.__file__).parents[1])
         path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-        with theirs:
+        with theirs, _signals_blocked():
             self.process = subprocess.Popen(
                 [*command, str(listener.fileno()), str(theirs.fileno()), options.to_json()],
                 pass_fds=(listener.fileno(), theirs.fileno()),
@@ -298,6 +298,16 @@ class Supervisor:
         for slot in self._slots:
             slot.forget()
         return 1 if killed else 0
+
+
+@contextlib.contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Let processes that are started ignore signals that a terminal sends to all processes of a command."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

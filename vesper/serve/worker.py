@@ -19,25 +19,19 @@ import socket
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from vesper._direct import HttpServer
-from vesper.effects.secrets.settings import SecretSettings
-from vesper.effects.secrets.store import open_secrets
 from vesper.effects.settings import ConfigError
-from vesper.host.host import HostClosed
-from vesper.host.in_doubt import InDoubt
-from vesper.host.run_context import KeyReused, KeyRunning, run_context
-from vesper.journal.journal import JournalError
 from vesper.observe.logs import configure
 from vesper.observe.spans import Tracing
 from vesper.serve.builtins import Builtins
 from vesper.serve.control import Channel, Options
-from vesper.serve.keys import auth_table
-from vesper.serve.nodes import Service, is_sensitive, native_program
+from vesper.serve.keys import read_auth
+from vesper.serve.nodes import Service, native_program
+from vesper.serve.run_call import describe_error, run_call
 from vesper.serve.table import build_table
 from vesper.values.vesper_error import VesperError
 
@@ -65,7 +59,7 @@ class Worker:
         self._subjects: dict[str, Compiled] = {}
         """Nodes of all epochs by id, for spans of requests that Python has not seen."""
         config = options.read_config()
-        auth = _read_auth(config)
+        auth = read_auth(config)
         service = Service(config, options, None)
         self._server = HttpServer(listener.detach(), json.dumps(server_settings(config)).encode())
         self._builtins = Builtins(self._server.facts)
@@ -86,7 +80,7 @@ class Worker:
     def reload(self) -> None:
         """Load settings, secrets and nodes into a new epoch. Raises `VesperError`: then the old epoch stays."""
         config = self._options.read_config()
-        auth = _read_auth(config)
+        auth = read_auth(config)
         old = self._service
         service = Service(config, self._options, old.routes)
         try:
@@ -128,7 +122,7 @@ class Worker:
         service = self._service
         self._keys_due = time.monotonic() + min(each.refresh for each in service.config.serve.jwt)
         try:
-            auth = _read_auth(service.config)
+            auth = read_auth(service.config)
             if auth != self._auth:
                 self._load(service, auth)
         except VesperError as problem:
@@ -147,47 +141,20 @@ class Worker:
         if service is None:
             call.refuse("closing", None, 1.0, None)
             return
+        node = None
         with service.used():
             try:
                 if call.builtin is not None:
                     is_named = call.actor is not None
                     call.send(*self._builtins.page(call.builtin, service, call.epoch, is_named, call.accept))
+                elif call.is_abandoned:
+                    call.refuse("closing", None, None, None)
                 else:
-                    self._run(call, service)
+                    node = service.nodes[call.endpoint]
+                    run_call(call, node, call.inputs, call.seconds_left, service)
             except Exception as error:  # noqa: BLE001  # a bug of one request must not end its thread
-                _log.error("%s broke\n%s", call.builtin or call.node, _described(error, service, call))
+                _log.error("%s broke\n%s", call.builtin or call.node, describe_error(error, service, node))
                 call.refuse("internal", None, None, None)
-
-    def _run(self, call: HttpCall, service: Service) -> None:
-        left = call.seconds_left
-        if call.is_abandoned or (left is not None and left <= 0):
-            call.refuse("deadline", None, None, None)
-            return
-        node = service.nodes[call.endpoint]
-        context = run_context(
-            actor=call.actor,
-            via=call.via,
-            tenant=call.tenant,
-            key=call.key,
-            deadline=None if left is None else time.monotonic() + left,
-            traceparent=call.traceparent,
-            tracestate=call.tracestate,
-        )
-        try:
-            with context as report:
-                outcome = node.run_json(call.inputs)
-            call.answer(outcome, report.execution)
-        except KeyReused as problem:
-            call.refuse("key_reused", None, None, problem.execution)
-        except KeyRunning as problem:
-            call.refuse("key_running", None, 1.0, problem.execution)
-        except InDoubt as problem:
-            call.refuse("in_doubt", None, None, problem.execution)
-        except HostClosed:
-            call.refuse("closing", None, 1.0, None)
-        except JournalError as problem:
-            _log.error("%s: %s", node.id, service.host.redact(str(problem)))
-            call.refuse("journal", None, 1.0, None)
 
     # -- the main thread --------------------------------------------------------------------------
 
@@ -217,7 +184,7 @@ class Worker:
         except VesperError as problem:
             channel.send(kind="kept", why=str(problem))
         except Exception as error:  # noqa: BLE001  # whatever a reload comes to, the old epoch serves
-            channel.send(kind="kept", why=_described(error, self._service, None))
+            channel.send(kind="kept", why=describe_error(error, self._service, None))
         else:
             channel.send(kind="loaded", nodes=len(self._service.nodes))
 
@@ -266,20 +233,6 @@ def server_settings(config: Config) -> dict[str, Any]:
     return found
 
 
-def _read_auth(config: Config) -> dict[str, object]:
-    """Read all credentials anew: a store of secrets keeps what it has read."""
-    return auth_table(config.serve, open_secrets(config.parts.secrets or SecretSettings("environment")).text)
-
-
-def _described(error: Exception, service: Service, call: HttpCall | None) -> str:
-    """Return a traceback without secrets, and without the message where it may repeat a sensitive value."""
-    node = None if call is None or call.builtin is not None else service.nodes[call.endpoint]
-    lines = traceback.format_exception(error)
-    if node is not None and is_sensitive(node):
-        lines = [*traceback.format_tb(error.__traceback__), type(error).__name__]
-    return service.host.redact("".join(lines))
-
-
 def main() -> None:
     listener, end, text = sys.argv[1:]
     options = Options.from_json(text)
@@ -288,8 +241,6 @@ def main() -> None:
     signals: list[int] = []
     signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the supervisor, too
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor reloads
     channel = Channel(socket.socket(fileno=int(end)))
     configure(options.log_format or "text")
     try:

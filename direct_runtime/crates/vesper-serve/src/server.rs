@@ -29,6 +29,7 @@ use crate::trace::Trace;
 
 mod connection;
 mod limits;
+mod meters;
 mod native;
 mod queue;
 mod tls;
@@ -37,6 +38,7 @@ mod wire;
 use connection::Connection;
 use limits::{Clock, SWEEP_INTERVAL, Watched};
 pub use limits::{Settings, TlsSettings};
+use meters::{Meters, set_gauges};
 use native::Ran;
 pub use native::{Engine, NativeNode};
 pub use queue::Pending;
@@ -59,6 +61,7 @@ pub struct Epoch {
     pub exchange: Exchange,
     /// The nodes that can run natively, by endpoint.
     pub nodes: Vec<Option<NativeNode>>,
+    meters: Meters,
 }
 
 /// A server of one listener.
@@ -207,10 +210,12 @@ impl Server {
         *self.shared.tls.write().unwrap_or_else(PoisonError::into_inner) = tls;
         let mut epoch = self.shared.epoch.write().unwrap_or_else(PoisonError::into_inner);
         let number = epoch.as_ref().map_or(0, |last| last.number) + 1;
+        let meters = Meters::new(nodes.len());
         let last = epoch.replace(Arc::new(Epoch {
             number,
             exchange,
             nodes,
+            meters,
         }));
         drop(epoch);
         drop(last);
@@ -279,6 +284,7 @@ impl Server {
             // A thread catches its panics.
             drop(thread.join());
         }
+        set_gauges(0, 0);
     }
 
     pub fn facts(&self) -> Facts {
@@ -497,6 +503,7 @@ impl Shared {
     fn sweep(&self) {
         let now = self.clock.at(Instant::now());
         lock(&self.watched).values().for_each(|each| each.sweep(now));
+        set_gauges(self.connections.load(Ordering::Relaxed), self.queue.len());
     }
 
     fn log(&self, line: String) {
@@ -586,13 +593,23 @@ impl Shared {
         if finished.is_native {
             self.native_requests.fetch_add(1, Ordering::Relaxed);
         }
-        let is_span = finished.is_native && finished.call.is_some_and(|(_, trace)| self.samples(&trace));
+        let duration = begun.elapsed();
+        let endpoint = finished.call.map(|(endpoint, _)| endpoint);
+        let is_sampled = finished.call.is_some_and(|(_, trace)| self.samples(&trace));
+        let trace = finished
+            .call
+            .filter(|_| is_sampled)
+            .map(|(_, trace)| u128::from_be_bytes(trace.trace_id));
+        epoch
+            .meters
+            .count(&epoch.exchange, endpoint, method, status, duration, trace);
+        let is_span = is_sampled && finished.is_native;
         if !is_span && !self.settings.is_access_logged {
             return;
         }
-        let start_ns = start.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let start_ns = u64::try_from(start_ns).unwrap_or(u64::MAX);
-        let duration_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let nanoseconds = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let start_ns = nanoseconds(start.duration_since(UNIX_EPOCH).unwrap_or_default());
+        let duration_ns = nanoseconds(duration);
         let node = match finished.call {
             Some((Endpoint::Node(index), _)) => Some(epoch.exchange.node(index).to_owned()),
             _ => None,

@@ -288,6 +288,12 @@ impl HttpCall {
         self.call().tracestate()
     }
 
+    /// The `Accept` header of a request for a page of the server.
+    #[getter]
+    fn accept(&self) -> Option<&str> {
+        self.0.accept.as_deref()
+    }
+
     /// Trace id of the answer.
     #[getter]
     fn trace_id(&self) -> String {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::{Buf as _, BytesMut};
 use http::Method;
+use http::header::ACCEPT;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use vesper_interp::guard::guarded;
 
@@ -53,6 +54,8 @@ pub(super) struct Connection<'a, S> {
     request: Request,
     has_served: bool,
     is_at_end: bool,
+    /// True if the buffer grew for a body; then its memory is given back with the next request.
+    is_large: bool,
 }
 
 /// The reason why there is no body.
@@ -88,6 +91,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             request: Request::new(),
             has_served: false,
             is_at_end: false,
+            is_large: false,
         }
     }
 
@@ -126,6 +130,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         let shared = self.shared;
         let settings = &shared.settings;
         let mut is_started = false;
+        if std::mem::take(&mut self.is_large) {
+            self.buffer = BytesMut::from(&self.buffer[..]);
+            self.out = Vec::new();
+        }
         let idle = if self.has_served {
             settings.idle
         } else {
@@ -297,6 +305,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         {
             return Err(NoBody::Gone);
         }
+        self.is_large = true;
         let (begun, mut received) = (Instant::now(), 0_u64);
         loop {
             let (length, left) = match &mut chunks {
@@ -358,7 +367,12 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             Ok(Err(begun)) => begun,
             Ok(Ok((inputs, is_long))) => {
                 let deadline = call.timeout().map(|time| begun + time);
-                let (pending, awaited) = Pending::new(Arc::from(call), Arc::clone(epoch), inputs, deadline);
+                let (mut pending, awaited) =
+                    Pending::new(Arc::from(call), Arc::clone(epoch), inputs, deadline);
+                if matches!(pending.call.endpoint(), Endpoint::Builtin(_)) {
+                    let accept = self.request.headers.get(ACCEPT);
+                    pending.accept = accept.and_then(|value| Some(value.to_str().ok()?.to_owned()));
+                }
                 if is_long {
                     shared.run_long(pending);
                 } else {

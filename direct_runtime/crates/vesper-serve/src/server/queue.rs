@@ -23,6 +23,8 @@ pub struct Pending {
     /// JSON object of the inputs.
     pub inputs: Vec<u8>,
     pub deadline: Option<Instant>,
+    /// The `Accept` header of a request for a page of the server.
+    pub accept: Option<String>,
     is_abandoned: Arc<AtomicBool>,
     reply: Mutex<Option<oneshot::Sender<Answer>>>,
 }
@@ -57,6 +59,7 @@ impl Pending {
                 epoch,
                 inputs,
                 deadline,
+                accept: None,
                 is_abandoned,
                 reply: Mutex::new(Some(reply)),
             },

@@ -9,7 +9,6 @@ use std::mem::MaybeUninit;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::{Buf as _, BytesMut};
-use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::answer::Answer;
@@ -315,11 +314,11 @@ pub(super) fn write_head(out: &mut Vec<u8>, answer: &Answer, reply: Reply) {
     out.push(b' ');
     out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
     for (name, value) in &answer.headers {
-        // These three belong to the connection.
-        if [CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING].contains(name)
-            && !(reply.is_head && *name == CONTENT_LENGTH)
-        {
-            continue;
+        // These belong to the connection, except the length of a body that HEAD does not send.
+        match name.as_str() {
+            "content-length" if reply.is_head => {}
+            "connection" | "content-length" | "date" | "transfer-encoding" => continue,
+            _ => {}
         }
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(name.as_str().as_bytes());
