@@ -214,14 +214,14 @@ class Trouble(threading.Thread):
         super().__init__(daemon=True)
         self._server, self._source = server, source
         self._every = {"kills": kill_seconds, "reloads": reload_seconds}
-        self._stop = threading.Event()
+        self._is_over = threading.Event()
         self.counts: Counter[str] = Counter()
         self.largest_mib = 0.0
 
     def run(self) -> None:
         begun = time.monotonic()
         next_at = {name: begun + seconds for name, seconds in self._every.items()}
-        while not self._stop.wait(max(0.0, min(next_at.values()) - time.monotonic())):
+        while not self._is_over.wait(max(0.0, min(next_at.values()) - time.monotonic())):
             name = min(next_at, key=lambda each: next_at[each])
             next_at[name] += self._every[name]
             self.largest_mib = max(self.largest_mib, self._server.largest_mib())
@@ -234,7 +234,7 @@ class Trouble(threading.Thread):
             self.counts[name] += 1
 
     def end(self) -> None:
-        self._stop.set()
+        self._is_over.set()
         self.join()
 
 
@@ -244,7 +244,7 @@ def run(seconds: float, kill: float, reload: float, seed: int, say: Callable[[st
         stripe = stack.enter_context(FakeStripeProcess("--api-key", STRIPE_KEY))
         database = make_shop(folder, stripe.url)
         command = vesper_serve([NODE], "--workers", str(WORKERS))
-        server = stack.enter_context(Serving(command, "/readyz", folder, SECRETS))
+        server = stack.enter_context(Serving(command, "/livez", folder, SECRETS))
         traffic = Traffic(server.port)
         traffic.capacity(min(2.0, seconds / 10))  # warm
         capacity = traffic.capacity(min(10.0, seconds / 5))
