@@ -198,6 +198,12 @@ bench-routing: build ## measure what routing costs over the bare engines; minute
 	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
 	$(BENCH)/bin/python tests/bench/routing.py
 
+.PHONY: bench-serve
+bench-serve: build ## measure `vesper serve` beside axum, FastAPI, Litestar, BlackSheep and Robyn, by wrk; the last line is JSON; minutes
+	@$(call need_cargo)
+	@$(BIN)/python tests/bench/environment.py --serve $(BENCH_PYTHON)
+	$(ALONE) $(BENCH)/bin/python tests/bench/serve/run.py
+
 bench-lookups: build ## measure the check of a table of 100,000 rows and calls beside 10 rows
 	$(BIN)/python tests/bench/tables/lookups.py
 

@@ -2,7 +2,8 @@
 
 A CPython without it runs plain Python a third slower, and flatters everybody else; so nobody is measured on one. The
 Python of `.venv` runs this file, which does nothing twice. `--rivals` installs the rivals too, `--service` what a
-service of `make proof-service` needs, `--host` that and the rivals of `make bench-host`.
+service of `make proof-service` needs, `--host` that and the rivals of `make bench-host`, `--serve` those of
+`make bench-serve`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ FOLDER = ROOT / ".venv-bench"
 STAMP = FOLDER / "made.json"
 BENCH = ROOT / "tests" / "bench"
 RIVALS, SERVICE = BENCH / "requirements.txt", BENCH / "requirements-service.txt"
-HOST = BENCH / "requirements-host.txt"
+HOST, SERVE = BENCH / "requirements-host.txt", BENCH / "requirements-serve.txt"
 OLDEST = (3, 11)
 
 
@@ -164,20 +165,35 @@ def provide_engine(abi: str, ours: str) -> None:
             target.write_bytes(archive.read(name))
 
 
+def provide_wrk() -> None:
+    """Install the load generator of `make bench-serve`, which Debian has."""
+    if shutil.which("wrk") is not None:
+        return
+    if shutil.which("apt-get") is None or os.getuid() != 0:
+        raise Refused("there is no wrk here, which makes the load: install it (Debian: sudo apt-get install wrk)")
+    subprocess.run(["apt-get", "update", "-qq"], check=True)
+    quietly = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(["apt-get", "install", "-qq", "--no-install-recommends", "wrk"], check=True, env=quietly)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--python", metavar="PATH", help="measure on this one; one is looked for, unless said")
     parser.add_argument("--rivals", action="store_true", help="install the rivals as well")
     parser.add_argument("--service", action="store_true", help="install what a service needs as well")
     parser.add_argument("--host", action="store_true", help="install a service and the rivals of the Host as well")
+    parser.add_argument("--serve", action="store_true", help="install the rivals of `vesper serve` as well")
     asked = parser.parse_args()
     more = [RIVALS] * asked.rivals + [SERVICE] * (asked.service or asked.host) + [HOST] * asked.host
+    more += [SERVE] * asked.serve
     abi = str(sysconfig.get_config_var("EXT_SUFFIX"))
     try:
         again = made().get("python")  # what was chosen once is not looked for again
         interpreter = chosen(asked.python or (again if again and Path(again).is_file() else None), abi)
         make(interpreter, more)
         provide_engine(interpreter.abi, abi)
+        if asked.serve:
+            provide_wrk()
     except Refused as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 1

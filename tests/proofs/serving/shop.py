@@ -1,0 +1,95 @@
+"""A folder for `vesper serve` of the shipped handlers: configuration, tables, secrets, providers on loopback.
+
+The language model of `ticket_triage_v1` is the function of this module.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests.unit.host.tables import make_tables
+from vesper.effects.custom.performer import effect
+
+ROOT = Path(__file__).parents[3]
+STRIPE_KEY = "sk_test_of_the_served_shop"
+SECRETS = {"VESPER_SECRET_STRIPE_API_KEY": STRIPE_KEY, "VESPER_SECRET_GATEWAY_TOKEN": "gw_of_the_served_shop"}
+HANDLERS = [
+    ROOT / "nodes" / name
+    for name in (
+        "access/api_key_issue_v1.vsp",
+        "finance/exchange_rates_v1.vsp",
+        "payments/payment_handler_v1.vsp",
+        "payments/refund_v1.vsp",
+        "shop/stock_reservation_v1.vsp",
+        "support/ticket_triage_v1.vsp",
+    )
+]
+
+
+def make_shop(folder: Path, stripe: str, others: str = "http://127.0.0.1:9", redis: str | None = None) -> Path:
+    """Write vesper.toml and the tables; return the database's file. `others` are bank and gateway."""
+    database = folder / "shop.db"
+    make_tables(f"sqlite:{database}")
+    caches = "" if redis is None else _CACHES.format(redis=redis)
+    (folder / "vesper.toml").write_text(_CONFIG.format(stripe=stripe, others=others) + caches, encoding="utf-8")
+    return database
+
+
+def rows(database: Path, sql: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(database, timeout=30)) as connection, connection:
+        return connection.execute(sql).fetchall()
+
+
+_CONFIG = """\
+[[grants]]
+nodes = ["*"]
+allow = ["*"]
+
+[providers.stripe]
+base_url = "{stripe}"
+allow_private_addresses = true
+auth = {{header = "Authorization", value = "Bearer {{secret:stripe_api_key}}"}}
+
+[providers.bank]
+base_url = "{others}/bank"
+allow_private_addresses = true
+
+[providers.gateway]
+base_url = "{others}/gateway"
+allow_private_addresses = true
+
+[databases.main]
+dsn = "sqlite:shop.db"
+
+[databases.accounts]
+dsn = "sqlite:shop.db"
+
+[state]
+database = "main"
+
+[journal]
+dsn = "sqlite:journal.db"
+
+[effects]
+modules = ["tests.proofs.serving.shop"]
+"""
+_CACHES = """
+[caches.rates]
+url = "{redis}"
+
+[caches.key_lists]
+url = "{redis}"
+
+[events]
+url = "{redis}"
+database = "main"
+"""
+
+
+@effect("language_model", effect_class="keyed")
+def language_model(system: str, user: str, most_tokens: int, key: str) -> object:
+    """Respond as a model does that knows one queue."""
+    return {"queue": "shipping", "urgency": 3, "summary": user[:100], "tags": ["delay"]}
