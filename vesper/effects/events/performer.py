@@ -55,7 +55,7 @@ _PUT: Final = (
 _WAITING: Final = (
     "SELECT id, topic, payload, event_key, execution, created_at FROM vesper_outbox ORDER BY seq LIMIT :most"
 )
-_STATE: Final = "SELECT count(*) AS waiting, min(created_at) AS oldest FROM vesper_outbox"
+_STATE: Final = "SELECT count(*) AS waiting, min(created_at) AS oldest FROM vesper_outbox LIMIT :most"
 _TAKE: Final = "DELETE FROM vesper_outbox WHERE id = :id"
 _OUTBOX: Final[Mapping[str, Type]] = {
     "id": STRING,
@@ -222,12 +222,13 @@ class EventPerformer:
             path="waiting_in_outbox",
             effect="database_query",
             effect_class="read",
-            fixed={"database": database, "sql": _STATE, "rows": "one"},
-            arguments=_bound(),
-            gives=Record((("waiting", INTEGER), ("oldest", OptionalOf(STRING)))),
+            fixed={"database": database, "sql": _STATE, "rows": "all"},
+            arguments=_bound(most=1),
+            gives=ArrayOf(Record((("waiting", INTEGER), ("oldest", OptionalOf(STRING))))),
         )
-        row = self._required_databases(database).perform(ask, _OUTBOX)
-        assert isinstance(row, Mapping)
+        rows = self._required_databases(database).perform(ask, _OUTBOX)
+        assert isinstance(rows, list)
+        (row,) = rows
         oldest = row["oldest"]
         age = 0.0 if oldest is None else (datetime.now(UTC) - datetime.fromisoformat(oldest)).total_seconds()
         return row["waiting"], max(age, 0.0)
