@@ -113,7 +113,9 @@ __all__ = [
     "Entry",
     "Execution",
     "Flight",
+    "HttpCall",
     "HttpPerformer",
+    "HttpServer",
     "IrRejected",
     "Journal",
     "KeyRing",
@@ -1047,6 +1049,7 @@ class ExchangeCall:
     accept: Final[str | None]
     timeout: Final[float | None]
     traceparent: Final[str | None]
+    trace_id: Final[str]
     tracestate: Final[str | None]
     def inputs(self, body: bytes, /) -> bytes | _HttpAnswer: ...
     def answer(self, outcome: bytes, execution: str | None = None, /) -> _HttpAnswer: ...

@@ -106,6 +106,7 @@ def main() -> None:
 def _parentage(folder: Path, receiver: Receiver, otlp: str, count: int) -> dict[str, int]:
     """Send requests through both services, end them, and check all that arrived."""
     callers: dict[str, str] = {}
+    announced: set[str] = set()
     with (
         _service(folder, "back", _BACK, otlp, "direct") as back,
         _service(folder, "front", _FRONT, otlp, "auto", back) as front,
@@ -120,13 +121,15 @@ def _parentage(folder: Path, receiver: Receiver, otlp: str, count: int) -> dict[
                 headers["traceparent"] = f"00-{trace}-{span}-01"
             connection.request("POST", "/nodes/front_v1", body, headers)
             answer = connection.getresponse()
+            announced.add((answer.getheader("traceparent") or "").split("-")[1])
             said = answer.read()
             assert (answer.status, json.loads(said)) == (200, {"said": {"rest": 10 % (number % 9 + 1)}}), said
     _wait("spans", lambda: sum(each.name != "sir.compare" for each in receiver.spans) >= 3 * count)
     traces: dict[str, dict[str, Received]] = {}
     for span in receiver.spans:
         assert traces.setdefault(span.trace_id, {}).setdefault(f"{span.service} {span.name}", span) is span, span
-    assert len(traces) == count, len(traces)
+    assert traces.keys() == announced, len(traces)
+    assert len(traces) == count
     for trace, spans in traces.items():
         compare = spans.pop("front sir.compare", None)  # a follower admits as many runs as its share of time allows
         assert set(spans) == {"front sir.execute", "front sir.effect", "back sir.execute"}, spans

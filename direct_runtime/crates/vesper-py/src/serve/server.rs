@@ -172,7 +172,7 @@ fn native_node(program: &Bound<'_, PyAny>) -> PyResult<Option<NativeNode>> {
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes
         .iter()
