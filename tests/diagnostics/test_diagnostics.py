@@ -65,11 +65,18 @@ def test_file(path: Path, golden: Golden) -> None:
 def test_every_code_has_a_file() -> None:
     with_file = {path.stem[:7] for path in FILES}
     # A file that cannot be read cannot be a text file of the repository, and one that is too large should not be; see
-    # the tests below and those of the limits. One that is no node is not shown: tests/integration/security. Two are
-    # about names of files: tests/unit/repository has them. Those about called nodes need several files:
+    # the tests below and those of the limits. One that is no node is not shown: tests/integration/security. Three are
+    # about several files: tests/unit/repository has them. Those about called nodes need several files:
     # tests/unit/compiler/test_callees.py has them, and test_libraries.py and test_node_calls.py beside it those about
     # libraries and nodes called within expressions.
-    names = (Code.UNREADABLE_FILE, Code.NOT_A_NODE, Code.TOO_LARGE, Code.FILE_NAME, Code.DUPLICATE_NODE)
+    names = (
+        Code.UNREADABLE_FILE,
+        Code.NOT_A_NODE,
+        Code.TOO_LARGE,
+        Code.FILE_NAME,
+        Code.DUPLICATE_NODE,
+        Code.DUPLICATE_ROUTE,
+    )
     calls = (Code.UNKNOWN_NODE, Code.DEPENDENCY_CYCLE, Code.VERSION_CONFLICT, Code.BAD_LOCK, Code.WRONG_CALLEE)
     libraries = (Code.UNKNOWN_LIBRARY, Code.WRONG_LIBRARY, Code.IS_A_LIBRARY, Code.NOT_INLINED)
     without_file = {code.number for code in (*names, *calls, *libraries)}

@@ -36,7 +36,7 @@ def test_the_codes_and_the_explanations_are_the_same_list() -> None:
 
 def test_only_what_no_text_can_show_has_no_example() -> None:
     # A file that is no text, one that is too long to be read, and what is not about the text of one file.
-    without = {"unreadable-file", "not-a-node", "too-large", "file-name", "duplicate-node"}
+    without = {"unreadable-file", "not-a-node", "too-large", "file-name", "duplicate-node", "duplicate-route"}
     without |= {"unknown-node", "dependency-cycle", "version-conflict", "bad-lock", "wrong-callee"}
     without |= {"unknown-library", "wrong-library", "is-a-library", "not-inlined"}
     assert {code.title for code in set(Code) - set(WITH_EXAMPLES)} <= without

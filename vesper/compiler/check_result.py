@@ -105,7 +105,8 @@ def _result_of(compiled: Compiled | None, bag: DiagnosticBag) -> Checked:
 
 def _about(compiled: Compiled) -> dict[str, Any]:
     node = compiled.node
-    return {
+    http = {} if compiled.http is None else {"http": {"method": compiled.http.method, "path": compiled.http.path}}
+    return http | {
         "type": node.type,
         "intent": node.source.intent,
         "inputs": [{"name": each.name, "type": str(each.type)} for each in node.inputs],

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from vesper.language.check.cases import Case
     from vesper.language.check.properties import Property
     from vesper.language.diagnostics.source import SourceFile
+    from vesper.language.http_binding import HttpBinding
     from vesper.language.ir.nodes import Node
+    from vesper.values.types import Type
 
 
 @dataclass(slots=True, eq=False)
@@ -31,6 +33,10 @@ class Compiled:
     """Other files that it was made of, such as libraries: path and SHA-256 of each."""
     properties: tuple[Property, ...] = ()
     """Claims of `testing.properties`. A node from the cache has none: only tests check them."""
+    http: HttpBinding | None = None
+    """The request that an `http_handler` answers."""
+    declared: tuple[tuple[Type, ...], ...] | None = None
+    """Types of inputs, outputs and errors where recursive ones are among them, which the IR has as json."""
 
     @property
     def path(self) -> str:
@@ -68,7 +74,13 @@ class Restored(Compiled):
                 from vesper.language.diagnostics.source import SourceFile
 
                 found = SourceFile(self._form["path"], self._form["text"])
-            elif name in ("node", "cases"):
+            elif name == "http":
+                found = self._form["http"]
+                if found is not None:
+                    from vesper.language.http_binding import HttpBinding
+
+                    found = HttpBinding.from_data(found)
+            elif name in ("node", "cases", "declared"):
                 from vesper.compiler.node_bytes import restored
 
                 found = restored(self._form[name])

@@ -102,15 +102,17 @@ class _Entry:
         def wrap(each: Compiled) -> tuple[int, Compiled]:
             if id(each) not in made:
                 callees = [wrap(callee) for callee in each.callees]
-                form = {
+                form: dict[str, Any] = {
                     "path": each.path,
                     "text": each.source.text,
                     "hash": each.semantic_hash,
                     "ir": each.ir,
                     "node": kept(each.node),
                     "cases": kept(each.cases),
+                    "declared": kept(each.declared),
                     "callees": [number for number, _ in callees],
                     "files": list(each.files),
+                    "http": None if each.http is None else each.http.to_data(),
                     "facts": {},
                 }
                 found = Compiled(
@@ -122,6 +124,8 @@ class _Entry:
                     tuple(callee for _, callee in callees),
                     self._facts(form),
                     each.files,
+                    http=each.http,
+                    declared=each.declared,
                 )
                 forms.append(form)
                 made[id(each)] = (len(forms) - 1, found)

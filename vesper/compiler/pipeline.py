@@ -82,6 +82,8 @@ def _compile(
         callees,
         files=tuple(sorted(files.items())),
         properties=checked.properties,
+        http=checked.http,
+        declared=checked.declared,
     )
 
 

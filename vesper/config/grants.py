@@ -33,9 +33,14 @@ class Grant:
     where: str
 
     def is_for(self, node_id: str) -> bool:
-        parts = split_node_id(node_id)
-        names = {node_id} if parts is None else {node_id, parts[0]}
-        return any(fnmatchcase(name, pattern) for pattern in self.nodes for name in names)
+        return matches_node(self.nodes, node_id)
+
+
+def matches_node(patterns: Iterable[str], node_id: str) -> bool:
+    """Return whether one of the patterns matches the id, or the name without its version."""
+    parts = split_node_id(node_id)
+    names = {node_id} if parts is None else {node_id, parts[0]}
+    return any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
 
 
 def grant_from_table(table: Table) -> Grant:

@@ -104,6 +104,13 @@ class Table:
         """The table of this name; an empty one where there is none."""
         return Table(f"{self.where}.{name}", self._of(name, dict, "a table", {}))
 
+    def list_of_tables(self, name: str) -> list[Table]:
+        """Return the tables of `[[name]]`, in their order."""
+        found = self._of(name, list, f"a list of tables: `[[{self.where.removeprefix('settings.')}.{name}]]`", [])
+        if not all(isinstance(each, dict) for each in found):
+            raise self.error(name, "a list of tables is expected")
+        return [Table(f"{self.where}.{name}[{n}]", each) for n, each in enumerate(found)]
+
     def tables(self) -> dict[str, Table]:
         """All values as tables, by name: `[providers.stripe]`, `[providers.paypal]`."""
         return {name: self.table(name) for name in self._values}

@@ -55,6 +55,7 @@ from vesper.host.recovering import Deferred
 from vesper.host.routed import HostedProgram
 from vesper.host.run_context import RunContext, current_context, entered
 from vesper.host.run_metrics import HostWatch, RunTimer, count_recovery
+from vesper.host.run_spans import traced
 from vesper.journal.entry import Kind
 from vesper.journal.execution_id import trace_id
 from vesper.journal.journal import (
@@ -71,6 +72,8 @@ from vesper.journal.journal import (
 )
 from vesper.journal.owner import is_dead
 from vesper.language.ir.nodes import Node
+from vesper.observe.logs import redact_with
+from vesper.observe.spans import Tracing
 from vesper.storage.after_fork import Order, register
 from vesper.storage.sources import SYSTEM_SOURCES, Sources
 from vesper.values.generated.errors import ErrorCode
@@ -120,6 +123,7 @@ class Host:
         self._performers = Performers(self.config, performers or {}, sources)
         self._mint = Mint(self.config.grants)
         self._limits = _limits_of(self.config.policies)
+        self._tracing = Tracing(self.config.observe)
         self._journal = journal
         self._owns_journal = journal is None
         self._prepared: dict[tuple[str, str], Prepared] = {}
@@ -132,6 +136,7 @@ class Host:
         self._last_prune = 0
         self._begin_process()
         _HOSTS.add(self)
+        redact_with(self.redact)
 
     def _begin_process(self) -> None:
         """What a process has for itself. A fork leaves no thread behind, and locks as they were: a child starts anew,
@@ -306,8 +311,9 @@ class Host:
             raise
         if plans.writes and not self._warned:
             self._warn_if_volatile()
+        steps = self._driven(prepared, run, inputs, now, limits, on_begun, is_joined, context)
         try:
-            outcome = yield from self._driven(prepared, run, inputs, now, limits, on_begun, is_joined, context)
+            outcome = yield from traced(steps, self._tracing, prepared, execution, context)
         except (InDoubt, JournalError) as error:
             timer.failed("in_doubt" if isinstance(error, InDoubt) else "journal")
             raise
@@ -563,7 +569,8 @@ class Host:
         record = body.get("context")
         context = RunContext.from_record(record) if isinstance(record, Mapping) else None
         try:
-            outcome = drive(self._driven(prepared, run, inputs, now, None, context=context))
+            steps = self._driven(prepared, run, inputs, now, None, context=context)
+            outcome = drive(traced(steps, self._tracing, prepared, execution, context))
         except InDoubt as doubt:
             return Recovered(summary.execution, summary.node_id, None, doubt.why)
         except Fenced as reason:

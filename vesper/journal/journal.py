@@ -211,6 +211,10 @@ class Journal(Protocol):
         """How many runs `prune` would delete."""
         ...
 
+    def check_writable(self) -> None:
+        """Raise `JournalError` where the journal cannot be written; changes no row."""
+        ...
+
     def audit_head(self) -> tuple[int, str]:
         """How many lines the audit log has had, and the hash of the last one."""
         ...

@@ -1,1 +1,1 @@
-"""Being seen: metrics, spans and logs of a running Vesper."""
+"""Telemetry of runs: spans, logs and metrics. Works without OpenTelemetry; the extra `observe` adds its export."""

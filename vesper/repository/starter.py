@@ -40,14 +40,55 @@ testing:
     - name: nothing is worth zero
       inputs: {{amount: 0}}
       expect: {{breaks: amount > 0}}
-"""
+""",
+    "http_handler": """\
+node_id: {node_id}
+type: http_handler
+intent: Describe in one line what this node answers
+
+inputs:
+  currency: {{type: string, constraints: [{{length: 3}}]}}
+  amount:   {{type: decimal, constraints: [positive]}}
+
+outputs:
+  success:
+    fee: decimal
+  error:
+    error_code: enum[unknown_currency]
+    message: string
+
+flow:
+  - operation: validation
+    require:
+      - condition: "currency IN ['EUR', 'USD']"
+        error: {{error_code: unknown_currency, message: "there is no fee in {{currency}}"}}
+
+  - operation: return
+    success: {{fee: amount * 0.02}}
+
+http:
+  method: POST
+  path: /{name}/{{currency}}
+  errors: {{unknown_currency: 404}}
+
+testing:
+  test_cases:
+    - name: two percent
+      inputs: {{currency: EUR, amount: 50.00}}
+      now: 2026-11-15T12:00:00Z
+      expect: {{fee: 1.0000}}
+    - name: a currency without a fee
+      inputs: {{currency: XXX, amount: 1}}
+      now: 2026-11-15T12:00:00Z
+      expect: {{error: {{error_code: unknown_currency}}}}
+""",
 }
 """Starter text by node type."""
 
 
 def starter(node_id: str, type_: str) -> str:
     """Return the text of a node of this type that passes every check."""
-    return STARTERS[type_].format(node_id=node_id)
+    return STARTERS[type_].format(node_id=node_id, name=node_id.rpartition("_v")[0])
 
 
 def replace_id(text: str, node_id: str) -> str | None:

@@ -100,3 +100,25 @@ def test_location_after_a_fix_is_in_the_new_text(folder: Path) -> None:
     (warning,) = shown["diagnostics"]
     lines = path.read_text(encoding="utf-8").splitlines()
     assert lines[warning["line"] - 1][warning["column"] - 1 : warning["end_column"] - 1] == "fee_v1"
+
+
+def handler(name: str, path: str = "/fees/{currency}") -> None:
+    text = starter(name, "http_handler").replace(f"/{name.rpartition('_v')[0]}/{{currency}}", path)
+    (Path("nodes") / f"{name}.vsp").write_text(text, encoding="utf-8")
+    os.utime(Path("nodes") / f"{name}.vsp", (1_700_000_000, 1_700_000_000))
+
+
+def test_route_of_two_nodes_is_reported_from_the_cache_too(folder: Path) -> None:
+    handler("fee_v1")
+    handler("rate_v1")
+    handler("other_v1", "/fees/{currency}/last")
+    place = starter("rate_v1", "http_handler").split("\n").index("  path: /rate/{currency}") + 1
+    expected = "`POST /fees/{}` is the route of `fee_v1` in `nodes/fee_v1.vsp` too"
+    for _ in range(2):
+        assert check() == (1, [("VSP1313", "nodes/rate_v1.vsp", place, expected)])
+
+
+def test_versions_of_a_node_share_a_route(folder: Path) -> None:
+    handler("fee_v1")
+    handler("fee_v2")
+    assert check() == (0, [])

@@ -37,6 +37,8 @@ class _CheckedFile:
     node_id: tuple[str, Span] | None
     applied: tuple[AppliedFix, ...] = ()
     fixable: int = 0
+    http: dict[str, str] | None = None
+    """Method and path of a handler without errors."""
 
 
 @click.command("check")
@@ -89,6 +91,9 @@ def _add_name_problems(found: _CheckedFile, names: Names) -> _CheckedFile:
         return found
     path = Path(found.source.path)
     problems = names.problems(path, *found.node_id)
+    if found.http is not None:
+        method, template = found.http["method"], found.http["path"]
+        problems += names.route_problems(path, found.node_id[0], method, template, lambda: _read_text(path))
     if not problems:
         return found
     source = found.source if found.source.text else SourceFile(found.source.path, _read_text(path))
@@ -112,7 +117,8 @@ def _read_text(path: Path) -> str:
 
 def _add_fixes(checked: Checked) -> _CheckedFile:
     if not checked.is_wrong:
-        return _CheckedFile(checked.source, checked.diagnostics, False, checked.node_id)
+        http = (checked.about or {}).get("http")
+        return _CheckedFile(checked.source, checked.diagnostics, False, checked.node_id, http=http)
     from vesper.cli.check.fixing import safe_fixes, with_proved_fixes
 
     diagnostics = with_proved_fixes(checked.source, checked.diagnostics)

@@ -23,6 +23,7 @@ from vesper.language.check.flow.machines import check_machine
 from vesper.language.check.flow.policies import PolicyReader
 from vesper.language.check.flow.requests import RequestChecker
 from vesper.language.check.flow.steps import FlowChecker
+from vesper.language.check.http import check_http
 from vesper.language.check.node_types import check_errors, check_node_type
 from vesper.language.check.outside_names import check_outside, outside_name
 from vesper.language.check.properties import Property, check_properties
@@ -36,6 +37,7 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
 from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.http_binding import HttpBinding
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.failures import HTTP_CODE, can_become_declared, possible_codes_in
 from vesper.language.ir.lookup_tables import Table
@@ -58,6 +60,9 @@ class CheckedNode:
     properties: tuple[Property, ...] = ()
     files: tuple[tuple[str, str], ...] = ()
     """Files with rows of tables: path and SHA-256."""
+    http: HttpBinding | None = None
+    declared: tuple[tuple[Type, ...], ...] | None = None
+    """Types of inputs, outputs and errors where recursive ones are among them, which the IR has as json."""
 
 
 def check_document(
@@ -80,7 +85,11 @@ def check_document(
     cases = check_cases(document.cases, node, checker.called, bag)
     properties = checker.properties(found)
     analysed = tuple(checker.analysed)
-    return None if bag.has_errors else CheckedNode(node, cases, checker.silent, analysed, properties, checker.files)
+    http = check_http(document, node, bag)
+    if bag.has_errors:
+        return None
+    declared = checker.declared_types(found)
+    return CheckedNode(node, cases, checker.silent, analysed, properties, checker.files, http, declared)
 
 
 def _locate_reasons(reasons: list[tuple[ir.Expression, str]], node: ir.Node) -> tuple[tuple[int, str], ...]:
@@ -120,6 +129,13 @@ class _NodeChecker:
         node = ir.number_expressions(whole, names)
         node = replace(node, lookup_tables=self._used_tables(node))
         return erase(node) if self._types.has_recursive else node
+
+    def declared_types(self, node: ir.Node) -> tuple[tuple[Type, ...], ...] | None:
+        """Return the types of inputs, outputs and errors before they were finished; None where those are the same."""
+        if not self._types.has_recursive:
+            return None
+        parts = (node.inputs, node.outputs, node.errors)
+        return tuple(tuple(each.type for each in part) for part in parts)
 
     def properties(self, node: ir.Node) -> tuple[Property, ...]:
         """Return the properties of the checked node, as it was before it was finished."""

@@ -98,6 +98,11 @@ class Code(Enum):
         "bad-number",
         "the number `{text}` {problem}",
     )
+    BAD_PATH = (
+        "VSP0104",
+        "bad-path",
+        "`{path}` is no path that a service has: {problem}",
+    )
     NAME_TAKEN = (
         "VSP1101",
         "name-taken",
@@ -127,6 +132,11 @@ class Code(Enum):
         "VSP1106",
         "hidden-function",
         "`{name}` hides the function of the library with that name",
+    )
+    BAD_PARAMETER = (
+        "VSP1107",
+        "bad-parameter",
+        "`{name}` cannot come from {source}: {problem}",
     )
     NO_RETURN = (
         "VSP1201",
@@ -243,6 +253,11 @@ class Code(Enum):
         "not-inlined",
         "an expression cannot hold {what}",
     )
+    DUPLICATE_ROUTE = (
+        "VSP1313",
+        "duplicate-route",
+        "`{route}` is the route of `{node}` in `{path}` too",
+    )
     TYPE_MISMATCH = (
         "VSP2001",
         "type-mismatch",
@@ -347,6 +362,11 @@ class Code(Enum):
         "VSP3109",
         "needless-release",
         "`{name}` depends on no input and no sensitive answer: there is nothing to release",
+    )
+    SENSITIVE_PARAMETER = (
+        "VSP3110",
+        "sensitive-parameter",
+        "the sensitive input `{name}` comes from {source}",
     )
     TABLE_GAP = (
         "VSP3120",

@@ -13,6 +13,7 @@ from vesper.language.tables.cells import Test
 
 if TYPE_CHECKING:  # which is made of the classes below
     from vesper.language.syntax import case_ast, library_ast, property_ast
+    from vesper.language.syntax.http_field import Http
 
 
 @dataclass(frozen=True, slots=True)
@@ -768,3 +769,4 @@ class Document:
     """Reads of `contracts.observe`; the name of each is that of the observed value."""
     uses: tuple[library_ast.Use, ...] = ()
     parameters: tuple[library_ast.Parameter, ...] = ()
+    http: Http | None = None

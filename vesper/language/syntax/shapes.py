@@ -27,6 +27,7 @@ NODE: Final = Shape(
         "policies",
         "performance",
         "security",
+        "http",
         "use",
         "parameters",
     ),
@@ -140,6 +141,22 @@ SECURITY: Final = Shape(
         "sensitive_data",
         "declassify",
         "audit_level",
+    ),
+)
+HTTP: Final = Shape(
+    "`http`",
+    required=(
+        "method",
+        "path",
+    ),
+    optional=(
+        "query",
+        "headers",
+        "body",
+        "status",
+        "errors",
+        "response_headers",
+        "scopes",
     ),
 )
 RETURNED: Final = Shape(

@@ -15,6 +15,7 @@ from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
 from vesper.language.syntax import ast, case_ast, fields, library_ast, property_ast, shapes
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, expect_sequence
+from vesper.language.syntax.http_field import read_http
 from vesper.language.syntax.shape import Shape
 from vesper.language.syntax.slots import NAME, TYPE_NAME
 from vesper.language.syntax.steps_to_ast import StepReader
@@ -120,6 +121,8 @@ class _Builder(StepReader):
         performance = self._literals(node.mapping("performance"), shapes.PERFORMANCE)
         testing = self._fields(node.mapping("testing"), shapes.TESTING)
         cases, properties = self._cases(testing), self._properties(testing)
+        request = node.mapping("http")
+        http = None if request is None else read_http(request, self._bag)
         if node_id is None or type_ is None or intent is None or flow is None:
             return None
         return ast.Document(
@@ -150,6 +153,7 @@ class _Builder(StepReader):
             observed=observed,
             uses=uses,
             parameters=parameters,
+            http=http,
         )
 
     def _observed(self, name: ast.Word, tree: Tree) -> ast.Step | None:

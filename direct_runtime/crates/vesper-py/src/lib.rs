@@ -1,7 +1,7 @@
 //! `vesper._direct`: the direct runtime as a Python extension module. Its types are in `vesper/_direct.pyi`.
 //!
 //! `inputs` and `layout` convert values between Python and the engine, `calls` loads and runs nodes, `routing` serves
-//! nodes between the two engines, `batch` runs tables, and `journal` writes the text of journal entries. `tier` decides
+//! nodes between the two engines, `serve` serves them by HTTP, `batch` runs tables, and `journal` writes the text of journal entries. `tier` decides
 //! when machine code is compiled; `global_lock` and `watch` acquire and release the lock of Python. The crate defines no
 //! semantics of its own.
 
@@ -18,6 +18,7 @@ mod layout;
 mod metrics;
 mod routing;
 mod sandbox;
+mod serve;
 mod tier;
 #[allow(unsafe_code, reason = "releases the global lock during a run")]
 mod watch;
@@ -125,6 +126,10 @@ mod _direct {
     use super::routing::route::Route;
     #[pymodule_export]
     use super::sandbox::confine;
+    #[pymodule_export]
+    use super::serve::exchange::{Exchange, ExchangeCall};
+    #[pymodule_export]
+    use super::serve::server::{HttpCall, HttpServer};
     #[pymodule_export]
     use super::tier::tier_counters;
 

@@ -178,6 +178,27 @@ CONTRACTS: Final[dict[str, Explanation]] = {
             "shown: \"'***'\"\nsecurity:\n  sensitive_data: [card]\n"
         ),
     ),
+    "VSP3110": Explanation(
+        text=(
+            "Paths and queries end up in logs of proxies, in histories of browsers and in metrics of other systems, "
+            "where nothing masks them. An input under `security.sensitive_data` belongs in the body or in a header. "
+            "Move it, or take it out of `sensitive_data` if everybody may see it."
+        ),
+        bad=(
+            "node_id: rate_v1\ntype: http_handler\nintent: The rate of a currency\ninputs:\n  currency: string\n"
+            "outputs:\n  success:\n    rate: decimal\n  error:\n    error_code: enum[no_rate]\n    message: string\n"
+            "flow:\n  - operation: raise\n    when: currency == 'XXX'\n    error: {error_code: no_rate, message: "
+            '"there is no rate"}\n  - operation: return\n    success: {rate: 1}\nhttp:\n  method: POST\n  path: '
+            "/rates/{currency}\nsecurity:\n  sensitive_data: [currency]\n"
+        ),
+        good=(
+            "node_id: rate_v1\ntype: http_handler\nintent: The rate of a currency\ninputs:\n  currency: string\n"
+            "outputs:\n  success:\n    rate: decimal\n  error:\n    error_code: enum[no_rate]\n    message: string\n"
+            "flow:\n  - operation: raise\n    when: currency == 'XXX'\n    error: {error_code: no_rate, message: "
+            '"there is no rate"}\n  - operation: return\n    success: {rate: 1}\nhttp:\n  method: POST\n  path: '
+            "/rates\nsecurity:\n  sensitive_data: [currency]\n"
+        ),
+    ),
     "VSP3120": Explanation(
         text=(
             "The cells and simple conditions of the table leave out values that its columns can have; the message "

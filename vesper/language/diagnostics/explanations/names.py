@@ -116,6 +116,29 @@ NAMES: Final[dict[str, Explanation]] = {
             "fee_of(amount)\n  - operation: return\n    success: [fee]\n"
         ),
     ),
+    "VSP1107": Explanation(
+        text=(
+            "A path or a header carries one text, so its input is a scalar, and a part of the path cannot be absent. A "
+            "query can repeat a parameter, so an array or a set of scalars can come from it. A record, a map or a json "
+            "needs the body, which GET and DELETE do not have. An input comes from one place, a parameter or header "
+            "feeds one input, and headers with a meaning for the server itself (`Authorization`, `Cookie`, "
+            "`Content-Type` …) carry none. Choose another source."
+        ),
+        bad=(
+            "node_id: rate_v1\ntype: http_handler\nintent: The rate of a currency\ninputs:\n  currency: string\n"
+            "outputs:\n  success:\n    rate: decimal\n  error:\n    error_code: enum[no_rate]\n    message: string\n"
+            "flow:\n  - operation: raise\n    when: currency == 'XXX'\n    error: {error_code: no_rate, message: "
+            '"there is no rate"}\n  - operation: return\n    success: {rate: 1}\nhttp:\n  method: GET\n  path: /rates\n'
+            "  headers: {currency: Authorization}\n"
+        ),
+        good=(
+            "node_id: rate_v1\ntype: http_handler\nintent: The rate of a currency\ninputs:\n  currency: string\n"
+            "outputs:\n  success:\n    rate: decimal\n  error:\n    error_code: enum[no_rate]\n    message: string\n"
+            "flow:\n  - operation: raise\n    when: currency == 'XXX'\n    error: {error_code: no_rate, message: "
+            '"there is no rate"}\n  - operation: return\n    success: {rate: 1}\nhttp:\n  method: GET\n  path: /rates\n'
+            "  headers: {currency: X-Currency}\n"
+        ),
+    ),
     "VSP1201": Explanation(
         text=(
             "Every path through a node's flow must end in a result. The last step is an `operation: return` with the "
@@ -427,5 +450,14 @@ NAMES: Final[dict[str, Explanation]] = {
             "contracts. Call it in a step of its own, with `operation: call_node`, and use the outputs of that step."
         ),
         no_example="a node that calls another needs a second file",
+    ),
+    "VSP1313": Explanation(
+        text=(
+            "Two of the checked nodes answer the same method and path, where names in braces do not count. A service "
+            "could not tell their requests apart and refuses to start with both. Change one path or method, or check "
+            "the two apart if no service has both. Versions of one node may share a route: a service gives it to the "
+            "newest."
+        ),
+        no_example="it takes two files",
     ),
 }

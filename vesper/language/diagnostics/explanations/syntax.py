@@ -298,4 +298,27 @@ SYNTAX: Final[dict[str, Explanation]] = {
             "step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n    success: [fee]\n"
         ),
     ),
+    "VSP0104": Explanation(
+        text=(
+            "The path of a handler begins with `/` and has segments of letters, digits and `-._~`, or whole segments "
+            "that are an input in braces. Each input occurs once, and no segment is empty, `.` or `..`, because "
+            "clients and proxies rewrite those. `/nodes` and the pages of the server itself (`/livez`, `/readyz`, "
+            "`/status`, `/metrics`, `/openapi.json`, `/docs`) are taken. Write a path such as "
+            "`/orders/{order_id}/lines`."
+        ),
+        bad=(
+            "node_id: rate_v1\ntype: http_handler\nintent: The rate of a currency\ninputs:\n  currency: string\n"
+            "outputs:\n  success:\n    rate: decimal\n  error:\n    error_code: enum[no_rate]\n    message: string\n"
+            "flow:\n  - operation: raise\n    when: currency == 'XXX'\n    error: {error_code: no_rate, message: "
+            '"there is no rate"}\n  - operation: return\n    success: {rate: 1}\nhttp:\n  method: GET\n  path: '
+            "rates/{currency}\n"
+        ),
+        good=(
+            "node_id: rate_v1\ntype: http_handler\nintent: The rate of a currency\ninputs:\n  currency: string\n"
+            "outputs:\n  success:\n    rate: decimal\n  error:\n    error_code: enum[no_rate]\n    message: string\n"
+            "flow:\n  - operation: raise\n    when: currency == 'XXX'\n    error: {error_code: no_rate, message: "
+            '"there is no rate"}\n  - operation: return\n    success: {rate: 1}\nhttp:\n  method: GET\n  path: '
+            "/rates/{currency}\n"
+        ),
+    ),
 }

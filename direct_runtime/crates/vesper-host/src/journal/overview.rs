@@ -259,6 +259,12 @@ impl StoreJournal {
         Ok(pruned)
     }
 
+    /// Fails where the journal cannot be written: begins and commits a write that changes no row.
+    pub fn check_writable(&self) -> Result<(), JournalError> {
+        let sql = "UPDATE vesper_audit_head SET count = count WHERE one = 0";
+        write(&*self.store, |transaction| transaction.run(sql, &[])).map(drop)
+    }
+
     /// Returns how many runs `prune` would delete.
     pub fn prunable(&self, before_us: i64, node: Option<&str>) -> Result<u64, JournalError> {
         let prunable = Prunable::new(before_us, node);

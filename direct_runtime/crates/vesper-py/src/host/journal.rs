@@ -262,6 +262,10 @@ impl Journal {
         self.call(py, |journal| journal.prunable(before_us, node))
     }
 
+    fn check_writable(&self, py: Python<'_>) -> PyResult<()> {
+        self.call(py, StoreJournal::check_writable)
+    }
+
     fn audit_head(&self, py: Python<'_>) -> PyResult<(i64, String)> {
         let (count, hash) = self.call(py, StoreJournal::audit_head)?;
         Ok((count, vesper_host::journal::lines::hexadecimal(&hash)))

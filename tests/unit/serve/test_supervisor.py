@@ -1,0 +1,187 @@
+"""The supervisor with stub workers: starts, deaths, reloads and the end, in processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.nodes import ROOT
+from tests.support.waiting import eventually
+from vesper.serve.supervisor import FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, NotServed, Slot, bind
+
+SERVER = Path(__file__).with_name("stub_server.py")
+
+
+class Server:
+    def __init__(self, folder: Path, workers: int = 2, grace: float = 10.0) -> None:
+        self.log = folder / "log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, str(SERVER), str(workers), str(grace)],
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        self.port = int(line) if line else None
+
+    def get(self, path: str = "/") -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            return int(connection.getresponse().read())
+
+    def pids(self) -> set[int]:
+        """Return the workers."""
+        text = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return set(map(int, text.split()))
+
+    def text(self) -> str:
+        return self.log.read_text()
+
+    def send(self, number: int) -> None:
+        self.process.send_signal(number)
+
+
+@contextlib.contextmanager
+def running(folder: Path, workers: int = 2, grace: float = 10.0) -> Iterator[Server]:
+    server = Server(folder, workers, grace)
+    try:
+        yield server
+    finally:
+        server.process.kill()
+        server.process.wait(30)
+        assert server.process.stdout is not None
+        server.process.stdout.close()
+
+
+def test_a_killed_worker_is_replaced_and_no_connection_is_refused(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        before = server.pids()
+        assert len(before) == 2
+        assert server.get() in before
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        assert server.get() not in before  # it waits in the backlog
+        eventually(lambda: len(server.pids()) == 2 and not server.pids() & before)
+        assert server.text().count("ended with signal 9; the next one starts in 0.1 s") == 2
+
+
+def test_a_worker_that_dies_at_once_waits_longer_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000.0
+    monkeypatch.setattr("vesper.serve.supervisor.time.monotonic", lambda: now)
+    slot = Slot(0)
+    delays = []
+    for _ in range(12):
+        slot.ready()
+        now += 0.5
+        delays.append(slot.ended())
+    assert delays[:3] == [FIRST_DELAY_SECONDS, 2 * FIRST_DELAY_SECONDS, 4 * FIRST_DELAY_SECONDS]
+    assert delays[-1] == MAX_DELAY_SECONDS
+    slot.ready()
+    now += 60.0
+    assert slot.ended() == FIRST_DELAY_SECONDS
+    for _ in range(12):  # a kill every five seconds is no crash loop
+        slot.ready()
+        now += 5.0
+        assert slot.ended() == FIRST_DELAY_SECONDS
+
+
+def test_a_first_worker_that_cannot_serve_ends_the_server(tmp_path: Path) -> None:
+    (tmp_path / "fails").write_text("the node has errors")
+    with running(tmp_path) as server:
+        assert server.process.wait(30) == 1
+        assert "error: the node has errors" in server.text()
+
+
+def test_a_later_worker_that_cannot_serve_is_tried_again(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        (tmp_path / "fails").write_text("the node has errors")
+        (victim, other) = server.pids()
+        os.kill(victim, signal.SIGKILL)
+        eventually(lambda: "cannot serve: the node has errors" in server.text())
+        assert server.get() == other
+        (tmp_path / "fails").unlink()
+        eventually(lambda: "starts in 0.2 s" in server.text() and len(server.pids()) == 2)
+
+
+def test_a_reload_reaches_every_worker_and_a_failing_one_stops_at_the_first(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        before = server.pids()
+        server.send(signal.SIGHUP)
+        eventually(lambda: server.text().count("serves 4 nodes in a new epoch") == 2)
+        (tmp_path / "fails").write_text("a mistake")
+        server.send(signal.SIGHUP)
+        eventually(lambda: "the old epoch stays: a mistake" in server.text())
+        assert server.pids() == before
+        assert server.get() in before
+        assert server.text().count("a mistake") == 1
+
+
+def test_sigterm_answers_what_the_kernel_has_accepted(tmp_path: Path) -> None:
+    with running(tmp_path, workers=1) as server:
+        answers: list[int | None] = []
+
+        def ask() -> None:
+            try:
+                answers.append(server.get("/slow"))
+            except OSError as error:
+                answers.append(error.errno)
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        pid = server.pids()
+        eventually(lambda: _queued(server.port or 0) >= 2)
+        server.send(signal.SIGTERM)
+        assert server.process.wait(30) == 0
+        for thread in threads:
+            thread.join()
+        assert set(answers) == pid
+        assert len(answers) == 4
+
+
+def test_a_second_sigterm_ends_at_once(tmp_path: Path) -> None:
+    with running(tmp_path, workers=1, grace=3_000) as server:
+        (pid,) = server.pids()
+        os.kill(pid, signal.SIGSTOP)
+
+        def end() -> bool:
+            server.send(signal.SIGTERM)
+            return server.process.poll() is not None
+
+        eventually(end)  # signals that come together count once
+        assert server.process.returncode == 1
+        assert f"worker {pid} has not ended" in server.text()
+
+
+def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        pids = server.pids()
+        server.process.kill()
+        eventually(lambda: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in pids))
+
+
+def test_an_address_in_use_is_refused() -> None:
+    with bind("127.0.0.1", 0) as listener, pytest.raises(NotServed, match="Address already in use"):
+        bind("127.0.0.1", listener.getsockname()[1])
+
+
+def _queued(port: int) -> int:
+    """Return the connections in the backlog of a port; -1 where none listens."""
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[1].endswith(f":{port:04X}") and fields[3] == "0A":
+            return int(fields[4].partition(":")[2], 16)
+    return -1

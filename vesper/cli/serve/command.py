@@ -1,0 +1,83 @@
+"""`vesper serve`: serve nodes over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vesper.cli.options import config_option
+from vesper.cli.settings import printable_lines, read_settings
+from vesper.repository.locate import FOLDER, FOLDER_VARIABLE
+
+
+@click.command("serve")
+@click.argument("nodes", nargs=-1, type=click.Path(), envvar=FOLDER_VARIABLE)
+@click.option("--host", metavar="ADDRESS", help="Address to bind; by default that of the settings, or 127.0.0.1.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="Port to bind; 0 chooses a free one.  [default: 8000]")
+@click.option("--workers", type=click.IntRange(1, 1_024), help="Processes that answer requests.  [default: 1]")
+@click.option("--threads", type=click.IntRange(1, 1_024), help="Threads of a worker that run nodes.  [default: 16]")
+@click.option("--expose", multiple=True, metavar="PATTERN", help="Serve these nodes at POST /nodes/ID; repeatable.")
+@click.option("--engine", type=click.Choice(("auto", "python", "direct")), default="auto", show_default=True)
+@click.option("--reload", "is_watching", is_flag=True, help="Reload when a node or the settings change.")
+@click.option("--grace", type=click.FloatRange(0.1, 3_600), metavar="SECONDS", help="Time to drain.  [default: 10]")
+@config_option()
+@click.option("--insecure", is_flag=True, help="Allow a public address without authentication.")
+@click.option("--log-format", type=click.Choice(("text", "json")), help="Form of log lines on standard error.")
+def command(
+    nodes: tuple[str, ...],
+    host: str | None,
+    port: int | None,
+    workers: int | None,
+    threads: int | None,
+    expose: tuple[str, ...],
+    engine: str,
+    is_watching: bool,
+    grace: float | None,
+    config: Path | None,
+    insecure: bool,
+    log_format: str | None,
+) -> None:
+    """Serve NODES over HTTP: files and folders, by default the folder `nodes`.
+
+    Handlers with `http:` are served at their path, other nodes at POST /nodes/ID where --expose or the settings name
+    them. SIGHUP reloads nodes, settings and secrets; SIGTERM finishes all requests and ends. See
+    docs/how-to/serve-nodes.md.
+    """
+    from vesper.serve.control import Options, configure_logs, is_public
+    from vesper.serve.supervisor import Supervisor, bind
+    from vesper.serve.watch import watched_files
+    from vesper.values.vesper_error import VesperError
+
+    settings = read_settings(config)
+    serve = settings.serve
+    configure_logs(log_format)
+    try:
+        listener = bind(serve.host if host is None else host, serve.port if port is None else port)
+        with listener:
+            address, bound = listener.getsockname()[:2]
+            options = Options(
+                nodes,
+                None if config is None else str(config.resolve()),
+                expose,
+                engine,
+                threads,
+                serve.grace if grace is None else grace,
+                log_format,
+                needs_auth=is_public(address) and not insecure,
+            )
+            options.read_config()
+            count = serve.workers if workers is None else workers
+            scheme = "http" if serve.tls is None else "https"
+            shown = f"[{address}]" if ":" in address else address
+
+            def report(number: int) -> None:
+                of = "worker" if count == 1 else "workers"
+                click.echo(f"serving {number} nodes at {scheme}://{shown}:{bound} with {count} {of}")
+
+            watched = watched_files(nodes or (FOLDER,), settings.path) if is_watching else None
+            code = Supervisor(listener, options, count, report, watched).run()
+    except VesperError as problem:
+        raise click.ClickException(printable_lines(str(problem))) from None
+    if code:
+        raise SystemExit(code)

@@ -1,0 +1,95 @@
+"""The options of a server, and the messages between its supervisor and its workers.
+
+A message is one JSON object in a line. The end of the stream is a message too: the other process is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from dataclasses import asdict, dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+
+from vesper.config.locate import config_for
+from vesper.effects.settings import ConfigError
+
+if TYPE_CHECKING:
+    from vesper.config.settings import Config
+
+_CHUNK_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of the command line, which hold for all epochs."""
+
+    nodes: tuple[str, ...] = ()
+    config: str | None = None
+    expose: tuple[str, ...] = ()
+    """Patterns in addition to those of the settings."""
+    engine: str = "auto"
+    threads: int | None = None
+    grace: float = 10.0
+    log_format: str | None = None
+    needs_auth: bool = False
+    """True where other machines can reach the address, and `--insecure` was not given."""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Options:
+        values = json.loads(text)
+        return cls(**{name: tuple(each) if isinstance(each, list) else each for name, each in values.items()})
+
+    def read_config(self) -> Config:
+        """Read the settings anew. Raises `ConfigError`, also where they would drop authentication."""
+        config = config_for(self.nodes[0] if self.nodes else None, self.config)
+        if self.needs_auth and not config.serve.has_auth:
+            raise ConfigError(
+                "serve",
+                "other machines can reach this address, and no caller has to authenticate: add [[serve.keys]], "
+                "[[serve.jwt]] or serve.tls.client_ca, or start with --insecure",
+            )
+        return config
+
+
+def is_public(host: str) -> bool:
+    """Return whether other machines can reach an address."""
+    return not ip_address(host.partition("%")[0]).is_loopback
+
+
+def configure_logs(style: str | None) -> None:  # noqa: ARG001  # the format of lines comes with vesper.observe
+    """Send the logs of this process to standard error."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+class Channel:
+    """One end of the connection between the supervisor and a worker."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._read = b""
+
+    def fileno(self) -> int:
+        return self._end.fileno()
+
+    def send(self, **message: object) -> None:
+        """Send a message. Raises `OSError` where the other process is gone or reads nothing."""
+        self._end.sendall(json.dumps(message).encode() + b"\n")
+
+    def receive(self) -> list[dict[str, Any]] | None:
+        """Return the messages that have arrived; None at the end of the stream."""
+        try:
+            data = self._end.recv(_CHUNK_BYTES)
+        except ConnectionError:
+            return None
+        if not data:
+            return None
+        *lines, self._read = (self._read + data).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def close(self) -> None:
+        self._end.close()

@@ -1,0 +1,1 @@
+"""The OpenAPI document of a service, and its page."""

@@ -1,0 +1,27 @@
+"""The files whose change reloads a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+
+def watched_files(roots: Sequence[str], config: Path | None) -> Callable[[], object]:
+    """Return a function whose result differs once a file below the roots, or the settings, have changed."""
+
+    def look() -> object:
+        found = {} if config is None else {config: _stamp(config)}
+        for root in map(Path, roots):
+            for path in (root, *root.rglob("*")) if root.is_dir() else (root,):
+                found[path] = _stamp(path)
+        return found
+
+    return look
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size, about.st_ino

@@ -1,0 +1,293 @@
+"""A worker of a server: answers requests on the socket that its supervisor has bound.
+
+    python -m vesper.serve.worker LISTENER CHANNEL OPTIONS
+
+It reports `ready` or `failed`, and on a message `reload` it reports `loaded` or `kept`. On SIGTERM, and when the
+supervisor is gone, it answers the requests that it has and ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from vesper._direct import HttpServer
+from vesper.config.serve import ServeSettings
+from vesper.effects.secrets.settings import SecretSettings
+from vesper.effects.secrets.store import open_secrets
+from vesper.effects.settings import ConfigError
+from vesper.host.host import HostClosed
+from vesper.host.in_doubt import InDoubt
+from vesper.host.run_context import KeyReused, KeyRunning, run_context
+from vesper.journal.journal import JournalError
+from vesper.serve.builtins import Builtins
+from vesper.serve.control import Channel, Options, configure_logs
+from vesper.serve.keys import auth_table
+from vesper.serve.nodes import Service, is_sensitive, native_program
+from vesper.serve.table import build_table
+from vesper.values.vesper_error import VesperError
+
+if TYPE_CHECKING:
+    from vesper._direct import HttpCall
+    from vesper.config.settings import Config
+
+_log = logging.getLogger("vesper.serve")
+_access = logging.getLogger("vesper.serve.access")
+_POLL_SECONDS = 1.0
+_LAST_SECONDS = 2.0
+"""Time of the Host and the routes to close after the last request, beyond the grace."""
+
+
+class Worker:
+    def __init__(self, options: Options, listener: socket.socket) -> None:
+        """Load everything, and begin to answer. Raises `VesperError` where that cannot be."""
+        self._options = options
+        self._services: dict[int, Service] = {}
+        self._epoch = 0
+        self._auth: Mapping[str, object] = {}
+        self._keys_due = float("inf")
+        self._is_done = False
+        config = options.read_config()
+        auth = _read_auth(config)
+        service = Service(config, options, None)
+        self._server = HttpServer(listener.detach(), json.dumps(server_settings(config.serve)).encode())
+        self._builtins = Builtins(self._server.facts)
+        self._load(service, auth)
+        for n in range(options.threads or config.serve.threads):
+            self._start(f"vesper-serve-{n}", is_for_builtins=False)
+        self._start("vesper-serve-builtins", is_for_builtins=True)
+
+    @property
+    def _service(self) -> Service:
+        return self._services[self._epoch]
+
+    def _start(self, name: str, is_for_builtins: bool) -> None:
+        threading.Thread(target=self._answer_calls, args=(is_for_builtins,), name=name, daemon=True).start()
+
+    # -- epochs -----------------------------------------------------------------------------------
+
+    def reload(self) -> None:
+        """Load settings, secrets and nodes into a new epoch. Raises `VesperError`: then the old epoch stays."""
+        config = self._options.read_config()
+        auth = _read_auth(config)
+        old = self._service
+        service = Service(config, self._options, old.routes)
+        try:
+            self._load(service, auth)
+        except BaseException:
+            service.close(0.0)
+            raise
+        service.inherit_routes(old)
+        threading.Thread(target=self._retire, args=(old,), name="vesper-retire", daemon=True).start()
+
+    def _load(self, service: Service, auth: Mapping[str, object]) -> None:
+        """Make a service the next epoch of the server. Raises `VesperError`: then nothing has changed."""
+        table = build_table(service.nodes, service.config.serve, auth)
+        epoch = self._epoch + 1
+        self._services[epoch] = service  # first: a request may come at once
+        try:
+            self._server.load(table, [native_program(each) for each in service.nodes])
+        except ValueError as problem:
+            del self._services[epoch]
+            raise ConfigError("serve", str(problem)) from None
+        self._epoch, self._auth = epoch, auth
+        refresh = [each.refresh for each in service.config.serve.jwt]
+        self._keys_due = time.monotonic() + min(refresh, default=float("inf"))
+
+    def _retire(self, service: Service) -> None:
+        """Close the service of old epochs once no request uses it."""
+        until = time.monotonic() + self._options.grace
+        while time.monotonic() < until and (service.users or self._server.facts()["queued"]):
+            time.sleep(_POLL_SECONDS)
+        for epoch in [epoch for epoch, each in self._services.copy().items() if each is service]:
+            del self._services[epoch]
+        service.close(self._options.grace)
+
+    def _refresh_keys(self) -> None:
+        """Read the keys of issuers again. Where that fails, the known keys stay."""
+        service = self._service
+        self._keys_due = time.monotonic() + min(each.refresh for each in service.config.serve.jwt)
+        try:
+            auth = _read_auth(service.config)
+            if auth != self._auth:
+                self._load(service, auth)
+        except VesperError as problem:
+            _log.error("the keys of issuers cannot be read again, and the known ones stay: %s", problem)
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _answer_calls(self, is_for_builtins: bool) -> None:
+        while not self._is_done:
+            call = self._server.next(_POLL_SECONDS, builtins=is_for_builtins)
+            if call is not None:
+                self._answer(call)
+
+    def _answer(self, call: HttpCall) -> None:
+        service = self._services.get(call.epoch)
+        if service is None:
+            call.refuse("closing", None, 1.0, None)
+            return
+        with service.used():
+            try:
+                if call.builtin is not None:
+                    is_named = call.actor is not None
+                    call.send(*self._builtins.page(call.builtin, service, call.epoch, is_named, call.accept))
+                else:
+                    self._run(call, service)
+            except Exception as error:  # noqa: BLE001  # a bug of one request must not end its thread
+                _log.error("%s broke\n%s", call.builtin or call.node, _described(error, service, call))
+                call.refuse("internal", None, None, None)
+
+    def _run(self, call: HttpCall, service: Service) -> None:
+        left = call.seconds_left
+        if call.is_abandoned or (left is not None and left <= 0):
+            call.refuse("deadline", None, None, None)
+            return
+        node = service.nodes[call.endpoint]
+        context = run_context(
+            actor=call.actor,
+            via=call.via,
+            tenant=call.tenant,
+            key=call.key,
+            deadline=None if left is None else time.monotonic() + left,
+            traceparent=call.traceparent,
+            tracestate=call.tracestate,
+        )
+        try:
+            with context as report:
+                outcome = node.run_json(call.inputs)
+            call.answer(outcome, report.execution)
+        except KeyReused as problem:
+            call.refuse("key_reused", None, None, problem.execution)
+        except KeyRunning as problem:
+            call.refuse("key_running", None, 1.0, problem.execution)
+        except InDoubt as problem:
+            call.refuse("in_doubt", None, None, problem.execution)
+        except HostClosed:
+            call.refuse("closing", None, 1.0, None)
+        except JournalError as problem:
+            _log.error("%s: %s", node.id, service.host.redact(str(problem)))
+            call.refuse("journal", None, 1.0, None)
+
+    # -- the main thread --------------------------------------------------------------------------
+
+    def serve(self, channel: Channel, is_ending: Callable[[], bool], wakes: socket.socket) -> None:
+        """Answer until SIGTERM, or until the supervisor is gone."""
+        channel.send(kind="ready", nodes=len(self._service.nodes))
+        awaited: list[socket.socket | Channel] = [channel, wakes]
+        while not is_ending():
+            ready, _, _ = select.select(awaited, [], [], _POLL_SECONDS)
+            if wakes in ready:
+                wakes.recv(4096)
+            if channel in ready:
+                messages = channel.receive()
+                if messages is None:
+                    _log.error("the supervisor is gone: this worker ends")
+                    break
+                if any(each["kind"] == "reload" for each in messages):
+                    self._report_reload(channel)
+            if time.monotonic() > self._keys_due:
+                self._refresh_keys()
+            self._log_requests()
+        self.close()
+
+    def _report_reload(self, channel: Channel) -> None:
+        try:
+            self.reload()
+        except VesperError as problem:
+            channel.send(kind="kept", why=str(problem))
+        except Exception as error:  # noqa: BLE001  # whatever a reload comes to, the old epoch serves
+            channel.send(kind="kept", why=_described(error, self._service, None))
+        else:
+            channel.send(kind="loaded", nodes=len(self._service.nodes))
+
+    def _log_requests(self) -> None:
+        for text in self._server.take_logs():
+            _log.error("%s", text)
+        for method, template, node, status, _, duration_ns, trace in self._server.take_access():
+            _access.info(
+                "%s %s %s %.1f ms", method, template, status, duration_ns / 1e6, extra={"node": node, "trace_id": trace}
+            )
+
+    def close(self) -> None:
+        """Accept no more, answer all requests within the grace, and flush journal and evidence."""
+        self._server.stop_accepting()
+        if not self._server.drain(self._options.grace):
+            _log.warning("requests have not ended within %g s; they are cut off", self._options.grace)
+        self._is_done = True
+        self._server.close()
+        self._log_requests()
+        for service in set(self._services.values()):
+            service.close(_LAST_SECONDS)
+
+
+def server_settings(settings: ServeSettings) -> dict[str, Any]:
+    """Return the settings of the native server."""
+    tls = settings.tls
+    found: dict[str, Any] = {**asdict(settings.limits), "is_access_logged": settings.has_access_log, "tls": None}
+    if tls is not None:
+        authorities = None if tls.client_ca is None else str(tls.client_ca)
+        # Callers with another kind of credentials need no certificate.
+        is_required = authorities is not None and not settings.keys and not settings.jwt
+        found["tls"] = {
+            "certificate": str(tls.certificate),
+            "key": str(tls.key),
+            "client_authorities": authorities,
+            "is_client_required": is_required,
+        }
+    return found
+
+
+def _read_auth(config: Config) -> dict[str, object]:
+    """Read all credentials anew: a store of secrets keeps what it has read."""
+    return auth_table(config.serve, open_secrets(config.parts.secrets or SecretSettings("environment")).text)
+
+
+def _described(error: Exception, service: Service, call: HttpCall | None) -> str:
+    """Return a traceback without secrets, and without the message where it may repeat a sensitive value."""
+    node = None if call is None or call.builtin is not None else service.nodes[call.endpoint]
+    lines = traceback.format_exception(error)
+    if node is not None and is_sensitive(node):
+        lines = [*traceback.format_tb(error.__traceback__), type(error).__name__]
+    return service.host.redact("".join(lines))
+
+
+def main() -> None:
+    listener, end, text = sys.argv[1:]
+    options = Options.from_json(text)
+    wakes, waking = socket.socketpair()
+    waking.setblocking(False)
+    signals: list[int] = []
+    signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the supervisor, too
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor reloads
+    channel = Channel(socket.socket(fileno=int(end)))
+    configure_logs(options.log_format)
+    try:
+        worker = Worker(options, socket.socket(fileno=int(listener)))
+    except VesperError as problem:
+        with contextlib.suppress(OSError):
+            channel.send(kind="failed", why=str(problem))
+        sys.exit(1)
+    worker.serve(channel, lambda: bool(signals), wakes)
+    # Threads that native code holds must not meet the end of the interpreter.
+    atexit._run_exitfuncs()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
