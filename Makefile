@@ -194,6 +194,9 @@ bench-host: build ## measure a payment order beside a plain service and DBOS, it
 bench-errors: build ## measure calls and rows that end without outputs beside those that return, against their bars; UPDATE=1 writes them
 	$(BIN)/python -m tests.bench.errors $(if $(UPDATE),--json docs/benchmarks/errors.json)
 
+bench-observe: build ## measure an unsampled pure call with and without counting; the last line is JSON
+	$(BIN)/python -m tests.bench.observe
+
 bench-routing: build ## measure what routing costs over the bare engines; minutes
 	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
 	$(BENCH)/bin/python tests/bench/routing.py

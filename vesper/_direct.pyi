@@ -108,6 +108,7 @@ __all__ = [
     "DEFAULT_FUEL",
     "IR_VERSION",
     "Batches",
+    "CountedCall",
     "Databases",
     "Ending",
     "Entry",
@@ -529,6 +530,15 @@ def decimal_access() -> str:
 
 def dict_access() -> str:
     """Return how dicts are read: `layout` for memory layout, or `api: ` and the reason."""
+
+@final
+class CountedCall:
+    """A Python function whose calls are counted."""
+
+    def __new__(cls, function: Callable[..., Any], node: str, path: str, /) -> Self: ...
+    @property
+    def call(self) -> Callable[..., Any]:
+        """The function that calls and counts."""
 
 def count_metric(metric: int, labels: Sequence[str], by: int, /) -> None:
     """Add to a counter."""
