@@ -129,11 +129,7 @@ impl Request {
                 }
                 "transfer-encoding" => is_chunked = true,
                 "host" => hosts = hosts.saturating_add(1),
-                "connection" => {
-                    if has_token(header.value, b"close") {
-                        self.keeps_alive = false;
-                    }
-                }
+                "connection" if has_token(header.value, b"close") => self.keeps_alive = false,
                 "expect" if header.value.eq_ignore_ascii_case(b"100-continue") => {
                     self.expects_continue = is_current;
                 }
