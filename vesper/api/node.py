@@ -16,9 +16,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vesper.api.call_entry import Entries, entries_of
-from vesper.api.call_metrics import count_outcome
 from vesper.api.description import describe
 from vesper.api.errors import Stopped
+from vesper.api.observed.call_metrics import count_outcome
 from vesper.api.outcome import AnyOutcome
 from vesper.api.remote_exceptions import BadInput, Told
 from vesper.engines import outcome as ended

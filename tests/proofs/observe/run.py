@@ -94,7 +94,7 @@ def main() -> None:
         else:
             with _collector(folder, receiver.url) as url:
                 found = _parentage(folder, receiver, url, count)
-            found |= _alert(folder / "alert")
+            found = {**found, **_alert(folder / "alert")}
     print(json.dumps(found))
     if not is_sample:
         write_json(PROOFS / "observe.json", {"sources": whole_hash(), **found})
@@ -103,7 +103,7 @@ def main() -> None:
 # -- spans and counters ---------------------------------------------------------------------------
 
 
-def _parentage(folder: Path, receiver: Receiver, otlp: str, count: int) -> dict[str, int]:
+def _parentage(folder: Path, receiver: Receiver, otlp: str, count: int) -> dict[str, object]:
     """Send requests through both services, end them, and check all that arrived."""
     callers: dict[str, str] = {}
     announced: set[str] = set()
@@ -116,9 +116,9 @@ def _parentage(folder: Path, receiver: Receiver, otlp: str, count: int) -> dict[
             body = json.dumps({"event_id": f"e{number}", "n": number % 9 + 1}).encode()
             headers = {"Content-Type": "application/json"}
             if number % 2:  # the other half begins a trace
-                trace, span = os.urandom(16).hex(), os.urandom(8).hex()
-                callers[trace] = span
-                headers["traceparent"] = f"00-{trace}-{span}-01"
+                caller = os.urandom(16).hex()
+                callers[caller] = os.urandom(8).hex()
+                headers["traceparent"] = f"00-{caller}-{callers[caller]}-01"
             connection.request("POST", "/nodes/front_v1", body, headers)
             answer = connection.getresponse()
             announced.add((answer.getheader("traceparent") or "").split("-")[1])
