@@ -1059,6 +1059,7 @@ class ExchangeCall:
     accept: Final[str | None]
     timeout: Final[float | None]
     traceparent: Final[str | None]
+    trace_id: Final[str]
     tracestate: Final[str | None]
     def inputs(self, body: bytes, /) -> bytes | _HttpAnswer: ...
     def answer(self, outcome: bytes, execution: str | None = None, /) -> _HttpAnswer: ...

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from vesper.api.call_metrics import counted_call, path_of
+from vesper.api.observed.call_metrics import counted_call, path_of
 from vesper.engines.engine import PYTHON, FastEntry, Limits, Program, Raises, Unwrap
 from vesper.engines.outcome import Outcome, Returned
 
 if TYPE_CHECKING:
-    from vesper.api.call_spans import CallSpans
+    from vesper.api.observed.call_spans import CallSpans
     from vesper.api.trace_sampling import CallSampling
     from vesper.compiler import Compiled
 
@@ -36,7 +36,7 @@ class Entries:
     sampling: CallSampling | None = None
     """Decides which executions have traces, where any have (`vesper/api/trace_sampling.py`)."""
     spans: CallSpans | None = None
-    """Makes the spans of calls, where there are any (`vesper/api/call_spans.py`)."""
+    """Makes the spans of calls, where there are any (`vesper/api/observed/call_spans.py`)."""
 
 
 def entries_of(compiled: Compiled, program: Program, limits: Limits | None, takes_now: bool) -> Entries:

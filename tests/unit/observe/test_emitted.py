@@ -7,34 +7,27 @@ import os
 import signal
 import sqlite3
 from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import vesper
 from tests.support.waiting import eventually
 from tests.support.web import Web, says
 from tests.unit.host.small import host_in, node_from
 from tests.unit.host.world import answers, status
 from tests.unit.migration.support.hook import Hook
 from tests.unit.migration.support.routed import Misbehaving, compiled, lying, payment, routes_in
+from tests.unit.serve.test_server import DECISION, Served, post
 from vesper.effects.events.performer import OUTBOX_TABLE
 from vesper.host.run_metrics import HostWatch
 from vesper.journal.journal import JournalError
 from vesper.migration.router.alerts import Alerts
 from vesper.migration.workers.isolation import IsolatedProgram, Workers
 from vesper.observe.metrics import snapshot
-from vesper.values.generated.metrics import (
-    BREAKER_STATE,
-    CONNECTIONS,
-    METRICS,
-    QUEUE_DEPTH,
-    REQUEST_DURATION,
-    REQUESTS_TOTAL,
-)
-
-SERVED = {REQUESTS_TOTAL, REQUEST_DURATION, QUEUE_DEPTH, CONNECTIONS}
-"""Emitted by the HTTP server (tests/unit/serve)."""
+from vesper.values.generated.metrics import BREAKER_STATE, METRICS
 
 ASKS = """
 node_id: NAME_v1
@@ -94,8 +87,8 @@ def _call_provider(folder: Path) -> None:
             assert value_of(BREAKER_STATE.name, "observed_asks_v1") == 2
 
 
-def value_of(name: str, label: str) -> object:
-    found = [value for (each, labels), value in _values().items() if each == name and labels[0] == label]
+def value_of(name: str, *first: str) -> Any:
+    found = [value for (each, labels), value in _values().items() if each == name and labels[: len(first)] == first]
     return found[0] if found else None
 
 
@@ -124,7 +117,7 @@ def _recover(folder: Path) -> None:
     settings: dict[str, Any] = {"topics": {"news": {"url": "memory:"}}}
     text = text.replace("effect: txn", "effect: unsafe")
     host = host_in(folder, {**settings, "journal": {"dsn": f"sqlite:{folder / 'left.db'}", "lease": "1s"}})
-    host._performers._instead = {"event_publish": Dies()}  # type: ignore[dict-item]
+    host._performers._instead = {"event_publish": Dies()}
     with pytest.raises(KeyboardInterrupt):
         node_from(text, folder, host)(event_id="e")
     with host_in(folder, {**settings, "journal": {"dsn": f"sqlite:{folder / 'left.db'}"}}) as other:
@@ -170,14 +163,23 @@ def _kill_worker(_folder: Path) -> None:
     workers.close()
 
 
+def _serve(_folder: Path) -> None:
+    served = Served([vesper.load(DECISION, engine="interp")])
+    before = value_of("sir.executions.total", "payment_decision_v1", "direct") or 0
+    with closing(HTTPConnection("127.0.0.1", served.port, timeout=30)) as connection:
+        assert post(connection, "payment_decision_v1")[0] == 200
+    assert value_of("sir.executions.total", "payment_decision_v1", "direct") == before + 1
+    served.close()
+
+
 def test_every_declared_metric_moves(tmp_path: Path) -> None:
     before = _values()
-    for work in (_call_provider, _relay_events, _recover, _lose_journal, _diverge, _kill_worker):
+    for work in (_call_provider, _relay_events, _recover, _lose_journal, _diverge, _kill_worker, _serve):
         folder = tmp_path / work.__name__
         folder.mkdir()
         work(folder)
     moved = {name for (name, labels), value in _values().items() if before.get((name, labels)) != value}
-    assert moved == {each.name for each in METRICS if each not in SERVED}
+    assert moved == {each.name for each in METRICS}
 
 
 def test_runs_in_doubt_and_stuck_outboxes_are_alerts(caplog: pytest.LogCaptureFixture) -> None:

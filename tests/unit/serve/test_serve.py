@@ -18,6 +18,7 @@ import pytest
 
 from tests.support.nodes import ROOT
 from tests.support.waiting import eventually
+from vesper.serve.nodes import NothingServed, find_served
 
 DOUBLE = """node_id: double_v1
 type: function
@@ -177,16 +178,20 @@ def write_secret(folder: Path, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    """Two workers on loopback without authentication."""
+    """Two workers on loopback without authentication; SIGTERM ends them at the end of the tests."""
     with Serving(shop(tmp_path_factory.mktemp("open")), "--workers", "2", "--engine", "direct") as server:
         assert server.port, server.text()
         yield server
+        server.process.terminate()
+        assert server.process.wait(60) == 0
 
 
 @pytest.fixture(scope="module")
 def closed_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """One worker on all addresses, with a key."""
-    with Serving(shop(tmp_path_factory.mktemp("closed"), CONFIG + KEYS), "--host", "0.0.0.0") as server:
+    with Serving(
+        shop(tmp_path_factory.mktemp("closed"), CONFIG + KEYS), "--host", "0.0.0.0", "--engine", "direct"
+    ) as server:
         assert server.port, server.text()
         yield server
 
@@ -293,16 +298,11 @@ def test_mistakes_at_the_start_end_the_command(tmp_path: Path) -> None:
     with Serving(tmp_path) as server:
         assert server.process.returncode == 1
         assert "numbr" in server.text()
-    with Serving(tmp_path, "--expose", "dubble") as server:
-        assert server.process.returncode == 1
-        assert "`dubble`" in server.text()
 
 
-def test_sigterm_ends_the_server(tmp_path: Path) -> None:
-    with Serving(shop(tmp_path)) as server:
-        assert server.double(1)[0] == 200
-        server.process.terminate()
-        assert server.process.wait(60) == 0
+def test_a_pattern_without_a_node_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NothingServed, match="`dubble`"):
+        find_served([str(shop(tmp_path) / "nodes")], ("double", "dubble"))
 
 
 def _rows(folder: Path) -> int:

@@ -1,4 +1,4 @@
-"""Gauges of a routed node, set whenever its state is read from the store."""
+"""Gauges of a routed node, set when its state is read from the store and when its traffic is written."""
 
 from __future__ import annotations
 

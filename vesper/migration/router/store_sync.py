@@ -256,6 +256,12 @@ class Migration:
             applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
             live.told(batch)  # only now: until the result is known the same batch is sent again
             self._alerts.decided(live.key, applied.decisions)
+        if any(batch.served for batch in batches):
+            self._set_gauges(live)
+
+    def _set_gauges(self, live: Live) -> None:
+        traffic = traffic_of(self.store.document(live.key, TRAFFIC), live.key.node)
+        set_node_gauges(live.state, live.local.mode, traffic, now_us())
 
     def _inherit_kill(self, key: NodeKey) -> None:
         """Latch an epoch that the store does not know where the node was killed in every epoch. Raises `StoreError`."""
@@ -399,8 +405,7 @@ class Migration:
         notes = {path: PathNote.from_text(text) for path, text in self.store.paths(live.key).items()}
         before = live.state.mode
         live.update_state(state, version, notes)
-        traffic = traffic_of(self.store.document(live.key, TRAFFIC), live.key.node)
-        set_node_gauges(state, live.local.mode, traffic, now_us())
+        self._set_gauges(live)
         if live.key in self._versions and before is not state.mode:
             # The deciding process has logged the reason; here the change takes effect.
             _log.info("%s: %s → %s in this process", live.key.node, before.value, state.mode.value)
