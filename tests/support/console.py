@@ -63,9 +63,9 @@ def markdown_sessions(path: Path) -> list[list[Command]]:
 
 
 def markdown_files(path: Path) -> dict[str, str]:
-    """Return the files of a page: ```yaml and ```csv blocks with a file name."""
+    """Return the files of a page: ```yaml, ```csv and ```toml blocks with a file name."""
     text = path.read_text(encoding="utf-8")
-    return dict(re.findall(r"^```(?:yaml|csv) (\S+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    return dict(re.findall(r"^```(?:yaml|csv|toml) (\S+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
 
 
 def run_session(commands: list[Command], folder: Path, files: Mapping[str, str] | None = None) -> None:

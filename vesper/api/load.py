@@ -126,7 +126,7 @@ def _node(
         entries = with_sampling(entries, compiled, engine, limits, config)
     observe = _observe_settings(compiled.path, host)
     if (observe is not None and observe.otlp is not None) or _has_tracer_provider():
-        from vesper.api.call_spans import with_spans
+        from vesper.api.observed.call_spans import with_spans
 
         entries = with_spans(entries, compiled, program, engine, observe, about.takes_now)
     return Node(compiled, program, engine, limits, warnings, host, entries)

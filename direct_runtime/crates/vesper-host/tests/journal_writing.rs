@@ -257,7 +257,7 @@ fn tables_of_a_newer_vesper_are_refused() -> Outcome {
         .begin(&beginning("run-1"))?
         .commit(Status::Running, None);
     let message = format!(
-        "{}: the journal has the format 9, and this Vesper knows 1: a newer one made it; use that one, or another \
+        "{}: the journal has the format 9, and this Vesper knows 2: a newer one made it; use that one, or another \
          journal",
         folder.path.join("journal.db").display()
     );

@@ -62,6 +62,27 @@ fn after_its_time_only_handlers_are_tried() {
 }
 
 #[test]
+fn the_shorter_time_of_node_and_caller_is_the_limit() {
+    for (left, limit) in [(2, "deadline"), (20, "timeout_seconds")] {
+        let requests = vec![
+            request(0, "charge", EffectClass::Keyed),
+            request(1, "late", EffectClass::Keyed),
+        ];
+        let mut bench = Bench::knowing(&requests);
+        bench.plans.total_timeout = Some(Duration::from_secs(10));
+        bench.left = Some(Duration::from_secs(left));
+        bench.answer("charge", &[Answer::After(Duration::from_secs(10), 1)]);
+        let mut script = Script::new(requests);
+        script.end = Some(failed("timeout"));
+        let outcome = bench.go(&mut script).unwrap();
+        assert!(matches!(outcome, Outcome::LimitHit(name) if name == limit));
+        assert_eq!(bench.paths_seen(), ["charge"]);
+        let seen = bench.world.seen.lock().unwrap();
+        assert_eq!(seen[0].timeout, Some(Duration::from_secs(left.min(10))));
+    }
+}
+
+#[test]
 fn a_failure_with_the_code_timeout_in_time_is_a_failure() {
     let requests = vec![request(0, "charge", EffectClass::Keyed)];
     let mut bench = Bench::knowing(&requests);

@@ -345,6 +345,8 @@ pub(crate) struct Bench {
     pub(crate) input_size: u64,
     pub(crate) max_body: usize,
     pub(crate) fails_after: usize,
+    /// The caller's time.
+    pub(crate) left: Option<Duration>,
     pub(crate) is_cancelled: bool,
     /// True where a signal ends the first wait.
     pub(crate) is_interrupted: bool,
@@ -365,6 +367,7 @@ impl Default for Bench {
             input_size: 0,
             max_body: 1 << 20,
             fails_after: usize::MAX,
+            left: None,
             is_cancelled: false,
             is_interrupted: false,
             control: None,
@@ -443,9 +446,16 @@ impl Bench {
             requests: self.plans.requests.clone(),
             ..self.plans
         };
-        let prepared = Arc::new(Prepared { plans, grants });
+        let prepared = Arc::new(Prepared {
+            node: Arc::from("node"),
+            plans,
+            grants,
+        });
         let watcher = Arc::clone(&self.notes) as Arc<dyn Watcher>;
         let mut running = Running::new(services, prepared, Arc::new(run), watcher);
+        if let Some(left) = self.left {
+            running.limit(left);
+        }
         if self.is_cancelled {
             running.control().cancel();
         }

@@ -1,0 +1,1 @@
+"""Calls of nodes without effects that are counted or have spans."""
