@@ -11,6 +11,7 @@ from typing import Any
 SCHEMAS = Path(__file__).parent
 CLASSES = ("read", "keyed", "txn", "probe", "unsafe")
 METRIC_KINDS = ("counter", "gauge", "histogram")
+ACROSS = ("sum", "max", "latest")
 
 
 class EffectError(Exception):
@@ -62,6 +63,17 @@ class Metric:
     kind: str
     unit: str
     labels: tuple[str, ...]
+    across: str | None
+    """How the values of several processes combine; None for what is added up."""
+
+    @property
+    def constant(self) -> str:
+        return self.name.removeprefix("sir.").removesuffix("_ms").replace(".", "_").upper()
+
+    @property
+    def prometheus(self) -> str:
+        """Name in Prometheus, in base units. The samples of a counter have the suffix `_total`."""
+        return self.name.replace(".", "_").removesuffix("_total").replace("_ms", "_seconds")
 
 
 def load_effects(error_codes: set[str]) -> tuple[Effect, ...]:
@@ -92,7 +104,10 @@ def load_metrics() -> tuple[Metric, ...]:
     for name, entry in _table("metrics.toml", "metric").items():
         if entry["kind"] not in METRIC_KINDS:
             raise EffectError(f"metrics.toml: {name} has kind {entry['kind']}")
-        found.append(Metric(name, entry["doc"], entry["kind"], entry["unit"], tuple(entry["labels"])))
+        across = entry.get("across")
+        if across not in (ACROSS if entry["kind"] == "gauge" else (None,)):
+            raise EffectError(f"metrics.toml: {name} combines processes by {across}; gauges by one of {ACROSS}")
+        found.append(Metric(name, entry["doc"], entry["kind"], entry["unit"], tuple(entry["labels"]), across))
     return tuple(found)
 
 

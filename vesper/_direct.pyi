@@ -113,7 +113,9 @@ __all__ = [
     "Entry",
     "Execution",
     "Flight",
+    "HttpCall",
     "HttpPerformer",
+    "HttpServer",
     "IrRejected",
     "Journal",
     "KeyRing",
@@ -138,6 +140,7 @@ __all__ = [
     "check_http_header",
     "check_http_value",
     "confine",
+    "count_metric",
     "decimal_access",
     "dict_access",
     "file_performer",
@@ -147,16 +150,22 @@ __all__ = [
     "hold_runtime",
     "is_dead",
     "journal_text",
+    "metric_bounds",
+    "observe_metric",
     "operation_names",
     "read_http_origin",
     "read_http_url",
     "release_journals",
     "release_runtime",
+    "render_metrics",
     "secret_forms",
+    "set_metric",
     "size_of",
+    "snapshot_metrics",
     "this_owner",
     "tier_counters",
     "typed_json_of",
+    "use_metrics_directory",
     "value_of_typed_json",
 ]
 
@@ -520,6 +529,29 @@ def decimal_access() -> str:
 
 def dict_access() -> str:
     """Return how dicts are read: `layout` for memory layout, or `api: ` and the reason."""
+
+def count_metric(metric: int, labels: Sequence[str], by: int, /) -> None:
+    """Add to a counter."""
+
+def observe_metric(metric: int, labels: Sequence[str], seconds: float, trace_id: str | None, /) -> None:
+    """Add a duration to a histogram, with the id of its trace in hexadecimal."""
+
+def set_metric(metric: int, labels: Sequence[str], value: float, /) -> None:
+    """Set a gauge."""
+
+def render_metrics(accept: str, /) -> tuple[str, bytes]:
+    """Return the content type and the text of all metrics, for an `Accept` header."""
+
+def snapshot_metrics(
+    is_own: bool, /
+) -> list[tuple[int, list[str], int | float | tuple[list[int], float, tuple[str, float, int] | None]]]:
+    """Return (metric, labels, value) of every series; a histogram has (counts of buckets, sum in ms, exemplar)."""
+
+def metric_bounds() -> list[float]:
+    """Return the upper bounds of the buckets of histograms, in milliseconds."""
+
+def use_metrics_directory(directory: str | Path, /) -> None:
+    """Move the counts of this process to a directory."""
 
 def operation_names() -> list[str]:
     """Return the names of all operations of this build, sorted."""
@@ -956,6 +988,12 @@ class Running:
     def go(self, execution: object, input_size: int, /) -> _Outcome:
         """Run to the end, write the outcome and return it. An exception of an engine is raised, and `end` is due."""
 
+    def set_trace(self, traceparent: str, tracestate: str | None, is_recorded: bool, /) -> None:
+        """Give the run a trace context before it is driven; its effects have spans where it is recorded."""
+
+    def take_spans(self) -> list[tuple[str, str, str, int, int, int, int, str | None]]:
+        """Return the spans of effects: path, effect, class, id, start and end (Unix ns), attempts, failure code."""
+
     def end(self, outcome: _Outcome, /) -> _Outcome:
         """Write an outcome that the Host gives the run."""
 
@@ -982,3 +1020,159 @@ def release_runtime() -> None:
 
 def forget_runtime() -> None:
     """Let a child make its own runtime."""
+
+_HttpAnswer: TypeAlias = tuple[int, list[tuple[bytes, bytes]], bytes]
+"""Status, headers and body."""
+
+@final
+class Exchange:
+    """The routes and settings of one epoch of a server (docs/spec/serving.md)."""
+
+    def __init__(self, table: bytes, /) -> None:
+        """Read a table. Raises `ValueError`."""
+
+    def route(
+        self, method: str, target: str, headers: list[tuple[bytes, bytes]], subject: str | None = None, /
+    ) -> ExchangeCall | _HttpAnswer:
+        """Decide on a request by its head."""
+
+@final
+class ExchangeCall:
+    """A request for a node, or for a page of the server."""
+
+    endpoint: Final[int]
+    builtin: Final[str | None]
+    actor: Final[str | None]
+    via: Final[str | None]
+    tenant: Final[str | None]
+    key: Final[str | None]
+    accept: Final[str | None]
+    timeout: Final[float | None]
+    traceparent: Final[str | None]
+    tracestate: Final[str | None]
+    def inputs(self, body: bytes, /) -> bytes | _HttpAnswer: ...
+    def answer(self, outcome: bytes, execution: str | None = None, /) -> _HttpAnswer: ...
+    def refuse(
+        self,
+        refusal: str,
+        detail: str | None = None,
+        retry_after: float | None = None,
+        execution: str | None = None,
+        /,
+    ) -> _HttpAnswer: ...
+    def send(self, status: int, headers: list[tuple[str, str]], body: bytes, /) -> _HttpAnswer: ...
+
+@final
+class HttpServer:
+    """Serves nodes by HTTP on threads of its own, and passes the calls that need Python to `next`."""
+
+    def __new__(cls, listener: int, settings: bytes, /) -> HttpServer:
+        """Make a server that owns the descriptor of a listening socket (`socket.detach`). The first `load` starts it.
+
+        `settings` is a JSON object (docs/spec/serving.md). Raises `ValueError` for settings or certificates that
+        cannot be used.
+        """
+
+    def load(self, table: bytes, programs: Sequence[object | None], /) -> None:
+        """Serve later requests by a table, and read the certificates again. Requests under way end as they began.
+
+        `programs` has for each endpoint a `Program` or a `Route`, or None for a node that only Python runs. Raises
+        `ValueError`, and then the last table stays.
+        """
+
+    def next(self, seconds: float, /, builtins: bool = False) -> HttpCall | None:
+        """Wait for the next call; with `builtins` only for pages of the server, which otherwise come first.
+
+        Returns None after `seconds`, or when the server is drained or closed.
+        """
+
+    def stop_accepting(self) -> None:
+        """Accept the connections that the kernel has established, then close the listener."""
+
+    def drain(self, seconds: float, /) -> bool:
+        """Finish the requests of all connections; return False if some are left after `seconds`."""
+
+    def close(self) -> None:
+        """End all connections and threads."""
+
+    def take_spans(self) -> list[tuple[str, int, int, int, int, int, str]]:
+        """Take the sampled native requests since the last call.
+
+        Each is node, trace id, span id, parent span id (0 for none), start and end in Unix nanoseconds, and the kind
+        of the outcome.
+        """
+
+    def take_access(self) -> list[tuple[str, str | None, str | None, int, int, int, str | None]]:
+        """Take the requests for the access log since the last call.
+
+        Each is method, path template, node, status, start in Unix nanoseconds, duration in nanoseconds and trace id.
+        """
+
+    def take_logs(self) -> list[str]:
+        """Take messages about faults of the server itself."""
+
+    def facts(self) -> dict[str, int]:
+        """Return numbers: connections, queued, native_runs, buffered_bytes, requests, native_requests, epoch."""
+
+@final
+class HttpCall:
+    """A request for Python. Dropped without an answer, it is answered as an internal error."""
+
+    @property
+    def endpoint(self) -> int:
+        """The index of the endpoint; -1 for a page of the server."""
+    @property
+    def builtin(self) -> str | None:
+        """The path of a page of the server."""
+    @property
+    def node(self) -> str | None: ...
+    @property
+    def inputs(self) -> bytes:
+        """The JSON object of the inputs."""
+    @property
+    def epoch(self) -> int:
+        """The number of the `load` that the request belongs to, from 1."""
+    @property
+    def actor(self) -> str | None: ...
+    @property
+    def tenant(self) -> str | None: ...
+    @property
+    def via(self) -> str | None:
+        """How the caller was authenticated: `key`, `jwt` or `mtls`."""
+    @property
+    def scopes(self) -> list[str]: ...
+    @property
+    def key(self) -> str | None: ...
+    @property
+    def seconds_left(self) -> float | None:
+        """The time until the deadline that the client set."""
+    @property
+    def traceparent(self) -> str | None:
+        """The trace context of the client."""
+    @property
+    def tracestate(self) -> str | None: ...
+    @property
+    def trace_id(self) -> str:
+        """The trace id of the answer."""
+    @property
+    def accept(self) -> str | None:
+        """The `Accept` header of a request for a page of the server."""
+    @property
+    def is_abandoned(self) -> bool:
+        """True if the client has closed the connection."""
+
+    def answer(self, outcome: bytes, execution: str | None = None, /) -> None:
+        """Answer with an outcome, the bytes of `run_json`. Raises `RuntimeError` for a second answer."""
+
+    def refuse(
+        self,
+        refusal: str,
+        detail: str | None = None,
+        retry_after: float | None = None,
+        execution: str | None = None,
+        /,
+    ) -> None:
+        """Refuse the call by the name of a refusal, such as `key_reused`. Raises as `answer`."""
+
+    def send(self, status: int, headers: list[tuple[str, str]], body: bytes, /) -> None:
+        """Answer with a page of the server. Raises as `answer`."""

@@ -30,6 +30,7 @@ PAGES = {
     "cache": "how-to/use-caches.md",
     "engine": "how-to/use-machine-code.md",
     "migration": "how-to/roll-out-a-node.md",
+    "serve": "how-to/serve-nodes.md",
 }
 
 
@@ -59,6 +60,12 @@ def settings_there_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[st
         "topics": {"t": {"url": "redis://h"}},
         "files": {"f": {"path": "."}},
         "migration": {"nodes": {"x": {}}},
+        "serve": {
+            "tls": {"certificate": "x", "key": "x"},
+            "cors": {"origins": ["*"]},
+            "keys": [{"name": "x", "secret": "x"}],
+            "jwt": [{"issuer": "x", "audience": "x", "jwks": "x"}],
+        },
     }
     for source in ({"source": "environment"}, {"source": "file", "path": "."}, {"source": "python", "function": "a:b"}):
         config_from({**values, "secrets": source}, folder)

@@ -15,6 +15,7 @@ from vesper.engines.engine import FastEntry, Limits, Program, Raises, Unwrap
 from vesper.engines.outcome import Outcome, Returned
 
 if TYPE_CHECKING:
+    from vesper.api.call_spans import CallSpans
     from vesper.api.trace_sampling import CallSampling
     from vesper.compiler import Compiled
 
@@ -33,6 +34,8 @@ class Entries:
     """JSON text to canonical JSON without Python objects; None where the engine has no such entry."""
     sampling: CallSampling | None = None
     """Decides which executions have traces, where any have (`vesper/api/trace_sampling.py`)."""
+    spans: CallSpans | None = None
+    """Makes the spans of calls, where there are any (`vesper/api/call_spans.py`)."""
 
 
 def entries_of(compiled: Compiled, program: Program, limits: Limits | None, takes_now: bool) -> Entries:

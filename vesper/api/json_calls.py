@@ -50,6 +50,12 @@ NEVER_BEGAN = b'{"at":null,"code":"bad_input"'
 
 def json_entry(node: Node) -> Callable[..., bytes]:
     """Return the function that `node.run_json` is."""
+    if node._entries is not None and node._entries.spans is not None:
+        return node._entries.spans.json_entry(_plain_entry(node))
+    return _plain_entry(node)
+
+
+def _plain_entry(node: Node) -> Callable[..., bytes]:
     entries = node._entries
     own = None if entries is None else entries.json
     if entries is None or own is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from vesper.api.call_entry import entries_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from vesper.host.host import Host
     from vesper.language.diagnostics.diagnostic import DiagnosticBag
     from vesper.migration.router.routes import Routes
+    from vesper.observe.settings import ObserveSettings
 
 AUTO = "auto"
 """In place of an engine: the mode of the node selects the engine of each call."""
@@ -122,7 +124,33 @@ def _node(
 
         config = nearest_settings(compiled.path) if host is None else host.config
         entries = with_sampling(entries, compiled, engine, limits, config)
+    observe = _observe_settings(compiled.path, host)
+    if (observe is not None and observe.otlp is not None) or _has_tracer_provider():
+        from vesper.api.call_spans import with_spans
+
+        entries = with_spans(entries, compiled, program, engine, observe, about.takes_now)
     return Node(compiled, program, engine, limits, warnings, host, entries)
+
+
+def _observe_settings(path: str, host: Host | None) -> ObserveSettings | None:
+    """Return the settings of telemetry of the Host or of the nearest configuration; None where it has none."""
+    if host is not None:
+        return host.config.observe
+    if not may_have_table(path, "observe"):
+        return None
+    from vesper.api.trace_sampling import nearest_settings
+
+    config = nearest_settings(path)
+    return None if config is None else config.observe
+
+
+def _has_tracer_provider() -> bool:
+    """Return whether the application has set a TracerProvider by now."""
+    if "opentelemetry.trace" not in sys.modules:
+        return False
+    from vesper.observe.spans import application_tracer
+
+    return application_tracer() is not None
 
 
 def _declared_limits(compiled: Compiled) -> dict[str, int]:

@@ -327,8 +327,8 @@ class Node:
             plain = self._to_plain(given)
             if plain.refused:
                 return outcome_of(self._compiled, _refusal(plain.refused), {}, plain)
-            outcome = entries.engine_call(plain.inputs, now, self._limits)
-            return outcome_of(self._compiled, outcome, plain.inputs, plain)
+            call = entries.engine_call if entries.spans is None else entries.spans.engine_call
+            return outcome_of(self._compiled, call(plain.inputs, now, self._limits), plain.inputs, plain)
         try:
             return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
         except Exception as error:  # noqa: BLE001  # as above

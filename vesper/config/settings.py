@@ -17,11 +17,13 @@ from vesper.config.engine import read_engine
 from vesper.config.grants import Grant, grant_from_table
 from vesper.config.locate import MAX_BYTES, NAME
 from vesper.config.migration import MigrationSettings, read_migration
+from vesper.config.observe import read_observe
 from vesper.config.result_cache import ResultSettings, read_caching
 from vesper.config.serve import ServeSettings, read_serve
 from vesper.config.traces import TraceSettings, default_traces, read_traces
 from vesper.effects.settings import ConfigError, Table, close_to
 from vesper.engines.tiering import Tiering
+from vesper.observe.settings import ObserveSettings
 from vesper.storage.file_access import read_regular
 from vesper.storage.trust import distrust
 
@@ -88,6 +90,8 @@ class Config:
     results: ResultSettings = field(default_factory=ResultSettings)
     """The nodes whose results are cached."""
     serve: ServeSettings = field(default_factory=ServeSettings)
+    observe: ObserveSettings = field(default_factory=ObserveSettings)
+    """Spans, metrics and logs."""
 
     def located(self, path: str) -> Path:
         return self.folder / path
@@ -152,7 +156,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
         raise ConfigError(f"{_TOP}.grants", "is a list of tables: write `[[grants]]`")
     own = {
         *("grants", "journal", "recovery", "policies", "workers", "state", "effects", "migration", "traces"),
-        *("engine", "cache", "serve"),
+        *("engine", "cache", "serve", "observe"),
     }
     config = Config(
         path,
@@ -173,6 +177,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
         read_engine(top.table("engine")),
         read_caching(top.table("cache")),
         read_serve(top, folder),
+        read_observe(top.table("observe"), folder),
     )
     for name in values:
         if name not in own and name not in NAMES:

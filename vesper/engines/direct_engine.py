@@ -202,6 +202,10 @@ class DirectProgram(FastEntry):
         """True where an execution may make requests."""
         return self._program.asks
 
+    @property
+    def native(self) -> _direct.Program | None:
+        return None if self._program.asks else self._program
+
     def call(self, inputs: Mapping[str, object], now: datetime | None = None, limits: Limits | None = None) -> Outcome:
         if limits is None:
             return self._outcome(inputs, now)  # type: ignore[arg-type]  # it refuses what is no dict

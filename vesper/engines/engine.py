@@ -193,6 +193,11 @@ class FastEntry(ABC):
         """
         return None
 
+    @property
+    def native(self) -> object | None:
+        """Return the object of the extension that an HTTP server runs without Python, or None."""
+        return None
+
 
 class ModalProgram(ABC):
     """A `Program` that selects the engine of each request by the mode of the node."""

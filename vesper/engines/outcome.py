@@ -92,3 +92,16 @@ class EngineFault:
 
 
 Outcome: TypeAlias = Returned | DeclaredError | Failed | ContractBroken | Denied | LimitHit | EngineFault
+
+
+def outcome_code(outcome: Outcome | None) -> str | None:
+    """Return the code of an error or the limit that was hit; None for other outcomes."""
+    match outcome:
+        case DeclaredError(value):
+            return str(value.get("error_code", "")) or None
+        case Failed(code):
+            return str(code)
+        case LimitHit(limit):
+            return limit
+        case _:
+            return None

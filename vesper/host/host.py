@@ -54,6 +54,7 @@ from vesper.host.prepared import Prepared, Ran, Recovered, compiled_from, defini
 from vesper.host.recovering import Deferred
 from vesper.host.routed import HostedProgram
 from vesper.host.run_context import RunContext, current_context, entered
+from vesper.host.run_spans import traced
 from vesper.journal.entry import Kind
 from vesper.journal.execution_id import trace_id
 from vesper.journal.journal import (
@@ -70,6 +71,8 @@ from vesper.journal.journal import (
 )
 from vesper.journal.owner import is_dead
 from vesper.language.ir.nodes import Node
+from vesper.observe.logs import redact_with
+from vesper.observe.spans import Tracing
 from vesper.storage.after_fork import Order, register
 from vesper.storage.sources import SYSTEM_SOURCES, Sources
 from vesper.values.generated.errors import ErrorCode
@@ -119,6 +122,7 @@ class Host:
         self._performers = Performers(self.config, performers or {}, sources)
         self._mint = Mint(self.config.grants)
         self._limits = _limits_of(self.config.policies)
+        self._tracing = Tracing(self.config.observe)
         self._journal = journal
         self._owns_journal = journal is None
         self._prepared: dict[tuple[str, str], Prepared] = {}
@@ -130,6 +134,7 @@ class Host:
         self._last_prune = 0
         self._begin_process()
         _HOSTS.add(self)
+        redact_with(self.redact)
 
     def _begin_process(self) -> None:
         """What a process has for itself. A fork leaves no thread behind, and locks as they were: a child starts anew,
@@ -302,7 +307,8 @@ class Host:
             raise
         if plans.writes and not self._warned:
             self._warn_if_volatile()
-        outcome = yield from self._driven(prepared, run, inputs, now, limits, on_begun, is_joined, context)
+        steps = self._driven(prepared, run, inputs, now, limits, on_begun, is_joined, context)
+        outcome = yield from traced(steps, self._tracing, prepared, execution, context)
         if self.after_run is not None:
             self.after_run(prepared, execution)
         return Ran(execution, outcome)
@@ -551,7 +557,8 @@ class Host:
         record = body.get("context")
         context = RunContext.from_record(record) if isinstance(record, Mapping) else None
         try:
-            outcome = drive(self._driven(prepared, run, inputs, now, None, context=context))
+            steps = self._driven(prepared, run, inputs, now, None, context=context)
+            outcome = drive(traced(steps, self._tracing, prepared, execution, context))
         except InDoubt as doubt:
             return Recovered(summary.execution, summary.node_id, None, doubt.why)
         except Fenced as reason:
@@ -568,6 +575,7 @@ class Host:
     def start(self) -> None:
         """Starts what is done in the background: leases are renewed, what others left is finished, outboxes are
         emptied, old runs are deleted. The first run does it; a server that may wait long for one calls this."""
+        self._tracing.start()
         with self._lock:
             self._leases.start()
             if self.config.recovery.enabled:

@@ -61,7 +61,7 @@ class Builtins:
             case "/metrics":
                 from vesper.observe.metrics import render
 
-                kind, text = render(accept)
+                kind, text = render(accept or "")
                 return 200, [("Content-Type", kind), _FRESH], text
             case "/openapi.json":
                 return 200, [_JSON], service.openapi
@@ -109,9 +109,7 @@ class Builtins:
 
 
 def _read_readiness(service: Service) -> Readiness:
-    journal, in_doubt = "unused", 0
-    if service.has_effects:
-        journal, in_doubt = _read_journal(service)
+    journal, in_doubt = _read_journal(service) if service.has_effects else ("unused", 0)
     routes = service.routes
     age = None if routes is None else round(routes.migration.contact_age_seconds, 3)
     is_killed = routes is not None and routes.migration.kill_switch is not None

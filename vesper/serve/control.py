@@ -6,7 +6,6 @@ A message is one JSON object in a line. The end of the stream is a message too: 
 from __future__ import annotations
 
 import json
-import logging
 import socket
 from dataclasses import asdict, dataclass
 from ipaddress import ip_address
@@ -41,8 +40,10 @@ class Options:
 
     @classmethod
     def from_json(cls, text: str) -> Options:
-        values = json.loads(text)
-        return cls(**{name: tuple(each) if isinstance(each, list) else each for name, each in values.items()})
+        values: dict[str, Any] = json.loads(text)
+        for name in ("nodes", "expose"):
+            values[name] = tuple(values[name])
+        return cls(**values)
 
     def read_config(self) -> Config:
         """Read the settings anew. Raises `ConfigError`, also where they would drop authentication."""
@@ -59,11 +60,6 @@ class Options:
 def is_public(host: str) -> bool:
     """Return whether other machines can reach an address."""
     return not ip_address(host.partition("%")[0]).is_loopback
-
-
-def configure_logs(style: str | None) -> None:  # noqa: ARG001  # the format of lines comes with vesper.observe
-    """Send the logs of this process to standard error."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 
 
 class Channel:

@@ -7,17 +7,27 @@ import http.client
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from vesper.config.serve import JwtSettings, KeySettings, ServeSettings
 from vesper.effects.performer import EffectFailed
+from vesper.effects.secrets.settings import SecretSettings
+from vesper.effects.secrets.store import open_secrets
 from vesper.effects.settings import ConfigError
 from vesper.storage.file_access import read_regular
+
+if TYPE_CHECKING:
+    from vesper.config.settings import Config
 
 MIN_KEY_CHARACTERS = 16
 _MAX_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 5.0
+
+
+def read_auth(config: Config) -> dict[str, object]:
+    """Read all credentials anew: a store of secrets keeps what it has read. Raises `ConfigError`."""
+    return auth_table(config.serve, open_secrets(config.parts.secrets or SecretSettings("environment")).text)
 
 
 def auth_table(settings: ServeSettings, secret: Callable[[str], str]) -> dict[str, object]:
@@ -69,7 +79,7 @@ def _key_set(place: str, where: str) -> list[Mapping[str, Any]]:
     try:
         data = _fetch(place) if "://" in place else read_regular(Path(place), _MAX_BYTES)
     except (OSError, http.client.HTTPException) as error:
-        raise ConfigError(where, f"{place} cannot be read: {error or type(error).__name__}") from None
+        raise ConfigError(where, f"{place} cannot be read: {str(error) or type(error).__name__}") from None
     try:
         found = json.loads(data)["keys"]
     except (ValueError, KeyError, TypeError, RecursionError):

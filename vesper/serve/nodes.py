@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from vesper.api.node import Node
     from vesper.migration.router.routes import Routes
 
+_log = logging.getLogger("vesper.serve")
 ENGINES = {AUTO: AUTO, "python": "python", "direct": TIERED}
 """Names of the option `--engine`, and of engines."""
 
@@ -119,12 +122,23 @@ class Service:
         """Prepare all that a first request would wait for. Raises `ConfigError` for a node that cannot run."""
         for node in self.nodes:
             assert callable(node.run_json)  # makes the entry
-            if is_hosted(node):
-                prepared = node._prepare(self.host)
+            if not is_hosted(node):
+                continue
+            prepared = node._prepare(self.host)
+            if prepared.refused:
+                _log.warning("%s is denied, and so is each request: %s", node.id, "; ".join(prepared.refused.values()))
+            else:
                 self.host.check_equipped(prepared.compiled.node, prepared.plans)
         if self.has_effects:
             self.host.journal.unfinished(1)
             self.host.start()
+
+    @cached_property
+    def openapi(self) -> bytes:
+        """The OpenAPI document."""
+        from vesper.serve.openapi.document import openapi_json
+
+        return openapi_json([each._compiled for each in self.nodes], self.config.serve)
 
     @property
     def has_effects(self) -> bool:

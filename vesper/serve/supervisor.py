@@ -15,13 +15,16 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import vesper
+from vesper.observe.metrics import count, use_directory
 from vesper.serve.control import Channel, Options
+from vesper.values.generated.metrics import WORKERS_DEATHS
 from vesper.values.vesper_error import VesperError
 
 _log = logging.getLogger("vesper.serve")
@@ -35,6 +38,8 @@ _POLL_SECONDS = 1.0
 _BACKLOG = 4_096
 _WORKER = ("-P", "-m", "vesper.serve.worker")
 _SO_ATTACH_FILTER = 26
+VARIABLE = "VESPER_METRICS_DIR"
+"""Environment variable with the folder of counters."""
 
 
 class NotServed(VesperError):
@@ -76,7 +81,7 @@ class Slot:
         ours, theirs = socket.socketpair()
         root = str(Path(vesper.__file__).parents[1])
         path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-        with theirs:
+        with theirs, _signals_blocked():
             self.process = subprocess.Popen(
                 [*command, str(listener.fileno()), str(theirs.fileno()), options.to_json()],
                 pass_fds=(listener.fileno(), theirs.fileno()),
@@ -171,16 +176,18 @@ class Supervisor:
         handlers: dict[int, Any] = {}
         before = signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
-            kept = signal.SIGTERM if number == signal.SIGINT else number
-            handlers[number] = signal.signal(number, lambda *_, kept=kept: self._signals.append(kept))
+            handlers[number] = signal.signal(number, self._catch)
         try:
             yield wakes
         finally:
             signal.set_wakeup_fd(before)
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+            for caught, handler in handlers.items():
+                signal.signal(caught, handler)
             wakes.close()
             waking.close()
+
+    def _catch(self, number: int, _: object) -> None:
+        self._signals.append(signal.SIGTERM if number == signal.SIGINT else number)
 
     def _round(self, wakes: socket.socket) -> None:
         """Wait for the next event, and handle all that there are."""
@@ -202,7 +209,8 @@ class Supervisor:
         channels = {slot.channel: slot for slot in self._slots if slot.channel is not None}
         due = [slot.due - time.monotonic() for slot in self._slots if slot.process is None and self._has_begun]
         seconds = max(0.0, min([*due, _POLL_SECONDS]))
-        ready, _, _ = select.select([wakes, *channels], [], [], seconds)
+        awaited: list[socket.socket | Channel] = [wakes, *channels]
+        ready, _, _ = select.select(awaited, [], [], seconds)
         if wakes in ready:
             wakes.recv(4096)
         for channel, slot in channels.items():
@@ -246,7 +254,7 @@ class Supervisor:
             raise NotServed(f"a worker ended with {how} before it was ready; the lines above may say why")
         delay = slot.ended()
         _log.error("worker %s ended with %s; the next one starts in %g s", pid, how, delay)
-        count_death()
+        count(WORKERS_DEATHS, ("serve",))
         if slot is self._first_reloaded:
             self._first_reloaded = None
             self._reload()
@@ -292,8 +300,27 @@ class Supervisor:
         return 1 if killed else 0
 
 
-def count_death() -> None:
-    """Count the death of a worker."""
+@contextlib.contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Let processes that are started ignore signals that a terminal sends to all processes of a command."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def shared_metrics(directory: Path | None) -> Iterator[None]:
+    """Let this process and its workers count in one folder: the configured one, or a temporary one."""
+    with contextlib.ExitStack() as stack:
+        if directory is None and VARIABLE not in os.environ:
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vesper-metrics-")))
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+            os.environ[VARIABLE] = str(directory)
+            use_directory(directory)
+        yield
 
 
 def refuse_new_connections(listener: socket.socket) -> None:

@@ -19,29 +19,25 @@ import socket
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from vesper._direct import HttpServer
-from vesper.config.serve import ServeSettings
-from vesper.effects.secrets.settings import SecretSettings
-from vesper.effects.secrets.store import open_secrets
 from vesper.effects.settings import ConfigError
-from vesper.host.host import HostClosed
-from vesper.host.in_doubt import InDoubt
-from vesper.host.run_context import KeyReused, KeyRunning, run_context
-from vesper.journal.journal import JournalError
+from vesper.observe.logs import configure
+from vesper.observe.spans import Tracing
 from vesper.serve.builtins import Builtins
-from vesper.serve.control import Channel, Options, configure_logs
-from vesper.serve.keys import auth_table
-from vesper.serve.nodes import Service, is_sensitive, native_program
+from vesper.serve.control import Channel, Options
+from vesper.serve.keys import read_auth
+from vesper.serve.nodes import Service, native_program
+from vesper.serve.run_call import describe_error, run_call
 from vesper.serve.table import build_table
 from vesper.values.vesper_error import VesperError
 
 if TYPE_CHECKING:
     from vesper._direct import HttpCall
+    from vesper.compiler import Compiled
     from vesper.config.settings import Config
 
 _log = logging.getLogger("vesper.serve")
@@ -60,10 +56,12 @@ class Worker:
         self._auth: Mapping[str, object] = {}
         self._keys_due = float("inf")
         self._is_done = False
+        self._subjects: dict[str, Compiled] = {}
+        """Nodes of all epochs by id, for spans of requests that Python has not seen."""
         config = options.read_config()
-        auth = _read_auth(config)
+        auth = read_auth(config)
         service = Service(config, options, None)
-        self._server = HttpServer(listener.detach(), json.dumps(server_settings(config.serve)).encode())
+        self._server = HttpServer(listener.detach(), json.dumps(server_settings(config)).encode())
         self._builtins = Builtins(self._server.facts)
         self._load(service, auth)
         for n in range(options.threads or config.serve.threads):
@@ -82,7 +80,7 @@ class Worker:
     def reload(self) -> None:
         """Load settings, secrets and nodes into a new epoch. Raises `VesperError`: then the old epoch stays."""
         config = self._options.read_config()
-        auth = _read_auth(config)
+        auth = read_auth(config)
         old = self._service
         service = Service(config, self._options, old.routes)
         try:
@@ -104,6 +102,9 @@ class Worker:
             del self._services[epoch]
             raise ConfigError("serve", str(problem)) from None
         self._epoch, self._auth = epoch, auth
+        self._subjects |= {each.id: each._compiled for each in service.nodes}
+        observe = service.config.observe
+        configure(self._options.log_format or observe.logs, observe.levels)
         refresh = [each.refresh for each in service.config.serve.jwt]
         self._keys_due = time.monotonic() + min(refresh, default=float("inf"))
 
@@ -121,7 +122,7 @@ class Worker:
         service = self._service
         self._keys_due = time.monotonic() + min(each.refresh for each in service.config.serve.jwt)
         try:
-            auth = _read_auth(service.config)
+            auth = read_auth(service.config)
             if auth != self._auth:
                 self._load(service, auth)
         except VesperError as problem:
@@ -140,55 +141,29 @@ class Worker:
         if service is None:
             call.refuse("closing", None, 1.0, None)
             return
+        node = None
         with service.used():
             try:
                 if call.builtin is not None:
                     is_named = call.actor is not None
                     call.send(*self._builtins.page(call.builtin, service, call.epoch, is_named, call.accept))
+                elif call.is_abandoned:
+                    call.refuse("closing", None, None, None)
                 else:
-                    self._run(call, service)
+                    node = service.nodes[call.endpoint]
+                    run_call(call, node, call.inputs, call.seconds_left, service)
             except Exception as error:  # noqa: BLE001  # a bug of one request must not end its thread
-                _log.error("%s broke\n%s", call.builtin or call.node, _described(error, service, call))
+                _log.error("%s broke\n%s", call.builtin or call.node, describe_error(error, service, node))
                 call.refuse("internal", None, None, None)
-
-    def _run(self, call: HttpCall, service: Service) -> None:
-        left = call.seconds_left
-        if call.is_abandoned or (left is not None and left <= 0):
-            call.refuse("deadline", None, None, None)
-            return
-        node = service.nodes[call.endpoint]
-        context = run_context(
-            actor=call.actor,
-            via=call.via,
-            tenant=call.tenant,
-            key=call.key,
-            deadline=None if left is None else time.monotonic() + left,
-            traceparent=call.traceparent,
-            tracestate=call.tracestate,
-        )
-        try:
-            with context as report:
-                outcome = node.run_json(call.inputs)
-            call.answer(outcome, report.execution)
-        except KeyReused as problem:
-            call.refuse("key_reused", None, None, problem.execution)
-        except KeyRunning as problem:
-            call.refuse("key_running", None, 1.0, problem.execution)
-        except InDoubt as problem:
-            call.refuse("in_doubt", None, None, problem.execution)
-        except HostClosed:
-            call.refuse("closing", None, 1.0, None)
-        except JournalError as problem:
-            _log.error("%s: %s", node.id, service.host.redact(str(problem)))
-            call.refuse("journal", None, 1.0, None)
 
     # -- the main thread --------------------------------------------------------------------------
 
     def serve(self, channel: Channel, is_ending: Callable[[], bool], wakes: socket.socket) -> None:
         """Answer until SIGTERM, or until the supervisor is gone."""
         channel.send(kind="ready", nodes=len(self._service.nodes))
+        awaited: list[socket.socket | Channel] = [channel, wakes]
         while not is_ending():
-            ready, _, _ = select.select([channel, wakes], [], [], _POLL_SECONDS)
+            ready, _, _ = select.select(awaited, [], [], _POLL_SECONDS)
             if wakes in ready:
                 wakes.recv(4096)
             if channel in ready:
@@ -200,7 +175,7 @@ class Worker:
                     self._report_reload(channel)
             if time.monotonic() > self._keys_due:
                 self._refresh_keys()
-            self._log_requests()
+            self._report_requests()
         self.close()
 
     def _report_reload(self, channel: Channel) -> None:
@@ -209,17 +184,20 @@ class Worker:
         except VesperError as problem:
             channel.send(kind="kept", why=str(problem))
         except Exception as error:  # noqa: BLE001  # whatever a reload comes to, the old epoch serves
-            channel.send(kind="kept", why=_described(error, self._service, None))
+            channel.send(kind="kept", why=describe_error(error, self._service, None))
         else:
             channel.send(kind="loaded", nodes=len(self._service.nodes))
 
-    def _log_requests(self) -> None:
+    def _report_requests(self) -> None:
+        """Write logs and spans of requests that Python has not seen."""
         for text in self._server.take_logs():
             _log.error("%s", text)
         for method, template, node, status, _, duration_ns, trace in self._server.take_access():
             _access.info(
                 "%s %s %s %.1f ms", method, template, status, duration_ns / 1e6, extra={"node": node, "trace_id": trace}
             )
+        if rows := self._server.take_spans():
+            Tracing(self._service.config.observe).export_native(rows, self._subjects)
 
     def close(self) -> None:
         """Accept no more, answer all requests within the grace, and flush journal and evidence."""
@@ -228,15 +206,20 @@ class Worker:
             _log.warning("requests have not ended within %g s; they are cut off", self._options.grace)
         self._is_done = True
         self._server.close()
-        self._log_requests()
+        self._report_requests()
         for service in set(self._services.values()):
             service.close(_LAST_SECONDS)
 
 
-def server_settings(settings: ServeSettings) -> dict[str, Any]:
+def server_settings(config: Config) -> dict[str, Any]:
     """Return the settings of the native server."""
-    tls = settings.tls
-    found: dict[str, Any] = {**asdict(settings.limits), "is_access_logged": settings.has_access_log, "tls": None}
+    settings, tls = config.serve, config.serve.tls
+    found: dict[str, Any] = {
+        **asdict(settings.limits),
+        "is_access_logged": settings.has_access_log,
+        "span_sample": 0.0 if config.observe.otlp is None else config.observe.sample,
+        "tls": None,
+    }
     if tls is not None:
         authorities = None if tls.client_ca is None else str(tls.client_ca)
         # Callers with another kind of credentials need no certificate.
@@ -250,20 +233,6 @@ def server_settings(settings: ServeSettings) -> dict[str, Any]:
     return found
 
 
-def _read_auth(config: Config) -> dict[str, object]:
-    """Read all credentials anew: a store of secrets keeps what it has read."""
-    return auth_table(config.serve, open_secrets(config.parts.secrets or SecretSettings("environment")).text)
-
-
-def _described(error: Exception, service: Service, call: HttpCall | None) -> str:
-    """Return a traceback without secrets, and without the message where it may repeat a sensitive value."""
-    node = None if call is None or call.builtin is not None else service.nodes[call.endpoint]
-    lines = traceback.format_exception(error)
-    if node is not None and is_sensitive(node):
-        lines = [*traceback.format_tb(error.__traceback__), type(error).__name__]
-    return service.host.redact("".join(lines))
-
-
 def main() -> None:
     listener, end, text = sys.argv[1:]
     options = Options.from_json(text)
@@ -272,10 +241,8 @@ def main() -> None:
     signals: list[int] = []
     signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the supervisor, too
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor reloads
     channel = Channel(socket.socket(fileno=int(end)))
-    configure_logs(options.log_format)
+    configure(options.log_format or "text")
     try:
         worker = Worker(options, socket.socket(fileno=int(listener)))
     except VesperError as problem:

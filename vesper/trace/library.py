@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from vesper.compiler import Compiled
+from vesper.engines.outcome import outcome_code
 from vesper.engines.registry import ENGINES, REFERENCE
 from vesper.host.masking import Masks
 from vesper.host.outcomes import recorded_outcome
@@ -19,7 +20,7 @@ from vesper.trace.expressions import BadExpression, BoundExpression, Expressions
 from vesper.trace.journalled import trace_of_execution
 from vesper.trace.model import MAX_BYTES, Trace, TraceError
 from vesper.trace.programs import compiled_of
-from vesper.trace.store import TraceStore, TraceSummary, outcome_code
+from vesper.trace.store import TraceStore, TraceSummary
 from vesper.values.types import BOOLEAN
 
 OUTCOMES = (

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vesper.engines.outcome import Returned
+from vesper.engines.outcome import Returned, outcome_code
 from vesper.host.stub_answers import plain_step
+from vesper.observe import attributes as names
 from vesper.trace.masking import masked_trace
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.programs import compiled_of
-from vesper.trace.store import outcome_code
 
 _INTERNAL, _CLIENT = 1, 3
 _OK, _ERROR = 1, 2
 _OTLP_ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
-_PATHS = {"python": "python", "interp": "direct", "jit": "direct"}
 
 
 def otlp_document(traces: Iterable[Trace], version: str) -> dict[str, Any]:
@@ -46,19 +45,15 @@ def _spans(trace: Trace) -> list[dict[str, Any]]:
     node = compiled_of(trace.definition).node
     took = trace.duration_us or 0
     attributes: dict[str, object] = {
-        "sir.node_id": trace.node_id,
-        "sir.node_type": node.type,
-        "sir.intent": node.source.intent,
-        "sir.execution_path": _PATHS.get(trace.engines[0], trace.engines[0]),
-        "sir.duration_ms": took / 1000,
-        "sir.semantic_hash": trace.semantic_hash,
-        "sir.outcome": "unfinished" if trace.outcome is None else trace.outcome.kind,
+        **names.node_attributes(trace.node_id, node.type, node.source.intent, trace.semantic_hash),
+        **names.end_attributes(
+            trace.engines[0],
+            took / 1000,
+            "unfinished" if trace.outcome is None else trace.outcome.kind,
+            outcome_code(trace.outcome),
+            is_diverged=trace.divergence is not None,
+        ),
     }
-    code = outcome_code(trace.outcome)
-    if code is not None:
-        attributes["sir.error"] = code
-    if trace.divergence is not None:
-        attributes["sir.divergence"] = True
     events = [
         _event("state_transition", _at(trace, each.after), machine=each.machine, before=each.before, to=each.to)
         for each in trace.transitions
@@ -69,9 +64,9 @@ def _spans(trace: Trace) -> list[dict[str, Any]]:
         if not each.holds
     ]
     if trace.divergence is not None:
-        events.append(_event("divergence_detected", trace.started_us + took, where=trace.divergence))
+        events.append(_event(names.DIVERGENCE_EVENT, trace.started_us + took, where=trace.divergence))
     is_fine = trace.outcome is None or isinstance(trace.outcome, Returned)
-    root = _span(trace_id, root_id, "sir.execute", trace.started_us, trace.started_us + took, attributes, is_fine)
+    root = _span(trace_id, root_id, names.EXECUTE, trace.started_us, trace.started_us + took, attributes, is_fine)
     root["kind"] = _INTERNAL
     root["events"] = sorted(events, key=lambda each: int(each["timeUnixNano"]))
     return [root, *(_request_span(trace, trace_id, root_id, each) for each in trace.exchanges)]
@@ -80,15 +75,10 @@ def _spans(trace: Trace) -> list[dict[str, Any]]:
 def _request_span(trace: Trace, trace_id: str, root_id: str, exchange: Exchange) -> dict[str, Any]:
     started = trace.started_us if exchange.asked_us is None else exchange.asked_us
     ended = started if exchange.answered_us is None else exchange.answered_us
-    attributes: dict[str, object] = {
-        "sir.node_id": trace.node_id,
-        "sir.step": plain_step(exchange.path),
-        "sir.effect": exchange.effect,
-        "sir.effect_class": exchange.effect_class,
-        "sir.attempts": max((each.attempt for each in exchange.decisions), default=1),
-    }
-    if exchange.failure is not None:
-        attributes["sir.error"] = exchange.failure
+    attempts = max((each.attempt for each in exchange.decisions), default=1)
+    attributes = names.effect_attributes(
+        trace.node_id, plain_step(exchange.path), exchange.effect, exchange.effect_class, attempts, exchange.failure
+    )
     name = f"sir.step {plain_step(exchange.path)}"
     span = _span(
         trace_id, _span_id(trace_id, exchange.path), name, started, ended, attributes, exchange.failure is None
@@ -103,7 +93,7 @@ def _request_span(trace: Trace, trace_id: str, root_id: str, exchange: Exchange)
 
 
 def _span(
-    trace_id: str, span_id: str, name: str, start_us: int, end_us: int, attributes: dict[str, object], is_fine: bool
+    trace_id: str, span_id: str, name: str, start_us: int, end_us: int, attributes: Mapping[str, object], is_fine: bool
 ) -> dict[str, Any]:
     return {
         "traceId": trace_id,

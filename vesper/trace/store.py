@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from vesper.config.traces import TraceSettings
-from vesper.engines.outcome import DeclaredError, Failed, LimitHit, Outcome
+from vesper.engines.outcome import outcome_code
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import KeyRing, RunKey
 from vesper.storage.file_access import create_private, make_private_folder
@@ -280,16 +280,3 @@ def _shown_code(trace: Trace) -> str | None:
     if trace.outcome is None or not trace.is_sensitive:
         return outcome_code(trace.outcome)
     return outcome_code(masked_trace(trace).outcome)
-
-
-def outcome_code(outcome: Outcome | None) -> str | None:
-    """Return the code of an error or the limit that was hit; None for other outcomes."""
-    match outcome:
-        case DeclaredError(value):
-            return str(value.get("error_code", "")) or None
-        case Failed(code):
-            return str(code)
-        case LimitHit(limit):
-            return limit
-        case _:
-            return None

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 class MetricSpec:
     """Declaration of one metric."""
 
+    place: int
+    """Its number in the native table of metrics."""
     name: str
     kind: str
     unit: str

@@ -34,7 +34,7 @@ from vesper.compiler import Compiled, compile_source  # noqa: E402
 from vesper.config.settings import config_from  # noqa: E402
 from vesper.effects.performer import Ask, EffectFailed  # noqa: E402
 from vesper.engines.engine import Completion, Done, Request  # noqa: E402
-from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Returned  # noqa: E402
+from vesper.engines.outcome import ContractBroken, DeclaredError, EngineFault, Failed, LimitHit, Returned, outcome_code  # noqa: E402
 from vesper.engines.registry import ENGINES  # noqa: E402
 from vesper.host.host import Host  # noqa: E402
 from vesper.host.masking import Masks  # noqa: E402
@@ -54,7 +54,6 @@ from vesper.trace.masking import masked_trace  # noqa: E402
 from vesper.trace.model import MarkKind, Trace  # noqa: E402
 from vesper.trace.otlp import otlp_document  # noqa: E402
 from vesper.trace.places import mark_places  # noqa: E402
-from vesper.trace.store import outcome_code  # noqa: E402
 from vesper.trace.timeline import timeline  # noqa: E402
 from vesper.values.generated.effects import EFFECTS  # noqa: E402
 from vesper.values.model import same  # noqa: E402

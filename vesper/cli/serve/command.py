@@ -44,17 +44,18 @@ def command(
     them. SIGHUP reloads nodes, settings and secrets; SIGTERM finishes all requests and ends. See
     docs/how-to/serve-nodes.md.
     """
-    from vesper.serve.control import Options, configure_logs, is_public
-    from vesper.serve.supervisor import Supervisor, bind
+    from vesper.observe.logs import configure
+    from vesper.serve.control import Options, is_public
+    from vesper.serve.supervisor import Supervisor, bind, shared_metrics
     from vesper.serve.watch import watched_files
     from vesper.values.vesper_error import VesperError
 
     settings = read_settings(config)
     serve = settings.serve
-    configure_logs(log_format)
+    configure(log_format or settings.observe.logs, settings.observe.levels)
     try:
         listener = bind(serve.host if host is None else host, serve.port if port is None else port)
-        with listener:
+        with listener, shared_metrics(settings.observe.directory):
             address, bound = listener.getsockname()[:2]
             options = Options(
                 nodes,

@@ -85,6 +85,10 @@ class WayIn:
         routed.live.listen(self._look)
         self._route.admit(admission.chance)
 
+    @property
+    def route(self) -> Route:
+        return self._route
+
     def _look(self, local: Local) -> None:
         if local.attempt != self._attempt:
             self._attempt = local.attempt

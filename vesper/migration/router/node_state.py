@@ -23,6 +23,7 @@ from vesper.migration.control.controller import is_proven
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.control.state import Enumerated, NodeState, PathState, RunLost, Timed, Unknown
 from vesper.migration.stores.store import Batch, Happened, NodeKey, SeenOnPath
+from vesper.observe.spans import active_span
 from vesper.values.model import printable
 
 _log = logging.getLogger("vesper.migration")
@@ -246,6 +247,9 @@ class Live:
             report = Fault(f"what was found cannot be described: {type(error).__name__}")
             happened = self._divergence_of(report)
         if happened.divergence is not None:
+            span = active_span()
+            if span is not None:  # the engines were compared inside the run
+                span.diverged(happened.divergence.where, happened.divergence.fingerprint)
             for tell in self.witnesses:
                 tell(happened.divergence)
         note = report.note if isinstance(report, Disagreement) else None

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
-from vesper.engines.direct_engine import DirectProgram, Plan
+from vesper.engines.direct_engine import DirectProgram, Plan, Route
 from vesper.engines.engine import Execution, FastEntry, Limits, ModalProgram, Observer, Raises, Unwrap
 from vesper.engines.outcome import Outcome, Returned
 from vesper.engines.python_engine import PythonProgram
@@ -112,6 +112,11 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
             if self._way_in is None:
                 self._way_in = self._made_way_in(direct, slot, unwrap)
             return self._way_in.call
+
+    @property
+    def native(self) -> Route | None:
+        """Return the route of the fast entry, whose native calls follow the mode of the node."""
+        return None if self._way_in is None else self._way_in.route
 
     def _made_way_in(self, direct: DirectProgram, slot: Slot | None, unwrap: Unwrap) -> WayIn:
         return WayIn(self._context, self, self._python, direct, (slot or Slot.apart()).flights, unwrap)

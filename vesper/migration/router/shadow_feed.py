@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
 from vesper.engines.python_engine import PythonProgram
 from vesper.migration.compare.noise import checked
-from vesper.migration.compare.reports import Agreement, Lost, Report
+from vesper.migration.compare.reports import Agreement, Disagreement, Fault, Lost, Report
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.router.context import RoutingContext
 from vesper.migration.shadow.shadow_run import follow_transcript
+from vesper.observe.spans import compared
 
 Agreed: TypeAlias = Callable[[Agreement, Transcript, bool], None]
 """Receives an execution that was followed and agreed, and whether it was drawn for a closer check."""
@@ -70,9 +72,22 @@ class ShadowFeed:
                 is_sensitive=context.is_sensitive,
             )
 
+        began_ns = time.time_ns()
         report = checked(follow, transcript, execution)
+        compared(context.compiled.node.node_id, execution, began_ns, _difference(report))
         if not isinstance(report, Agreement):
             return report
         if self._agreed is not None:
             self._agreed(report, transcript, is_chosen)
         return replace(report, python_ns=python_ns) if is_timed else replace(report, python_ns=None, direct_ns=None)
+
+
+def _difference(report: Report | None) -> tuple[str, str] | None:
+    """Return place and kind of a difference, for its span."""
+    match report:
+        case Disagreement(difference):
+            return difference.where, difference.kind
+        case Fault():
+            return "", "fault"
+        case _:
+            return None

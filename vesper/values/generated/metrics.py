@@ -5,11 +5,52 @@ from typing import Final
 
 from vesper.values.metric import MetricSpec
 
-METRICS: Final[dict[str, MetricSpec]] = {
-    "sir.executions.total": MetricSpec("sir.executions.total", "counter", "1", ("node", "path")),
-    "sir.execution.duration_ms": MetricSpec("sir.execution.duration_ms", "histogram", "ms", ("node", "path")),
-    "sir.executions.errors": MetricSpec("sir.executions.errors", "counter", "1", ("node", "error")),
-    "sir.divergences": MetricSpec("sir.divergences", "counter", "1", ("node",)),
-    "sir.confidence": MetricSpec("sir.confidence", "gauge", "1", ("node",)),
-    "sir.traffic_split": MetricSpec("sir.traffic_split", "gauge", "1", ("node", "path")),
-}
+EXECUTIONS_TOTAL: Final = MetricSpec(0, "sir.executions.total", "counter", "1", ("node", "path"))
+EXECUTION_DURATION: Final = MetricSpec(1, "sir.execution.duration_ms", "histogram", "ms", ("node", "path"))
+EXECUTIONS_ERRORS: Final = MetricSpec(2, "sir.executions.errors", "counter", "1", ("node", "error"))
+DIVERGENCES: Final = MetricSpec(3, "sir.divergences", "counter", "1", ("node",))
+CONFIDENCE: Final = MetricSpec(4, "sir.confidence", "gauge", "1", ("node",))
+TRAFFIC_SPLIT: Final = MetricSpec(5, "sir.traffic_split", "gauge", "1", ("node", "path"))
+MODE: Final = MetricSpec(6, "sir.mode", "gauge", "1", ("node", "mode"))
+EVIDENCE: Final = MetricSpec(7, "sir.evidence", "gauge", "1", ("node",))
+REQUESTS_TOTAL: Final = MetricSpec(8, "sir.requests.total", "counter", "1", ("node", "method", "status"))
+REQUEST_DURATION: Final = MetricSpec(9, "sir.request.duration_ms", "histogram", "ms", ("node", "method"))
+QUEUE_DEPTH: Final = MetricSpec(10, "sir.queue.depth", "gauge", "1", ())
+CONNECTIONS: Final = MetricSpec(11, "sir.connections", "gauge", "1", ())
+EFFECTS_TOTAL: Final = MetricSpec(12, "sir.effects.total", "counter", "1", ("node", "effect", "result"))
+EFFECT_DURATION: Final = MetricSpec(13, "sir.effect.duration_ms", "histogram", "ms", ("node", "effect"))
+EFFECTS_RETRIES: Final = MetricSpec(14, "sir.effects.retries", "counter", "1", ("node", "effect"))
+BREAKER_STATE: Final = MetricSpec(15, "sir.breaker.state", "gauge", "1", ("node", "breaker"))
+EXECUTIONS_IN_DOUBT: Final = MetricSpec(16, "sir.executions.in_doubt", "gauge", "1", ())
+RECOVERIES: Final = MetricSpec(17, "sir.recoveries", "counter", "1", ("node", "result"))
+JOURNAL_LAG: Final = MetricSpec(18, "sir.journal.lag_ms", "histogram", "ms", ())
+JOURNAL_ERRORS: Final = MetricSpec(19, "sir.journal.errors", "counter", "1", ())
+OUTBOX_PENDING: Final = MetricSpec(20, "sir.outbox.pending", "gauge", "1", ("database",))
+OUTBOX_AGE: Final = MetricSpec(21, "sir.outbox.age_ms", "gauge", "ms", ("database",))
+WORKERS_DEATHS: Final = MetricSpec(22, "sir.workers.deaths", "counter", "1", ("role",))
+
+METRICS: Final[tuple[MetricSpec, ...]] = (
+    EXECUTIONS_TOTAL,
+    EXECUTION_DURATION,
+    EXECUTIONS_ERRORS,
+    DIVERGENCES,
+    CONFIDENCE,
+    TRAFFIC_SPLIT,
+    MODE,
+    EVIDENCE,
+    REQUESTS_TOTAL,
+    REQUEST_DURATION,
+    QUEUE_DEPTH,
+    CONNECTIONS,
+    EFFECTS_TOTAL,
+    EFFECT_DURATION,
+    EFFECTS_RETRIES,
+    BREAKER_STATE,
+    EXECUTIONS_IN_DOUBT,
+    RECOVERIES,
+    JOURNAL_LAG,
+    JOURNAL_ERRORS,
+    OUTBOX_PENDING,
+    OUTBOX_AGE,
+    WORKERS_DEATHS,
+)

@@ -45,6 +45,13 @@ pub trait Secrets: Send + Sync {
     fn text(&self, name: &str) -> Result<Zeroizing<String>, Failure>;
 }
 
+/// W3C trace context that an attempt carries to the other side.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceHeaders<'a> {
+    pub traceparent: &'a str,
+    pub tracestate: Option<&'a str>,
+}
+
 /// One attempt at one effect.
 #[derive(Clone, Copy)]
 pub struct Ask<'a> {
@@ -60,6 +67,7 @@ pub struct Ask<'a> {
     /// References that `secret` steps of this execution gave, with the names of their secrets. Another text that
     /// resembles a reference is a text: its sender must not select the secret that replaces it.
     pub references: &'a HashMap<Arc<str>, Arc<str>>,
+    pub trace: Option<TraceHeaders<'a>>,
 }
 
 impl fmt::Debug for Ask<'_> {

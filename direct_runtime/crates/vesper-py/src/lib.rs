@@ -1,7 +1,7 @@
 //! `vesper._direct`: the direct runtime as a Python extension module. Its types are in `vesper/_direct.pyi`.
 //!
 //! `inputs` and `layout` convert values between Python and the engine, `calls` loads and runs nodes, `routing` serves
-//! nodes between the two engines, `batch` runs tables, and `journal` writes the text of journal entries. `tier` decides
+//! nodes between the two engines, `serve` serves them by HTTP, `batch` runs tables, and `journal` writes the text of journal entries. `tier` decides
 //! when machine code is compiled; `global_lock` and `watch` acquire and release the lock of Python. The crate defines no
 //! semantics of its own.
 
@@ -14,8 +14,10 @@ mod host;
 mod inputs;
 mod journal;
 mod layout;
+mod metrics;
 mod routing;
 mod sandbox;
+mod serve;
 mod tier;
 #[allow(unsafe_code, reason = "releases the global lock during a run")]
 mod watch;
@@ -111,6 +113,11 @@ mod _direct {
     #[pymodule_export]
     use super::layout::dicts::dict_access;
     #[pymodule_export]
+    use super::metrics::{
+        count_metric, metric_bounds, observe_metric, render_metrics, set_metric, snapshot_metrics,
+        use_metrics_directory,
+    };
+    #[pymodule_export]
     use super::operation_names;
     #[pymodule_export]
     use super::routing::inflight_counters::Flight;
@@ -118,6 +125,10 @@ mod _direct {
     use super::routing::route::Route;
     #[pymodule_export]
     use super::sandbox::confine;
+    #[pymodule_export]
+    use super::serve::exchange::{Exchange, ExchangeCall};
+    #[pymodule_export]
+    use super::serve::server::{HttpCall, HttpServer};
     #[pymodule_export]
     use super::tier::tier_counters;
 
@@ -131,6 +142,7 @@ mod _direct {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         vesper_interp::guard::quiet_guarded_panics();
         super::tier::watch_forks(module)?;
+        super::metrics::start(module)?;
         vesper_host::interrupts::set_check(super::host::errors::check_signals);
         // Tests the layout of decimals at import, not in the first call.
         super::layout::decimals::decimals(module.py()).map(|_| ())

@@ -102,6 +102,7 @@ pub(super) fn request_of(
     for (name, value) in provider_headers(settings, secrets)? {
         set(&mut headers, &name, value);
     }
+    carry_trace(&mut headers, ask);
     check_size(&headers).map_err(not_sent)?;
     Ok(Outgoing {
         method: method.to_owned(),
@@ -124,10 +125,12 @@ pub(super) fn probe_of(
         ));
     };
     let endpoint = probe.endpoint.replace("{key}", &quote(&name_of(ask), b""));
+    let mut headers = provider_headers(settings, secrets)?;
+    carry_trace(&mut headers, ask);
     let outgoing = Outgoing {
         method: probe.method.clone(),
         url: join(&settings.base, &endpoint, &[]).map_err(not_sent)?,
-        headers: with_own(provider_headers(settings, secrets)?),
+        headers: with_own(headers),
         body: None,
     };
     Ok((outgoing, probe.found_status))
@@ -272,6 +275,17 @@ fn add_key(headers: &mut Headers, ask: &Ask<'_>, settings: &HttpSettings) -> Res
     }
     set(headers, &name, text.into());
     Ok(())
+}
+
+/// Adds the trace context of the attempt, unless the node or the provider's settings have one.
+fn carry_trace(headers: &mut Headers, ask: &Ask<'_>) {
+    let Some(trace) = &ask.trace else { return };
+    if find(headers, "traceparent").is_none() {
+        set(headers, "traceparent", trace.traceparent.to_owned().into());
+        if let Some(state) = trace.tracestate {
+            set(headers, "tracestate", state.to_owned().into());
+        }
+    }
 }
 
 fn check_size(headers: &Headers) -> Result<(), String> {

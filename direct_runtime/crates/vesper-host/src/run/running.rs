@@ -22,6 +22,7 @@ use crate::run::grants::{Grants, Mint};
 use crate::run::outcome::{Outcome, RunError};
 use crate::run::recovered::{Recorded, by_path};
 use crate::run::sizes::size_of;
+use crate::run::trace::RunTrace;
 use crate::sources::{Sources, kill_point};
 use crate::typed_json::{digest_text, request_texts};
 
@@ -145,6 +146,8 @@ pub struct Running {
     pub(super) has_changed: bool,
     /// References that `secret` steps of this execution gave, with the names of their secrets.
     pub(super) references: HashMap<Arc<str>, Arc<str>>,
+    /// None where neither the caller nor this run has a trace.
+    pub(super) trace: Option<RunTrace>,
     /// Code and message of the request that failed last.
     pub(super) last_failure: Option<(FailureCode, String)>,
 }
@@ -175,6 +178,7 @@ impl Running {
             room: prepared.plans.memory,
             has_changed: recorded.iter().any(|each| each.kind == Kind::Intent),
             references: HashMap::new(),
+            trace: None,
             last_failure: None,
             control: Arc::new(Control {
                 is_cancelled: AtomicBool::new(false),
@@ -185,6 +189,15 @@ impl Running {
             prepared,
             watcher,
         }
+    }
+
+    /// Gives the run a trace context, before it is driven.
+    pub fn set_trace(&mut self, trace: RunTrace) {
+        self.trace = Some(trace);
+    }
+
+    pub fn trace(&mut self) -> Option<&mut RunTrace> {
+        self.trace.as_mut()
     }
 
     /// Ends the time of the run when that of its caller ends, `left` from now.

@@ -14,6 +14,7 @@ use crate::run::contract::{Copied, Plan};
 use crate::run::grants::Grants;
 use crate::run::outcome::{Outcome, RunError};
 use crate::run::running::{Interruption, Prepared, Running, Services};
+use crate::run::trace::RunTrace;
 use crate::sources::kill_point;
 use crate::typed_json::{digest_text, request_texts, write_value};
 
@@ -116,7 +117,19 @@ impl Running {
             kill_point("intent.committed");
         }
         let is_repeat = sent_us.is_some();
-        let mut result = self.perform(request, admitted, is_repeat).await?;
+        if let Some(trace) = &mut self.trace {
+            trace.begin(&*self.services.sources);
+        }
+        let performed = self.perform(request, admitted, is_repeat).await;
+        if let Some(trace) = &mut self.trace {
+            let failure = match &performed {
+                Ok(Ok(_)) => None,
+                Ok(Err(failure)) => Some(failure.code.name()),
+                Err(_) => Some("aborted"),
+            };
+            trace.end(request, &*self.services.sources, failure);
+        }
+        let mut result = performed?;
         kill_point("effect.performed");
         if let Err(failure) = &mut result
             && is_repeat
@@ -211,6 +224,7 @@ impl Running {
             is_sensitive: admitted.plan.is_sensitive,
             secrets,
             references: &self.references,
+            trace: self.trace.as_ref().map(RunTrace::headers),
         }
     }
 

@@ -190,6 +190,7 @@ pub(crate) fn ask<'a>(
         is_sensitive: false,
         secrets: &NoSecrets,
         references,
+        trace: None,
     }
 }
 

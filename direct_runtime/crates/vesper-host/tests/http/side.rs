@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
-use vesper_host::effect::{Ask, AttemptError, Failure, Performer as _, Secrets};
+use vesper_host::effect::{Ask, AttemptError, Failure, Performer as _, Secrets, TraceHeaders};
 use vesper_host::http::settings::{BodyFormat, HttpSettings, Redirects};
 use vesper_host::http::url::read_url;
 use vesper_host::http::{HttpPerformer, Surroundings, Template};
@@ -128,6 +128,7 @@ pub(crate) struct Call {
     pub(crate) timeout: Option<Duration>,
     pub(crate) secrets: Vault,
     pub(crate) references: HashMap<Arc<str>, Arc<str>>,
+    pub(crate) trace: Option<TraceHeaders<'static>>,
 }
 
 impl Call {
@@ -152,6 +153,7 @@ impl Call {
             references: names
                 .map(|name| (format!("secret:{name}").into(), name.into()))
                 .into(),
+            trace: None,
         };
         call.argument("endpoint", Type::Text, Value::Text(endpoint.into()));
         call
@@ -210,6 +212,7 @@ impl Call {
             is_sensitive: false,
             secrets: &self.secrets,
             references: &self.references,
+            trace: self.trace,
         }
     }
 }

@@ -205,6 +205,7 @@ impl Asked {
             is_sensitive: self.is_sensitive,
             secrets: &self.secrets,
             references: &self.references,
+            trace: None,
         }
     }
 

@@ -12,6 +12,7 @@ use vesper_host::run::contract::{Execution, Plans};
 use vesper_host::run::grants::{Grants, Mint};
 use vesper_host::run::outcome::{Outcome, RunError};
 use vesper_host::run::running::{self, Control, Pace, Prepared, Services};
+use vesper_host::run::trace::{EffectSpan, RunTrace};
 use vesper_host::runtime::{self, NoRuntime};
 
 use crate::host::context::attached;
@@ -148,6 +149,17 @@ fn read_pace(name: &str) -> PyResult<Pace> {
     })
 }
 
+type EffectRow = (
+    String,
+    &'static str,
+    &'static str,
+    u64,
+    i64,
+    i64,
+    u32,
+    Option<String>,
+);
+
 /// One run of a node.
 #[pyclass(frozen, module = "vesper._direct")]
 pub(crate) struct Running {
@@ -211,6 +223,40 @@ impl Running {
         });
         self.put_back(running);
         self.result(py, outcome)
+    }
+
+    /// Gives the run a trace context before it is driven: the `traceparent` of its span, the `tracestate`, and whether
+    /// its effects have spans.
+    #[pyo3(signature = (traceparent, tracestate, is_recorded, /))]
+    fn set_trace(&self, traceparent: String, tracestate: Option<String>, is_recorded: bool) -> PyResult<()> {
+        let no_context = || PyValueError::new_err("a `traceparent` is VERSION-TRACE-PARENT-FLAGS");
+        let trace = RunTrace::new(traceparent, tracestate, is_recorded).ok_or_else(no_context)?;
+        let mut running = self.take()?;
+        running.set_trace(trace);
+        self.put_back(running);
+        Ok(())
+    }
+
+    /// Returns the spans of effects that have ended: path, effect, class, span id, start and end in nanoseconds since
+    /// 1970, attempts, and the code of a failure.
+    fn take_spans(&self) -> Vec<EffectRow> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let trace = inner.as_mut().and_then(running::Running::trace);
+        let ended = trace.map(RunTrace::take).unwrap_or_default().into_iter();
+        let row = |each: EffectSpan| {
+            let EffectSpan {
+                path,
+                effect,
+                class,
+                id,
+                start_ns,
+                end_ns,
+                attempts,
+                failure,
+            } = each;
+            (path, effect, class, id, start_ns, end_ns, attempts, failure)
+        };
+        ended.map(row).collect()
     }
 
     /// Writes an outcome that the Host gives the run.

@@ -5,11 +5,11 @@
 //!
 //! INVARIANT: every call starts and ends with the global lock held, and so does every change of the data it reads.
 //! Counters and random numbers are therefore plain numbers, no lock of this module has contention, and none is held
-//! while Python code may run.
+//! while Python code may run. Native calls of the HTTP server do not hold it: they use `NativeView` alone.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -22,14 +22,18 @@ use vesper_ir::Type;
 use crate::calls::frame_pool::GilCell;
 use crate::calls::program::{Program, fingerprint_key};
 use crate::inputs::values::to_python;
-use crate::routing::agreements::{PathHashing, lock};
+use crate::routing::agreements::PathHashing;
 use crate::routing::follower::{self, Drained, Follower, HandedRun};
 use crate::routing::inflight_counters::Flight;
 use crate::watch::WATCH;
 
+mod native_view;
 #[allow(unsafe_code, reason = "defines and calls C functions without PyO3")]
 mod serve;
 mod shadow_run;
+
+pub(crate) use native_view::NativeRoute;
+use native_view::NativeView;
 
 /// One in this many calls is timed.
 const TIMING_INTERVAL: u64 = 16;
@@ -82,7 +86,8 @@ pub(crate) struct Route {
     admission: AtomicU64,
     /// The fingerprint key, in two halves.
     key: [AtomicU64; 2],
-    trusted_paths: Mutex<TrustedPaths>,
+    /// The decision for native calls, with the trusted paths of all.
+    native: NativeView,
     /// Cache of trusted paths of one word. `recent_bits` marks the used slots.
     recent_paths: [AtomicU64; 8],
     recent_bits: AtomicU8,
@@ -163,7 +168,7 @@ impl Route {
             sample: AtomicU64::new(u64::MAX),
             admission: AtomicU64::new(u64::MAX),
             key: Default::default(),
-            trusted_paths: Mutex::new(TrustedPaths::These(HashSet::default())),
+            native: NativeView::new(seed(py)?),
             recent_paths: Default::default(),
             recent_bits: AtomicU8::new(0),
             random_state: AtomicU64::new(seed(py)?),
@@ -220,8 +225,7 @@ impl Route {
         for (half, bytes) in self.key.iter().zip([low, high]) {
             half.store(word(bytes), Ordering::Relaxed);
         }
-        let last = std::mem::replace(&mut *lock(&self.trusted_paths), known);
-        drop(last);
+        self.native.set(mode, known, draw_limit(sample));
         self.recent_bits.store(0, Ordering::Relaxed);
         self.sample.store(draw_limit(sample), Ordering::Relaxed);
         self.mode.store(mode, Ordering::Relaxed);
@@ -245,9 +249,12 @@ impl Route {
             handed,
             abandoned,
         } = follower.as_ref().map(|each| each.drain()).unwrap_or_default();
-        let served: Vec<Vec<u64>> = (self.served.iter())
+        let mut served: Vec<Vec<u64>> = (self.served.iter())
             .map(|engines| engines.iter().map(take_count).collect())
             .collect();
+        if let Some([_, direct]) = served.get_mut(usize::from(DIRECT_ONLY)).map(Vec::as_mut_slice) {
+            *direct += self.native.take_served();
+        }
         let agreed = PyList::empty(py);
         let times = PyList::empty(py);
         for (path, found) in &findings.agreed {
@@ -300,6 +307,7 @@ impl Route {
         self.random_state.store(seed(py)?, Ordering::Relaxed);
         follower::after_fork();
         take_count(&self.admission_draws);
+        self.native.take_served();
         self.served.iter().flatten().for_each(|each| {
             take_count(each);
         });
@@ -336,18 +344,16 @@ impl Route {
         let state = self
             .random_state
             .load(Ordering::Relaxed)
-            .wrapping_add(0x9e37_79b9_7f4a_7c15);
+            .wrapping_add(RANDOM_STEP);
         self.random_state.store(state, Ordering::Relaxed);
-        let mut mix_count = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mix_count = (mix_count ^ (mix_count >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mix_count ^ (mix_count >> 31)
+        mix(state)
     }
 
     /// Returns true if an outcome on this path may be returned without comparison.
     #[inline]
     fn trusts(&self, path: &Path) -> bool {
         let &[word] = path.words() else {
-            return lock(&self.trusted_paths).trusts(path);
+            return self.native.trusts(path);
         };
         let place = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize;
         let (held, bit) = (self.recent_bits.load(Ordering::Relaxed), 1 << place);
@@ -357,7 +363,7 @@ impl Route {
         if held & bit != 0 && recent_paths.load(Ordering::Relaxed) == word {
             return true;
         }
-        let is_trusted = lock(&self.trusted_paths).trusts(path);
+        let is_trusted = self.native.trusts(path);
         if is_trusted {
             recent_paths.store(word, Ordering::Relaxed);
             self.recent_bits.store(held | bit, Ordering::Relaxed);
@@ -398,6 +404,17 @@ impl Route {
             count(counter);
         }
     }
+}
+
+/// Difference of two states of the random number generator.
+const RANDOM_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Returns the random number of a state (`SplitMix64`).
+#[inline]
+fn mix(state: u64) -> u64 {
+    let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 fn word(bytes: &[u8]) -> u64 {

@@ -102,6 +102,7 @@ impl AskOfPython {
             is_sensitive: false,
             secrets: &NoSecrets,
             references: &self.references,
+            trace: None,
         }
     }
 

@@ -1,0 +1,1 @@
+"""Telemetry of runs: spans, logs and metrics. Works without OpenTelemetry; the extra `observe` adds its export."""
