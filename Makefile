@@ -194,6 +194,9 @@ bench-host: build ## measure a payment order beside a plain service and DBOS, it
 bench-errors: build ## measure calls and rows that end without outputs beside those that return, against their bars; UPDATE=1 writes them
 	$(BIN)/python -m tests.bench.errors $(if $(UPDATE),--json docs/benchmarks/errors.json)
 
+bench-observe: build ## measure an unsampled pure call with and without counting; the last line is JSON
+	$(BIN)/python -m tests.bench.observe
+
 bench-routing: build ## measure what routing costs over the bare engines; minutes
 	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
 	$(BENCH)/bin/python tests/bench/routing.py
@@ -204,7 +207,7 @@ bench-lookups: build ## measure the check of a table of 100,000 rows and calls b
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
-SAMPLES := dmn numbers zones fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills controller
+SAMPLES := dmn numbers zones fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills controller observe
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	@rm -f $(FAILED)
@@ -262,6 +265,8 @@ sample-migration-kills:
 	$(BIN)/python tests/proofs/migration/kill_store.py --kills 12
 sample-controller:
 	$(BIN)/python -m tests.proofs.migration.controller --sample
+sample-observe:
+	$(BIN)/python -m tests.proofs.observe.run --sample
 # Alone: it asks the service for half of what one processor can do.
 sample-service:
 	$(BIN)/python tests/proofs/service/run.py --sample
@@ -283,6 +288,10 @@ proof-controller: build ## the migration controller under simulated traffic: ten
 proof-service: build ## payments under load through all five modes, with a direct engine that lies, aborts and hangs; half an hour on a quiet machine
 	@$(BIN)/python tests/bench/environment.py --service $(BENCH_PYTHON)
 	$(BENCH)/bin/python tests/proofs/service/run.py
+
+.PHONY: proof-observe
+proof-observe: build ## spans and counters of two services through a real collector, and an alert of a real Prometheus; needs Go; minutes
+	$(BIN)/python -m tests.proofs.observe.run
 
 .PHONY: proof-code-points
 proof-code-points: build ## every code point through every operation of one string, on both engines; minutes

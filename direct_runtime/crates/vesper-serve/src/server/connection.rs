@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice};
+use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,6 +41,10 @@ const LINGER_BYTES: usize = 1 << 20;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an independent fact of the connection"
+)]
 pub(super) struct Connection<'a, S> {
     shared: &'a Arc<Shared>,
     watched: &'a Watched,
@@ -62,6 +67,15 @@ enum NoBody {
     /// The client closed the connection.
     Gone,
     Refused(Refusal),
+}
+
+/// The state of the connection after an answer.
+enum Next {
+    Request,
+    /// The connection ends. With `is_unread` the client may still be sending a body.
+    End {
+        is_unread: bool,
+    },
 }
 
 /// The beginning of a call.
@@ -107,14 +121,14 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                         now: SystemTime::now(),
                     };
                     if self.write(&flaw.refusal().answer(), reply).await.is_ok() {
-                        self.linger().await;
+                        self.end(true).await;
                     }
                     return;
                 }
             }
             match self.serve_request().await {
-                Ok(true) => self.has_served = true,
-                Ok(false) => return self.linger().await,
+                Ok(Next::Request) => self.has_served = true,
+                Ok(Next::End { is_unread }) => return self.end(is_unread).await,
                 Err(_) => return,
             }
         }
@@ -196,8 +210,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         Ok(read)
     }
 
-    /// Serves the request whose head was read. Returns true if the connection can have another one.
-    async fn serve_request(&mut self) -> io::Result<bool> {
+    /// Serves the request whose head was read.
+    async fn serve_request(&mut self) -> io::Result<Next> {
         let (begun, now) = (Instant::now(), SystemTime::now());
         let shared = self.shared;
         let Some(epoch) = shared.epoch() else {
@@ -218,10 +232,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             shared.log(format!("the routing of a request panicked: {message}"));
             Routed::Answer(Refusal::from(RefusalKind::Internal).answer())
         });
-        let mut keeps_alive = self.request.keeps_alive && !self.is_surplus;
+        let mut is_unread = false;
         let answer = match routed {
             Routed::Answer(answer) => {
-                keeps_alive = self.skip_body() && keeps_alive;
+                is_unread = !self.skip_body();
                 answer
             }
             Routed::Call(call) => {
@@ -241,13 +255,14 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                     },
                     Err(NoBody::Gone) => return Err(ErrorKind::UnexpectedEof.into()),
                     Err(NoBody::Refused(refusal)) => {
-                        keeps_alive = false;
+                        is_unread = true;
                         call.refuse(&refusal)
                     }
                 }
             }
         };
-        let keeps_alive = keeps_alive && !self.is_at_end && !shared.is_draining();
+        let is_last = self.is_surplus || self.is_at_end || shared.is_draining();
+        let keeps_alive = self.request.keeps_alive && !is_unread && !is_last;
         // Before the write: a client that has its answer finds it counted.
         shared.finish(
             &finished,
@@ -265,7 +280,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             },
         )
         .await?;
-        Ok(keeps_alive)
+        Ok(if keeps_alive {
+            Next::Request
+        } else {
+            Next::End { is_unread }
+        })
     }
 
     /// Drops a body that was not requested. Returns false if it has not arrived.
@@ -345,14 +364,16 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         let ran = guarded(|| {
             let inputs = match call.inputs(body) {
                 Ok(inputs) => inputs,
-                Err(answer) => return Err(Begun::Answered(answer)),
+                Err(answer) => return ControlFlow::Break(Begun::Answered(answer)),
             };
             let node = match call.endpoint() {
                 Endpoint::Node(index) => epoch.nodes.get(index).and_then(Option::as_ref),
                 Endpoint::Builtin(_) => None,
             };
             let is_long = match node.map(|node| node.run_inline(&inputs)) {
-                Some(Ran::Returned(outcome)) => return Err(Begun::Native(call.answer(&outcome, None))),
+                Some(Ran::Returned(outcome)) => {
+                    return ControlFlow::Break(Begun::Native(call.answer(&outcome, None)));
+                }
                 Some(Ran::Fault(message)) => {
                     shared.log(format!("a native run panicked: {message}"));
                     false
@@ -360,11 +381,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 Some(Ran::Long) => true,
                 Some(Ran::Declined) | None => false,
             };
-            Ok((inputs.into_owned(), is_long))
+            ControlFlow::Continue((inputs.into_owned(), is_long))
         });
         match ran {
-            Ok(Err(begun)) => begun,
-            Ok(Ok((inputs, is_long))) => {
+            Ok(ControlFlow::Break(begun)) => begun,
+            Ok(ControlFlow::Continue((inputs, is_long))) => {
                 let deadline = call.timeout().map(|time| begun + time);
                 let (pending, awaited) = Pending::new(Arc::from(call), Arc::clone(epoch), inputs, deadline);
                 if is_long {
@@ -398,10 +419,14 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         } = self;
         let refuse = |awaited: &Awaited, kind: RefusalKind| awaited.call.refuse(&kind.into());
         poll_fn(|context| {
-            if let Poll::Ready(answer) = Pin::new(&mut awaited.answer).poll(context) {
-                return Poll::Ready(Ok(
-                    answer.unwrap_or_else(|_| refuse(&awaited, RefusalKind::Internal))
-                ));
+            match Pin::new(&mut awaited.answer).poll(context) {
+                Poll::Ready(Ok(answer)) => return Poll::Ready(Ok(answer)),
+                // The call was dropped: because its client has gone, or by a bug.
+                Poll::Ready(Err(_)) if *is_at_end => {
+                    return Poll::Ready(Err(ErrorKind::ConnectionAborted.into()));
+                }
+                Poll::Ready(Err(_)) => return Poll::Ready(Ok(refuse(&awaited, RefusalKind::Internal))),
+                Poll::Pending => {}
             }
             while !*is_at_end && buffer.len() < READ_BYTES {
                 if buffer.capacity() == buffer.len() {
@@ -485,8 +510,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         .await
     }
 
-    /// Ends the connection after its last answer.
-    async fn linger(&mut self) {
+    /// Ends the connection after its last answer. Drops unread input first, because closing would reset the connection
+    /// before the client has read the answer.
+    async fn end(&mut self, is_unread: bool) {
         self.watched.set(self.deadline_in(LINGER_TIME));
         let Self {
             shared,
@@ -498,7 +524,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             Poll::Pending if watched.is_expired() || shared.is_closed() => Poll::Ready(false),
             polled => polled.map(|shut| shut.is_ok()),
         });
-        if !is_shut.await {
+        if !is_shut.await || !is_unread {
             return;
         }
         let mut dropped = 0;
