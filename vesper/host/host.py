@@ -575,6 +575,7 @@ class Host:
     def start(self) -> None:
         """Starts what is done in the background: leases are renewed, what others left is finished, outboxes are
         emptied, old runs are deleted. The first run does it; a server that may wait long for one calls this."""
+        self._tracing.start()
         with self._lock:
             self._leases.start()
             if self.config.recovery.enabled:

@@ -95,6 +95,11 @@ class Tracing:
             tracer = self._own_tracer()
         return _started(tracer, subject, execution, parent, tracestate, is_root)
 
+    def start(self) -> None:
+        """Start the export of metrics, where the settings have one."""
+        if self._has_export:
+            self._own_tracer()
+
     def tracer(self) -> Tracer | None:
         """Return the tracer of spans that no run decides on."""
         return application_tracer() or (self._own_tracer() if self._has_export else None)

@@ -1,4 +1,4 @@
-"""Nodes as an ASGI application, for uvicorn and inside FastAPI and Starlette (docs/how-to/serve-nodes.md).
+"""Nodes as an ASGI application, for uvicorn and inside FastAPI and Starlette (docs/how-to/serve-with-asgi.md).
 
 Requests are read and answers written by the same native part as those of `vesper serve`.
 """
@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from vesper._direct import Exchange, ExchangeCall
+from vesper.observe.metrics import count, observe
 from vesper.serve.builtins import Builtins
 from vesper.serve.control import Options
 from vesper.serve.keys import read_auth
 from vesper.serve.nodes import Service, is_hosted
 from vesper.serve.run_call import describe_error, run_call
 from vesper.serve.table import build_table
+from vesper.values.generated.metrics import REQUEST_DURATION, REQUESTS_TOTAL
 from vesper.values.vesper_error import VesperError
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("vesper.serve")
 _CLOSE_SECONDS = 10.0
 _EPOCH = 1
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""Methods that metrics tell apart: a client cannot make up new ones."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -86,11 +90,17 @@ class Application:
             await asyncio.to_thread(self.open)
             opened = self._opened
             assert opened is not None
+        started = time.perf_counter()
+        opened.refresh_keys()
         routed = opened.exchange.route(scope["method"], _target(scope), list(scope["headers"]))
         answer = await opened.answer(routed, receive) if isinstance(routed, ExchangeCall) else routed
         if answer is None:
             return
         status, headers, body = answer
+        node = opened.label(routed) if isinstance(routed, ExchangeCall) else ""
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        count(REQUESTS_TOTAL, (node, method, str(status)))
+        observe(REQUEST_DURATION, (node, method), time.perf_counter() - started)
         if status not in (204, 304) and not any(name == b"content-length" for name, _ in headers):
             headers.append((b"content-length", str(len(body)).encode()))
         await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -124,12 +134,19 @@ class _Opened:
         self._page_pool.shutdown(wait=False, cancel_futures=True)
         self._service.close(_CLOSE_SECONDS)
 
-    async def answer(self, call: ExchangeCall, receive: Receive) -> Answer | None:
-        """Return the answer to a call; None where the client is gone."""
-        until = None if call.timeout is None else time.monotonic() + call.timeout
+    def refresh_keys(self) -> None:
+        """Read the keys of issuers again, in the background, if they are due."""
         if time.monotonic() > self._keys_due:
             self._keys_due = time.monotonic() + self._refresh_seconds
             self._page_pool.submit(self._refresh_keys)
+
+    def label(self, call: ExchangeCall) -> str:
+        """Return the node of a call, or the path of a page, for metrics."""
+        return call.builtin or self._service.nodes[call.endpoint].id
+
+    async def answer(self, call: ExchangeCall, receive: Receive) -> Answer | None:
+        """Return the answer to a call; None where the client is gone."""
+        until = None if call.timeout is None else time.monotonic() + call.timeout
         try:
             body = await _read_body(receive, self._settings.limits.max_body_bytes)
         except ConnectionError:

@@ -70,7 +70,13 @@ def trace_of_recorded(journal: Journal, recorded: Recorded, engine: str | None =
         origin=_origin(entries),
         divergence=_divergence(entries) or following.difference or _outcome_difference(first, trace.outcome),
         is_sensitive=summary.is_sensitive or trace.is_sensitive,
+        caller=_caller(start),
     )
+
+
+def _caller(start: Entry) -> dict[str, str]:
+    context = start.body.get("context")
+    return {name: str(text) for name, text in context.items()} if isinstance(context, Mapping) else {}
 
 
 class _JournalAnswers:

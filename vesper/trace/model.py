@@ -163,6 +163,8 @@ class Trace:
     """Path of the pending request of an execution that has not ended."""
     is_sensitive: bool = False
     """True if the node or a callee has sensitive inputs: stored sealed, shown on request only."""
+    caller: Mapping[str, str] = field(default_factory=dict)
+    """Context of the run (docs/spec/journal.md): `actor`, `tenant`, `key` and others."""
 
     @property
     def node_id(self) -> str:
@@ -234,6 +236,7 @@ def _trace_json(trace: Trace) -> dict[str, object]:
         },
         "waits_at": trace.waits_at,
         "is_sensitive": trace.is_sensitive,
+        **({"caller": dict(trace.caller)} if trace.caller else {}),
     }
 
 

@@ -99,6 +99,7 @@ def _trace(body: Any) -> Trace:
         _maybe(body["origin"], _origin),
         _maybe(body["waits_at"], _text),
         _flag(body["is_sensitive"]),
+        {_text(name): _text(text) for name, text in _mapping(body.get("caller", {})).items()},
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hmac
 import json
+import re
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import pairwise
@@ -15,6 +16,7 @@ import pytest
 from tests.support.journal_file import run_statement, run_statements
 from tests.support.journalled import Place, a_place, invoke, node_text
 from tests.support.servers import free_port
+from vesper.host.run_context import run_context
 from vesper.journal.audit import FIRST, audit_hash
 
 KEY = "a secret of the audit log"
@@ -325,3 +327,51 @@ def test_a_file_is_written_as_its_name_says(audited: Place) -> None:
         assert invoke("audit", "export", "-o", name, *arguments).exit_code == 0
         assert (audited.folder / name).read_bytes().startswith(b"{") is not is_csv
         assert invoke("audit", "verify", "--file", name).exit_code == 0
+
+
+# -- the caller -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def named(audited: Place) -> Place:
+    """Two more lines for each of two callers."""
+    for actor, tenant in (("ada", "acme"), ("bob", None)):
+        with run_context(actor=actor, tenant=tenant, key="order 17"):
+            audited.run(node_text(audit="detailed"), "dan")
+    return audited
+
+
+def test_lines_of_an_actor(named: Place) -> None:
+    for actor, expected in (("ada", [8, 7]), ("bob", [10, 9]), ("eve", [])):
+        found = json.loads(invoke("audit", "list", "--format", "json", "--actor", actor).stdout)
+        assert [each["seq"] for each in found] == expected
+        assert all((each["actor"], each["key"]) == (actor, "order 17") for each in found)
+    said = invoke("audit", "list", "--actor", "ada").stdout
+    assert said.splitlines()[0].split()[:4] == ["line", "time", "actor", "action"]
+    assert re.search(r"^    tenant +acme$", said, re.MULTILINE)
+    assert re.search(r"^    idempotency_key +order 17$", said, re.MULTILINE)
+
+
+@pytest.mark.parametrize("style", ["jsonl", "csv"])
+@pytest.mark.parametrize("old, new", [(b"ada", b"eve"), (b"acme", b"acne"), (b"order 17", b"order 18")])
+def test_the_caller_in_a_file_is_verified(named: Place, style: str, old: bytes, new: bytes) -> None:
+    file = named.folder / f"audit.{style}"
+    assert invoke("audit", "export", "-o", str(file)).exit_code == 0
+    assert invoke("audit", "verify", "--file", str(file)).exit_code == 0
+    lines = file.read_bytes().splitlines(keepends=True)
+    place = next(number for number, line in enumerate(lines) if old in line)
+    lines[place] = lines[place].replace(old, new)
+    file.write_bytes(b"".join(lines))
+    done = invoke("audit", "verify", "--file", str(file))
+    assert done.exit_code == 1
+    assert "line 7 was changed" in done.stdout.splitlines()[0]
+
+
+def test_a_table_of_an_earlier_vesper_is_verified(audited: Place) -> None:
+    file = audited.folder / "audit.csv"
+    assert invoke("audit", "export", "-o", str(file)).exit_code == 0
+    with file.open(encoding="utf-8", newline="") as text:
+        rows = [row[:10] for row in csv.reader(text)]
+    with file.open("w", encoding="utf-8", newline="") as text:
+        csv.writer(text, lineterminator="\n").writerows(rows)
+    assert invoke("audit", "verify", "--file", str(file)).exit_code == 0

@@ -90,8 +90,9 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def context_of(span: ReadableSpan) -> trace.SpanContext:
-    assert span.context is not None
-    return span.context
+    found: trace.SpanContext | None = span.context
+    assert found is not None
+    return found
 
 
 def attributes(span: ReadableSpan) -> dict[str, Any]:

@@ -91,8 +91,16 @@ inputs:
 outputs:
   success:
     written: integer
+  error:
+    error_code: enum[bad_name]
+    message: string
 
 flow:
+  - operation: validation
+    require:
+      - condition: length(name) < 20
+        error: {error_code: bad_name, message: "a name has less than 20 characters"}
+
   - step: written
     operation: file
     action: write
@@ -321,14 +329,11 @@ def test_an_application_is_mounted_below_a_path(shared: Application, kind: str) 
 
 def test_pages_are_served(shared: Application) -> None:
     assert ask(shared, "GET", "/readyz").json()["journal"] == "writable"
-    assert [each["id"] for each in ask(shared, "GET", "/status").json()["nodes"]] == [
-        "double_v1",
-        "note_v1",
-        "quote_v1",
-    ]
+    nodes = ask(shared, "GET", "/status").json()["nodes"]
+    assert [each["id"] for each in nodes] == ["double_v1", "note_v1", "quote_v1"]
     assert "/quotes/{article}" in ask(shared, "GET", "/openapi.json").json()["paths"]
     assert ask(shared, "GET", "/docs").headers["content-type"].startswith("text/html")
-    assert b"sir_" in ask(shared, "GET", "/metrics").content
+    assert b"sir_requests_total" in ask(shared, "GET", "/metrics").content
 
 
 def test_uvicorn_serves_an_application_from_startup_to_shutdown(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Reasons are a damaged, sealed or erased journal.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from tests.support.journal_file import run_statement
 from tests.support.journalled import Place, a_place, node_text
 from tests.support.payments import Shop, founding_text
 from vesper.cli.traces.open_traces import traces_of
+from vesper.cli.traces.text import show_json, show_lines
 from vesper.engines.outcome import DeclaredError, Failed, Returned
 from vesper.engines.registry import ENGINES
+from vesper.host.run_context import run_context
 from vesper.replay.rerun import replay
 from vesper.trace.journalled import trace_of_execution
 from vesper.trace.model import Trace, TraceError
@@ -142,3 +145,14 @@ def test_a_failure_shows_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             (2, "state_transition: pending -> processing", None),
             (3, "call_stripe_api", "unavailable"),
         ]
+
+
+def test_the_caller_is_in_the_trace(place: Place) -> None:
+    with run_context(actor="ada", tenant="acme"):
+        execution = place.run(node_text(), "ann")
+    trace = found(place, execution)
+    assert trace.caller == {"actor": "ada", "tenant": "acme"}
+    assert Trace.from_bytes(trace.to_bytes()) == trace
+    assert "caller" not in json.loads(found(place, place.run(node_text(), "bob")).to_bytes())["trace"]
+    assert "  caller     actor ada, tenant acme" in show_lines(trace, reveals=False)
+    assert show_json(trace, reveals=False)["caller"] == trace.caller

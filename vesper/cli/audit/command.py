@@ -45,15 +45,22 @@ def command() -> None:
 @command.command("list")
 @journal_options
 @node_filter_option
+@click.option("--actor", metavar="NAME", help="Only lines of this actor or user id.")
 @since_option
 @limit_option
 @style_option
 def list_command(
-    config: Path | None, dsn: str | None, node: str | None, since_us: int | None, limit: int, style: str
+    config: Path | None,
+    dsn: str | None,
+    node: str | None,
+    actor: str | None,
+    since_us: int | None,
+    limit: int,
+    style: str,
 ) -> None:
     """List lines of the log, newest first."""
     with open_journal(config, dsn) as journal:
-        events = _find_newest(journal, node, since_us, limit)
+        events = _find_newest(journal, node, actor, since_us, limit)
         if node is not None and not events:
             _check_node(journal, node)
     if style == "json":
@@ -65,11 +72,14 @@ def list_command(
         click.echo("\nonly the newest are shown; --limit shows more")
 
 
-def _find_newest(journal: Journal, node: str | None, since_us: int | None, limit: int) -> list[Mapping[str, object]]:
+def _find_newest(
+    journal: Journal, node: str | None, actor: str | None, since_us: int | None, limit: int
+) -> list[Mapping[str, object]]:
     kept: deque[Mapping[str, object]] = deque(maxlen=limit)
     for event in journal.audit_events():
         at_us = event.get("at_us")
         is_wanted = node is None or is_of_node(str(event.get("node_id", "")), node)
+        is_wanted &= actor is None or actor in (event.get("actor"), event.get("user_id"))
         if is_wanted and (since_us is None or (isinstance(at_us, int) and at_us >= since_us)):
             kept.append(event)
     return list(reversed(kept))
@@ -86,14 +96,21 @@ def _check_node(journal: Journal, wanted: str) -> None:
         )
 
 
+_CALLER = {"tenant": "tenant", "user_id": "user_id", "transaction_id": "transaction_id", "key": "idempotency_key"}
+"""Members of a line that are shown below it; the key of an effect is among its fields."""
+
+
 def _lines(events: Sequence[Mapping[str, object]]) -> list[str]:
     """Render a row for each line, followed by the fields of a detailed one."""
-    rows = [["line", "time", "action", "result", "node", "execution"], *map(_cells, events)]
+    rows = [["line", "time", "actor", "action", "result", "node", "execution"], *map(_cells, events)]
+    if not any(actor for _, _, actor, *_ in rows[1:]):
+        rows = [[*cells[:2], *cells[3:]] for cells in rows]
     heading, *lines = table(rows)
     found = [heading]
     for line, event in zip(lines, events, strict=True):
         fields = event.get("fields")
-        shown = {printable(name): value for name, value in fields.items()} if isinstance(fields, dict) else {}
+        shown: dict[str, object] = {shown: event[name] for name, shown in _CALLER.items() if name in event}
+        shown |= {printable(name): value for name, value in fields.items()} if isinstance(fields, dict) else {}
         for name in ("result", "outcome"):
             shown.pop(name, None)
         found += [line, *value_lines(shown, "    ")]
@@ -107,6 +124,7 @@ def _cells(event: Mapping[str, object]) -> list[str]:
     return [
         str(event["seq"]),
         time_text(at_us) if isinstance(at_us, int) else "",
+        printable(str(event.get("actor", ""))),
         *(printable(str(each)) for each in (event.get("action", ""), result, event.get("node_id", ""))),
         printable(str(event.get("execution", ""))),
     ]

@@ -33,7 +33,13 @@ _LINE = re.compile(
 )
 _HEX = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
-_COLUMNS = ("seq", "time", "at_us", "execution", "node_id", "level", "action", "fields", "previous", "hash")
+_OF_CALLER = (
+    "actor", "tenant", "user_id", "transaction_id", "key", "via", "traceparent", "tracestate",
+)  # fmt: skip
+"""Members that a line has where the run had them; never empty."""
+_FIRST_COLUMNS = ("seq", "time", "at_us", "execution", "node_id", "level", "action", "fields", "previous", "hash")
+"""The columns of files that an earlier Vesper made."""
+_COLUMNS = (*_FIRST_COLUMNS, *_OF_CALLER)
 _OF_EVENT = ("seq", "at_us", "execution", "node_id", "level", "action", "fields")
 _TEXTS = ("execution", "node_id", "level", "action")
 _MAX_LINE_BYTES = MAX_TEXT + 4_096
@@ -87,12 +93,13 @@ def _csv_line(seq: int, line: bytes, previous: str, hash_: str) -> bytes:
     event = decode(line)
     match event:
         case {"at_us": int() as at_us, "seq": int(), "fields": dict() as fields} if (
-            set(event) == set(_OF_EVENT)
+            set(event) - set(_OF_CALLER) == set(_OF_EVENT)
             and all(isinstance(event[name], str) and event[name].isprintable() for name in _TEXTS)
+            and all(isinstance(event[name], str) and event[name].isprintable() for name in set(_OF_CALLER) & set(event))
             and encode(event) == line
         ):
             cells = {
-                **{name: str(event[name]) for name in _OF_EVENT},
+                **{name: str(event.get(name, "")) for name in (*_OF_EVENT, *_OF_CALLER)},
                 "time": moment_json(at_us),
                 "fields": encode(fields).decode(),
                 "previous": previous,
@@ -195,12 +202,14 @@ def _csv_lines(file: BinaryIO) -> Iterator[tuple[int, bytes, str, str]]:
     before = csv.field_size_limit(_MAX_LINE_BYTES)
     try:
         rows = csv.reader((line.decode() for _, line in _physical_lines(file)), strict=True)
+        columns: tuple[str, ...] = ()
         for number, cells in enumerate(rows, start=1):
-            if number == 1 and tuple(cells) == _COLUMNS:
+            if number == 1 and tuple(cells) in (_COLUMNS, _FIRST_COLUMNS):
+                columns = tuple(cells)
                 continue
-            if number == 1 or len(cells) != len(_COLUMNS):
+            if len(cells) != len(columns):
                 raise JournalError(f"row {number} of the file was changed or cut off after the export")
-            yield _csv_event(number, dict(zip(_COLUMNS, cells, strict=True)))
+            yield _csv_event(number, dict(zip(columns, cells, strict=True)))
     except (csv.Error, UnicodeDecodeError) as error:
         raise JournalError(f"the file was changed after the export: {str(error)[:200]}") from None
     finally:
@@ -225,7 +234,9 @@ def _csv_event(number: int, cells: Mapping[str, str]) -> tuple[int, bytes, str, 
         fields = decode(cells["fields"].encode())
     except (JournalError, UnicodeEncodeError):
         raise refuse("fields") from None
-    event = {**{name: cells[name] for name in _OF_EVENT}, "seq": int(cells["seq"]), "at_us": at_us, "fields": fields}
+    caller = {name: cells[name] for name in _OF_CALLER if cells.get(name)}
+    texts = {name: cells[name] for name in _TEXTS}
+    event = {**texts, **caller, "seq": int(cells["seq"]), "at_us": at_us, "fields": fields}
     return int(cells["seq"]), encode(event), cells["previous"], cells["hash"]
 
 

@@ -101,6 +101,7 @@ def show_lines(trace: Trace, reveals: bool) -> list[str]:
         "started": time_text(trace.started_us, 3) + (
             "" if trace.duration_us is None else f", took {took_text(trace.duration_us)}"
         ) + f", on {', '.join(trace.engines)}",
+        "caller": ", ".join(f"{name} {text}" for name, text in trace.caller.items()),
         "inputs": ", ".join(f"{name} {show(each)}" for name, each in trace.inputs.items()),
         "contracts": _contracts(trace),
     }  # fmt: skip
@@ -177,6 +178,7 @@ def show_json(trace: Trace, reveals: bool) -> dict[str, Any]:
         "started": moment_json(trace.started_us),
         "took_us": trace.duration_us,
         "now": None if trace.now is None else typed_json(trace.now),
+        "caller": dict(trace.caller),
         "inputs": typed_json(dict(trace.inputs)),
         "outcome": typed_json(outcome),
         "waits_at": trace.waits_at,

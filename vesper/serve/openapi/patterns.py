@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import Decimal
 
 from vesper.serve.openapi.facts import Facts
 from vesper.values.pattern import PatternProblem
@@ -35,7 +35,7 @@ def decimal_pattern(facts: Facts) -> str:
     """Return a pattern of texts of decimals within bounds.
 
     Every text that matches is accepted. Within bounds, texts with an exponent, a plus or leading zeros are accepted
-    too and do not match, and neither do fractions in the same whole as a bound with a fraction.
+    too and do not match. Between bounds without a whole number between them only the bounds match, or any decimal.
     """
     low, high = facts.low, facts.high
     if low is None and high is None:
@@ -45,7 +45,7 @@ def decimal_pattern(facts: Facts) -> str:
         is_open = facts.is_low_open and low is not None and low >= 0
         parts += _magnitudes(max(low or Decimal(0), Decimal(0)), is_open, high, facts.is_high_open)
     elif high == 0 and not facts.is_high_open:
-        parts.append(r"0(?:\.0{0,100})?")
+        parts.append(_exactly(high))
     if low is None or low < 0:
         is_open = high is None or high >= 0 or facts.is_high_open
         nearest = Decimal(0) if high is None or high > 0 else -high
@@ -57,36 +57,33 @@ def decimal_pattern(facts: Facts) -> str:
 
 def _magnitudes(low: Decimal, is_low_open: bool, high: Decimal | None, is_high_open: bool) -> list[str]:
     """Return patterns of decimals without a sign from `low` to `high`."""
-    first = int(low.to_integral_value(ROUND_CEILING))
-    parts = []
-    if high is not None and first == high:
-        is_included = not is_high_open and not (is_low_open and low == high)
-        return [rf"{first}(?:\.0{{0,100}})?"] if is_included else []
-    if low != first and not is_low_open:
-        parts.append(_exactly(low))
-    if low == first and not is_low_open and high is not None and high < first + 1:
-        parts.append(rf"{first}(?:\.0{{0,100}})?")
-    if low == first and is_low_open:
-        if high is None or high >= first + 1:
-            parts.append(rf"{first}\.0{{0,50}}[1-9][0-9]{{0,50}}")
-        first += 1
-    last = None if high is None else int(high.to_integral_value(ROUND_FLOOR))
-    if last is not None and last == high:
-        last -= 1
-        if not is_high_open:
-            parts.append(rf"{last + 1}(?:\.0{{0,100}})?")
-    elif last is not None:
-        last -= 1  # the whole of a bound with a fraction
-        if not is_high_open:
-            parts.append(_exactly(high or low))
-    if last is None or first <= last:
-        parts.append(f"(?:{'|'.join(_integers(first, last))}){_FRACTION}")
-    return parts
+    edges = [(low, is_low_open), *([] if high is None else [(high, is_high_open)])]
+    parts = [_exactly(each) for each, is_open in edges if not is_open]
+    if high is None or int(low) < int(high):
+        parts.append(_in_whole(low, above=True))
+        if high is not None and high != int(high):
+            parts.append(_in_whole(high, above=False))
+        last = None if high is None else int(high) - 1
+        if last is None or int(low) + 1 <= last:
+            parts.append(f"(?:{'|'.join(_integers(int(low) + 1, last))}){_FRACTION}")
+    return list(dict.fromkeys(parts))
+
+
+def _in_whole(bound: Decimal, above: bool) -> str:
+    """Return the pattern of numbers above or below a bound that have its digits before the point."""
+    whole, _, fraction = f"{bound.normalize():f}".partition(".")
+    found = [rf"{fraction}0{{0,50}}[1-9][0-9]{{0,50}}"] if above else [fraction[:end] for end in range(len(fraction))]
+    for place, digit in enumerate(map(int, fraction)):
+        first, last = (digit + 1, 9) if above else (0, digit - 1)
+        if first <= last:
+            found.append(f"{fraction[:place]}{_digits(first, last)}[0-9]{{0,50}}")
+    return rf"{whole}\.(?:{'|'.join(found)})" if above else rf"{whole}(?:\.(?:{'|'.join(found)}))?"
 
 
 def _exactly(number: Decimal) -> str:
-    """Return the pattern of a number with a fraction."""
-    return f"{number:f}".replace(".", r"\.") + "0{0,50}"
+    """Return the pattern of one number, with any zeros behind its fraction."""
+    whole, _, fraction = f"{number.normalize():f}".partition(".")
+    return rf"{whole}\.{fraction}0{{0,50}}" if fraction else rf"{whole}(?:\.0{{0,50}})?"
 
 
 def _integers(first: int, last: int | None) -> list[str]:
@@ -102,8 +99,6 @@ def _integers(first: int, last: int | None) -> list[str]:
             run += 1
         digit = first // 10**run % 10
         most = min(9, digit + (last - first + 1) // 10**run - 1)
-        if run and first // 10**run < 10 and digit == 0:
-            most = 0
         head = str(first // 10 ** (run + 1)) if first >= 10 ** (run + 1) else ""
         found.append(head + _digits(digit, most) + ("" if run == 0 else f"[0-9]{{{run}}}"))
         first += (most - digit + 1) * 10**run

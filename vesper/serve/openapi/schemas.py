@@ -95,9 +95,7 @@ class SchemaWriter:
                 values = {"additionalProperties": self.value(value, (*path, ITEM))}
                 return {"type": "object", **values, **named, **self._sizes(path, "Properties")}
             case MapOf(key, value):
-                pair = [self.value(key, (*path, KEY)), self.value(value, (*path, ITEM))]
-                items = {"type": "array", "prefixItems": pair, "items": False, "minItems": 2, "maxItems": 2}
-                return {"type": "array", "items": items, **self._sizes(path, "Items")}
+                return self._pairs(key, value, path)
             case Recursive(name):
                 name, is_new = self._components.reserve(type_, self._is_input)
                 if is_new:
@@ -141,6 +139,18 @@ class SchemaWriter:
             **({"required": required} if required else {}),
             "additionalProperties": names.rest is not None,
         }
+
+    def _pairs(self, key: Type, value: Type, path: Path) -> Schema:
+        """Return the schema of a map whose keys are no names: pairs, or as an input an object, too."""
+        keys, values = self.value(key, (*path, KEY)), self.value(value, (*path, ITEM))
+        pair = {"type": "array", "prefixItems": [keys, values], "items": False, "minItems": 2, "maxItems": 2}
+        listed = {"type": "array", "items": pair, **self._sizes(path, "Items")}
+        if not self._is_input:
+            return listed
+        named: Schema = {"type": "object", "additionalProperties": values, "propertyNames": keys}
+        if keys.get("type") != "string":
+            named = {"type": "object", "maxProperties": 0}
+        return {"anyOf": [listed, {**named, **self._sizes(path, "Properties")}]}
 
     # -- scalars ----------------------------------------------------------------------------------
 

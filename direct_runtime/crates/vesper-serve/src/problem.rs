@@ -116,8 +116,8 @@ pub(crate) fn problem_of_outcome(service: &Service, outcome: &[u8]) -> Problem<'
         Some("contract_broken") => {
             let phase = text("phase").unwrap_or_default();
             let clause = json!({"phase": phase, "index": serde_json::from_str::<Value>(raw("index")).ok()});
-            if phase == "precondition" {
-                let detail = message.unwrap_or_else(|| "A precondition does not hold.".to_owned());
+            if matches!(phase.as_str(), "constraint" | "precondition") {
+                let detail = message.unwrap_or_else(|| "The inputs break a clause of the node.".to_owned());
                 Problem::new(
                     "precondition",
                     StatusCode::UNPROCESSABLE_ENTITY,

@@ -28,11 +28,18 @@ pub(crate) fn hex_digit(byte: u8) -> Option<u8> {
         .and_then(|digit| u8::try_from(digit).ok())
 }
 
+/// Writes two lower-case digits for each byte.
 pub(crate) fn write_hex(bytes: &[u8], out: &mut String) {
+    let digit = |value: u8| {
+        char::from(if value < 10 {
+            b'0' + value
+        } else {
+            b'a' + value - 10
+        })
+    };
     for byte in bytes {
-        for digit in [byte >> 4, byte & 15] {
-            out.extend(char::from_digit(u32::from(digit), 16));
-        }
+        out.push(digit(byte >> 4));
+        out.push(digit(byte & 15));
     }
 }
 

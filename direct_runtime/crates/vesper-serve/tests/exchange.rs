@@ -316,6 +316,7 @@ fn outcomes_have_statuses() -> Outcome {
             "bad_input",
         ),
         (contract("precondition"), 422, "precondition"),
+        (contract("constraint"), 422, "precondition"),
         (contract("postcondition"), 500, "contract"),
         (limit("time"), 504, "limit"),
         (limit("timeout_seconds"), 504, "limit"),

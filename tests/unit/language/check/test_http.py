@@ -53,7 +53,8 @@ def compile_http(http: str, node: str = NODE) -> tuple[Compiled | None, list[str
 
 def binding(http: str) -> HttpBinding:
     found, problems = compile_http(http)
-    assert found is not None and found.http is not None, problems
+    assert found is not None, problems
+    assert found.http is not None
     return found.http
 
 
@@ -78,7 +79,8 @@ def test_without_a_body_other_inputs_come_from_the_query() -> None:
         "  Line: {fields: {sku: string}}\n", ""
     )  # fmt: skip
     found, problems = compile_http("http: {method: GET, path: /orders}\n", node)
-    assert found is not None and found.http is not None, problems
+    assert found is not None, problems
+    assert found.http is not None
     assert {each.source for each in found.http.inputs} == {"query"}
     assert [each.key for each in found.http.inputs] == ["orderId", "page", "tags", "ratio", "note"]
     assert found.http.body == "none"
@@ -97,11 +99,14 @@ def test_input_can_be_the_whole_body() -> None:
 def test_field_stands_beside_the_semantics() -> None:
     with_http, _ = compile_http(HTTP)
     without, _ = compile_http("")
-    assert with_http is not None and without is not None
+    assert with_http is not None
+    assert without is not None
     assert with_http.semantic_hash == without.semantic_hash
-    assert b"orders.write" not in with_http.ir and without.http is None
+    assert b"orders.write" not in with_http.ir
+    assert without.http is None
     warm = restore_from_bytes(with_http)
-    assert warm.http == with_http.http and restore_from_bytes(without).http is None
+    assert warm.http == with_http.http
+    assert restore_from_bytes(without).http is None
 
 
 @pytest.mark.parametrize(

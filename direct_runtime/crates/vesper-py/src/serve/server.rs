@@ -291,7 +291,7 @@ impl HttpCall {
     /// The `Accept` header of a request for a page of the server.
     #[getter]
     fn accept(&self) -> Option<&str> {
-        self.0.accept.as_deref()
+        self.call().accept()
     }
 
     /// Trace id of the answer.

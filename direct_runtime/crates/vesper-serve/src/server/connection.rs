@@ -10,7 +10,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::{Buf as _, BytesMut};
 use http::Method;
-use http::header::ACCEPT;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use vesper_interp::guard::guarded;
 
@@ -367,12 +366,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             Ok(Err(begun)) => begun,
             Ok(Ok((inputs, is_long))) => {
                 let deadline = call.timeout().map(|time| begun + time);
-                let (mut pending, awaited) =
-                    Pending::new(Arc::from(call), Arc::clone(epoch), inputs, deadline);
-                if matches!(pending.call.endpoint(), Endpoint::Builtin(_)) {
-                    let accept = self.request.headers.get(ACCEPT);
-                    pending.accept = accept.and_then(|value| Some(value.to_str().ok()?.to_owned()));
-                }
+                let (pending, awaited) = Pending::new(Arc::from(call), Arc::clone(epoch), inputs, deadline);
                 if is_long {
                     shared.run_long(pending);
                 } else {

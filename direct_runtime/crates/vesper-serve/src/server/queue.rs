@@ -23,8 +23,6 @@ pub struct Pending {
     /// JSON object of the inputs.
     pub inputs: Vec<u8>,
     pub deadline: Option<Instant>,
-    /// The `Accept` header of a request for a page of the server.
-    pub accept: Option<String>,
     is_abandoned: Arc<AtomicBool>,
     reply: Mutex<Option<oneshot::Sender<Answer>>>,
 }
@@ -59,7 +57,6 @@ impl Pending {
                 epoch,
                 inputs,
                 deadline,
-                accept: None,
                 is_abandoned,
                 reply: Mutex::new(Some(reply)),
             },
