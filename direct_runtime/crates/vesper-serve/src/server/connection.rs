@@ -64,6 +64,15 @@ enum NoBody {
     Refused(Refusal),
 }
 
+/// The state of the connection after an answer.
+enum Next {
+    Request,
+    /// The connection ends. With `is_unread` the client may still be sending a body.
+    End {
+        is_unread: bool,
+    },
+}
+
 /// The beginning of a call.
 enum Begun {
     Answered(Answer),
@@ -107,14 +116,14 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                         now: SystemTime::now(),
                     };
                     if self.write(&flaw.refusal().answer(), reply).await.is_ok() {
-                        self.linger().await;
+                        self.end(true).await;
                     }
                     return;
                 }
             }
             match self.serve_request().await {
-                Ok(true) => self.has_served = true,
-                Ok(false) => return self.linger().await,
+                Ok(Next::Request) => self.has_served = true,
+                Ok(Next::End { is_unread }) => return self.end(is_unread).await,
                 Err(_) => return,
             }
         }
@@ -196,8 +205,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         Ok(read)
     }
 
-    /// Serves the request whose head was read. Returns true if the connection can have another one.
-    async fn serve_request(&mut self) -> io::Result<bool> {
+    /// Serves the request whose head was read.
+    async fn serve_request(&mut self) -> io::Result<Next> {
         let (begun, now) = (Instant::now(), SystemTime::now());
         let shared = self.shared;
         let Some(epoch) = shared.epoch() else {
@@ -218,10 +227,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             shared.log(format!("the routing of a request panicked: {message}"));
             Routed::Answer(Refusal::from(RefusalKind::Internal).answer())
         });
-        let mut keeps_alive = self.request.keeps_alive && !self.is_surplus;
+        let mut is_unread = false;
         let answer = match routed {
             Routed::Answer(answer) => {
-                keeps_alive = self.skip_body() && keeps_alive;
+                is_unread = !self.skip_body();
                 answer
             }
             Routed::Call(call) => {
@@ -241,13 +250,14 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                     },
                     Err(NoBody::Gone) => return Err(ErrorKind::UnexpectedEof.into()),
                     Err(NoBody::Refused(refusal)) => {
-                        keeps_alive = false;
+                        is_unread = true;
                         call.refuse(&refusal)
                     }
                 }
             }
         };
-        let keeps_alive = keeps_alive && !self.is_at_end && !shared.is_draining();
+        let is_last = self.is_surplus || self.is_at_end || shared.is_draining();
+        let keeps_alive = self.request.keeps_alive && !is_unread && !is_last;
         // Before the write: a client that has its answer finds it counted.
         shared.finish(
             &finished,
@@ -265,7 +275,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             },
         )
         .await?;
-        Ok(keeps_alive)
+        Ok(if keeps_alive {
+            Next::Request
+        } else {
+            Next::End { is_unread }
+        })
     }
 
     /// Drops a body that was not requested. Returns false if it has not arrived.
@@ -485,8 +499,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         .await
     }
 
-    /// Ends the connection after its last answer.
-    async fn linger(&mut self) {
+    /// Ends the connection after its last answer. Drops unread input first, because closing would reset the connection
+    /// before the client has read the answer.
+    async fn end(&mut self, is_unread: bool) {
         self.watched.set(self.deadline_in(LINGER_TIME));
         let Self {
             shared,
@@ -498,7 +513,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             Poll::Pending if watched.is_expired() || shared.is_closed() => Poll::Ready(false),
             polled => polled.map(|shut| shut.is_ok()),
         });
-        if !is_shut.await {
+        if !is_shut.await || !is_unread {
             return;
         }
         let mut dropped = 0;
