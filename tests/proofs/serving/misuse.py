@@ -38,6 +38,7 @@ from tests.proofs.serving.hostile import (  # noqa: E402
     talk,
 )
 from tests.support.serving import Serving, vesper_serve  # noqa: E402
+from tests.support.waiting import eventually  # noqa: E402
 
 NAME = "http"
 NODE = ROOT / "nodes" / "payments" / "payment_decision_v1.vsp"
@@ -63,6 +64,7 @@ class Watched:
     def __init__(self, server: Serving) -> None:
         self.server = server
         self.neighbour = Neighbour(server.port)
+        eventually(lambda: len(server.workers()) == WORKERS)
         self.workers = set(server.workers())
         self.problems: list[str] = []
         self.largest_mib = 0.0

@@ -242,9 +242,10 @@ def run(seconds: float, kill: float, reload: float, seed: int, say: Callable[[st
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="proof-serve-")))
         stripe = stack.enter_context(FakeStripeProcess("--api-key", STRIPE_KEY))
-        database = make_shop(folder, stripe.url)
+        dsn = f"sqlite:{folder / 'shop.db'}"
+        make_shop(folder, stripe.url, dsn)
         command = vesper_serve([NODE], "--workers", str(WORKERS))
-        server = stack.enter_context(Serving(command, "/livez", folder, SECRETS))
+        server = stack.enter_context(Serving(command, "/readyz", folder, SECRETS))
         traffic = Traffic(server.port)
         traffic.capacity(min(2.0, seconds / 10))  # warm
         capacity = traffic.capacity(min(10.0, seconds / 5))
@@ -267,15 +268,15 @@ def run(seconds: float, kill: float, reload: float, seed: int, say: Callable[[st
             "largest_worker_mib": round(trouble.largest_mib, 1),
             "exit_code": server.stop(),
             "wrong": traffic.wrong,
-            **_books(traffic.paid, stripe.counts(), database),
+            **_books(traffic.paid, stripe.counts(), dsn),
         }
 
 
-def _books(paid: dict[str, str], counted: dict[str, Any], database: Path) -> dict[str, Any]:
+def _books(paid: dict[str, str], counted: dict[str, Any], dsn: str) -> dict[str, Any]:
     """Compare what callers know with what the provider did and what the database holds."""
     charges: dict[str, int] = counted["charges_by_key"]
-    recorded = dict(rows(database, "SELECT order_id, transaction_id FROM transactions"))
-    settled = {entity for (entity,) in rows(database, "SELECT entity FROM vesper_states WHERE state = 'paid'")}
+    recorded = dict(rows(dsn, "SELECT order_id, transaction_id FROM transactions"))
+    settled = {entity for (entity,) in rows(dsn, "SELECT entity FROM vesper_states WHERE state = 'paid'")}
     return {
         "paid": len(paid),
         "charged_more_than_once": sum(count != 1 for count in charges.values()),

@@ -29,18 +29,22 @@ HANDLERS = [
 ]
 
 
-def make_shop(folder: Path, stripe: str, others: str = "http://127.0.0.1:9", redis: str | None = None) -> Path:
-    """Write vesper.toml and the tables; return the database's file. `others` are bank and gateway."""
-    database = folder / "shop.db"
-    make_tables(f"sqlite:{database}")
-    caches = "" if redis is None else _CACHES.format(redis=redis)
-    (folder / "vesper.toml").write_text(_CONFIG.format(stripe=stripe, others=others) + caches, encoding="utf-8")
-    return database
+def make_shop(folder: Path, stripe: str, dsn: str, others: str = "http://127.0.0.1:9", redis: str = "") -> None:
+    """Write vesper.toml and the tables. `others` are bank and gateway; without Redis there are no caches."""
+    make_tables(dsn)
+    text = _CONFIG.format(stripe=stripe, others=others, dsn=dsn) + (_CACHES.format(redis=redis) if redis else "")
+    (folder / "vesper.toml").write_text(text, encoding="utf-8")
 
 
-def rows(database: Path, sql: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(database, timeout=30)) as connection, connection:
-        return connection.execute(sql).fetchall()
+def rows(dsn: str, sql: str) -> list[tuple[Any, ...]]:
+    if dsn.startswith("sqlite:"):
+        with closing(sqlite3.connect(dsn.removeprefix("sqlite:"), timeout=30)) as connection, connection:
+            return connection.execute(sql).fetchall()
+    import psycopg
+
+    with psycopg.connect(dsn) as postgres:
+        found = postgres.execute(sql.encode())
+        return found.fetchall() if found.description else []
 
 
 _CONFIG = """\
@@ -62,10 +66,10 @@ base_url = "{others}/gateway"
 allow_private_addresses = true
 
 [databases.main]
-dsn = "sqlite:shop.db"
+dsn = "{dsn}"
 
 [databases.accounts]
-dsn = "sqlite:shop.db"
+dsn = "{dsn}"
 
 [state]
 database = "main"
