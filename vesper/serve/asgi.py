@@ -92,7 +92,8 @@ class Application:
             assert opened is not None
         started = time.perf_counter()
         opened.refresh_keys()
-        routed = opened.exchange.route(scope["method"], _target(scope), list(scope["headers"]))
+        headers = [(name, value) for name, value in scope["headers"]]  # pairs may be lists
+        routed = opened.exchange.route(scope["method"], _target(scope), headers)
         answer = await opened.answer(routed, receive) if isinstance(routed, ExchangeCall) else routed
         if answer is None:
             return

@@ -244,6 +244,23 @@ def test_a_passed_deadline_is_a_gateway_timeout(shared: Application) -> None:
     assert ask(shared, "PUT", "/notes/late", json={"text": "x"}, headers={"Vesper-Timeout": "60"}).status_code == 201
 
 
+def test_a_full_queue_is_refused_and_gives_its_places_back(tmp_path: Path) -> None:
+    app = application(shop(tmp_path, CONFIG + "threads = 1\n\n[serve.limits]\nqueue = 1\n"))
+    try:
+        app.open()
+        opened = app._opened
+        assert opened is not None
+        assert opened._places.acquire(blocking=False)
+        assert opened._places.acquire(blocking=False)
+        found = ask(app, "PUT", "/notes/a", json={"text": "x"})
+        assert (found.status_code, found.headers["retry-after"]) == (503, "1")
+        assert ask(app, "POST", "/nodes/double_v1", json={"number": 1}).status_code == 200
+        opened._places.release()
+        assert [ask(app, "PUT", "/notes/a", json={"text": "x"}).status_code for _ in range(3)] == [201] * 3
+    finally:
+        app.close()
+
+
 def test_large_bodies_are_refused(tmp_path: Path) -> None:
     app = application(shop(tmp_path, CONFIG + '\n[serve.limits]\nmax_body = "1 KiB"\n'))
 

@@ -116,7 +116,7 @@ pub(crate) fn problem_of_outcome(service: &Service, outcome: &[u8]) -> Problem<'
         Some("contract_broken") => {
             let phase = text("phase").unwrap_or_default();
             let clause = json!({"phase": phase, "index": serde_json::from_str::<Value>(raw("index")).ok()});
-            if matches!(phase.as_str(), "constraint" | "precondition") {
+            if matches!(phase.as_str(), "constraint" | "precondition" | "validation") {
                 let detail = message.unwrap_or_else(|| "The inputs break a clause of the node.".to_owned());
                 Problem::new(
                     "precondition",

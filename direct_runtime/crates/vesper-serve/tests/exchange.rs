@@ -317,6 +317,7 @@ fn outcomes_have_statuses() -> Outcome {
         ),
         (contract("precondition"), 422, "precondition"),
         (contract("constraint"), 422, "precondition"),
+        (contract("validation"), 422, "precondition"),
         (contract("postcondition"), 500, "contract"),
         (limit("time"), 504, "limit"),
         (limit("timeout_seconds"), 504, "limit"),
