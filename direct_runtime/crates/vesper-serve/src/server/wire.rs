@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use crate::answer::Answer;
 
 /// Headers that one head can have, whatever the settings allow.
-pub(super) const MAX_HEADERS: usize = 1_000;
+pub(super) const MAX_HEADERS: usize = 500;
 /// Maximum length of a line with the size of a chunk.
 const MAX_SIZE_LINE_BYTES: usize = 256;
 /// Maximum length of all trailers of a body.
