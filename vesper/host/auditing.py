@@ -91,7 +91,8 @@ class Auditing:
             self._run.audit(self._event(at_us, action, {**short, "left_out": str(error)}))
 
     def _event(self, at_us: int, action: str, fields: Mapping[str, object]) -> AuditEvent:
-        return AuditEvent(at_us, self._run.execution, self._node.node_id, self.level, action, fields, self._caller)
+        caller = {name: text for name, text in self._caller.items() if text}
+        return AuditEvent(at_us, self._run.execution, self._node.node_id, self.level, action, fields, caller)
 
 
 def result_of(outcome: Outcome) -> str:

@@ -18,6 +18,7 @@ from tests.support.journalled import Place, a_place, invoke, node_text
 from tests.support.servers import free_port
 from vesper.host.run_context import run_context
 from vesper.journal.audit import FIRST, audit_hash
+from vesper.journal.entry import AuditEvent
 
 KEY = "a secret of the audit log"
 Lines = list[bytes]
@@ -375,3 +376,14 @@ def test_a_table_of_an_earlier_vesper_is_verified(audited: Place) -> None:
     with file.open("w", encoding="utf-8", newline="") as text:
         csv.writer(text, lineterminator="\n").writerows(rows)
     assert invoke("audit", "verify", "--file", str(file)).exit_code == 0
+
+
+@pytest.mark.parametrize("text", ['"quoted"', "a\nb\r,c", "\u2028\u202e", "\x00", "=1+1"])
+def test_any_text_of_a_caller_can_be_exported(place: Place, text: str) -> None:
+    with place.journal() as journal:
+        journal.audit([AuditEvent(1, "run", "pay_v1", "basic", "pay", {}, {"user_id": text, "transaction_id": "t"})])
+    for style in ("jsonl", "csv"):
+        file = place.folder / f"audit.{style}"
+        assert invoke("audit", "export", "-o", str(file)).exit_code == 0
+        done = invoke("audit", "verify", "--file", str(file))
+        assert done.exit_code == 0, done.output

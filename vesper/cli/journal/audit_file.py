@@ -34,7 +34,7 @@ _LINE = re.compile(
 _HEX = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 _OF_CALLER = (
-    "actor", "tenant", "user_id", "transaction_id", "key", "via", "traceparent", "tracestate",
+    "actor", "tenant", "user_id", "transaction_id", "key", "via", "traceparent", "tracestate", "audit_failed",
 )  # fmt: skip
 """Members that a line has where the run had them; never empty."""
 _FIRST_COLUMNS = ("seq", "time", "at_us", "execution", "node_id", "level", "action", "fields", "previous", "hash")
@@ -95,11 +95,12 @@ def _csv_line(seq: int, line: bytes, previous: str, hash_: str) -> bytes:
         case {"at_us": int() as at_us, "seq": int(), "fields": dict() as fields} if (
             set(event) - set(_OF_CALLER) == set(_OF_EVENT)
             and all(isinstance(event[name], str) and event[name].isprintable() for name in _TEXTS)
-            and all(isinstance(event[name], str) and event[name].isprintable() for name in set(_OF_CALLER) & set(event))
+            and all(isinstance(event[name], str) and event[name] for name in set(_OF_CALLER) & set(event))
             and encode(event) == line
         ):
             cells = {
-                **{name: str(event.get(name, "")) for name in (*_OF_EVENT, *_OF_CALLER)},
+                **{name: str(event[name]) for name in _OF_EVENT},
+                **{name: _caller_cell(event.get(name, "")) for name in _OF_CALLER},
                 "time": moment_json(at_us),
                 "fields": encode(fields).decode(),
                 "previous": previous,
@@ -107,6 +108,11 @@ def _csv_line(seq: int, line: bytes, previous: str, hash_: str) -> bytes:
             }
             return _csv_row(tuple(cells[name] for name in _COLUMNS))
     raise JournalError(f"line {seq} of the audit log cannot be written as CSV: export it as jsonl")
+
+
+def _caller_cell(text: str) -> str:
+    """Return a text that a caller may have chosen: in typed JSON where it could break a table."""
+    return text if text.isprintable() and not text.startswith('"') else encode(text).decode()
 
 
 def _csv_row(cells: tuple[str, ...]) -> bytes:
@@ -232,9 +238,10 @@ def _csv_event(number: int, cells: Mapping[str, str]) -> tuple[int, bytes, str, 
         raise refuse("time")
     try:
         fields = decode(cells["fields"].encode())
+        caller = {name: text for name in _OF_CALLER if (text := cells.get(name))}
+        caller |= {name: decode(text.encode()) for name, text in caller.items() if text.startswith('"')}
     except (JournalError, UnicodeEncodeError):
         raise refuse("fields") from None
-    caller = {name: cells[name] for name in _OF_CALLER if cells.get(name)}
     texts = {name: cells[name] for name in _TEXTS}
     event = {**texts, **caller, "seq": int(cells["seq"]), "at_us": at_us, "fields": fields}
     return int(cells["seq"]), encode(event), cells["previous"], cells["hash"]

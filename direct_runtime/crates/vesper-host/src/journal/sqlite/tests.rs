@@ -95,6 +95,7 @@ fn birth() -> Birth {
         is_sensitive: false,
         is_synced: true,
         key: None,
+        run_key: None,
     }
 }
 
