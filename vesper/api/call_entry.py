@@ -47,7 +47,7 @@ def entries_of(compiled: Compiled, program: Program, limits: Limits | None, take
     call = None if fast is None else fast.fast_entry(unwrap, takes_now, raises)
     if call is None or path_of(program) == PYTHON:
         slow = call or _slow_entry(program, limits, unwrap, takes_now)
-        call = counted_call(program, compiled.node.node_id, slow)
+        call = counted_call(program, compiled, slow)
     return Entries(
         call=call,
         call_many=None if fast is None or takes_now else fast.fast_entry_for_many(unwrap, raises),

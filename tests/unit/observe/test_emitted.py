@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from vesper.effects.events.performer import OUTBOX_TABLE
 from vesper.host.run_metrics import HostWatch
 from vesper.journal.journal import JournalError
 from vesper.migration.router.alerts import Alerts
+from vesper.migration.shadow.guarded_direct import NotAsked
 from vesper.migration.workers.isolation import IsolatedProgram, Workers
 from vesper.observe.metrics import snapshot
 from vesper.values.generated.metrics import BREAKER_STATE, METRICS
@@ -158,7 +159,8 @@ def _kill_worker(_folder: Path) -> None:
     program = IsolatedProgram(compiled(), workers)
     (pid,) = workers.pids()
     os.kill(pid, signal.SIGKILL)
-    program.call_pathed(payment(), b"k" * 16)
+    with suppress(NotAsked):  # no other worker is up yet
+        program.call_pathed(payment(), b"k" * 16)
     eventually(lambda: value_of("sir.workers.deaths", "direct") is not None)
     workers.close()
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from vesper.api.description import describe
 from vesper.engines.engine import FastEntry, ModalProgram, Program
 from vesper.engines.outcome import Outcome, Returned
+
+if TYPE_CHECKING:
+    from vesper.compiler import Compiled
 
 
 def path_of(program: Program) -> str | None:
@@ -21,14 +25,16 @@ def path_of(program: Program) -> str | None:
     return program.execution_path if isinstance(program, FastEntry) else "direct"
 
 
-def counted_call(program: Program, node_id: str, call: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+def counted_call(
+    program: Program, compiled: Compiled, call: Callable[..., dict[str, Any]]
+) -> Callable[..., dict[str, Any]]:
     """Return a function that counts calls of an entry."""
     path = path_of(program)
     if path is None or not _is_counting():
         return call
     from vesper._direct import CountedCall
 
-    counted: Callable[..., dict[str, Any]] = CountedCall(call, node_id, path).call
+    counted: Callable[..., dict[str, Any]] = CountedCall(call, describe(compiled).id, path).call
     return counted
 
 
