@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use vesper_host::effect::TraceHeaders;
 use vesper_host::http::settings::{Auth, BodyFormat, Probe, Redirects};
 use vesper_ir::{Decimal, EffectClass, EnumType, KeyKind, Member, OwnedKey, Set, Type, Value};
 
@@ -499,4 +500,37 @@ fn another_host_gets_no_credentials() {
         failure.message
     );
     assert_eq!((web.got()[0].connection, other.connections()), (1, 1));
+}
+
+#[test]
+fn a_request_carries_the_trace_of_its_attempt() {
+    let web = Web::start();
+    web.on("/it", says("1"));
+    let side = Side::new(&web.url());
+    let trace = TraceHeaders {
+        traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        tracestate: Some("shop=1"),
+    };
+    let calls = [
+        Call::new("GET", "/it"),
+        Call::new("GET", "/it").headers(&[("traceparent", "own")]),
+    ];
+    for mut call in calls {
+        call.trace = Some(trace);
+        assert_eq!(side.json(&side.performer(), &call), "1");
+    }
+    let got = web.got();
+    let header = |place: usize, name: &str| {
+        let found = got[place]
+            .headers
+            .iter()
+            .find(|(each, _)| each.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    };
+    assert_eq!(header(0, "traceparent"), Some(trace.traceparent));
+    assert_eq!(header(0, "tracestate"), trace.tracestate);
+    assert_eq!(
+        (header(1, "traceparent"), header(1, "tracestate")),
+        (Some("own"), None)
+    );
 }
