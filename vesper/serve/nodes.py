@@ -14,6 +14,7 @@ from vesper.api.load import AUTO, load
 from vesper.config.grants import matches_node
 from vesper.config.settings import Config
 from vesper.effects.settings import ConfigError
+from vesper.engines.engine import FastEntry
 from vesper.engines.registry import TIERED
 from vesper.host.host import Host
 from vesper.host.plans import plans_of
@@ -164,10 +165,10 @@ def is_sensitive(node: Node) -> bool:
 
 def native_program(node: Node) -> object | None:
     """Return what the server can run without Python; None where Python has to see each call."""
-    entries = node._entries
+    entries, program = node._entries, node._program
     if entries is None or entries.sampling is not None or node._limits is not None:
         return None
-    return getattr(node._program, "native", None)
+    return program.native if isinstance(program, FastEntry) else None
 
 
 def _has_same_routes(routes: Routes, config: Config) -> bool:

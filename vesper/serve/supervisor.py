@@ -270,8 +270,9 @@ class Supervisor:
         return is_asked
 
     def _reload(self) -> None:
-        """Let one worker load the files; where it can, the others follow. Workers that start read them anyway."""
-        self._first_reloaded = next((each for each in self._slots if each.is_ready and each.send("reload")), None)
+        """Let one worker load the files; where it can, the others follow. One that is starting reloads once ready."""
+        slots = sorted(self._slots, key=lambda each: not each.is_ready)
+        self._first_reloaded = next((each for each in slots if each.send("reload")), None)
 
     # -- the end ----------------------------------------------------------------------------------
 

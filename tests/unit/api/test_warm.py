@@ -176,7 +176,13 @@ _OTHERS = {
 _PACKAGES = {
     "vesper",
     *(f"vesper.{each}" for each in ("api", "cache", "compiler", "config", "engines", "journal", "kernels", "values")),
-    *("vesper.kernels.arithmetic", "vesper.kernels.runtime", "vesper.storage", "vesper.values.generated"),
+    *(
+        "vesper.api.observed",
+        "vesper.kernels.arithmetic",
+        "vesper.kernels.runtime",
+        "vesper.storage",
+        "vesper.values.generated",
+    ),
 }
 
 

@@ -238,7 +238,6 @@ def test_a_killed_worker_is_replaced(open_server: Serving) -> None:
 def test_a_reload_serves_the_new_text_and_a_mistake_keeps_the_old(open_server: Serving) -> None:
     node = open_server.folder / "nodes" / "double_v1.vsp"
     workers = "serves 2 nodes in a new epoch"
-    eventually(lambda: open_server.request("GET", "/livez")[0] == 200)
     node.write_text(DOUBLE.replace("number * 2", "number * 3"))
     count = open_server.text().count(workers)
     open_server.process.send_signal(signal.SIGHUP)
