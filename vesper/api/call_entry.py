@@ -6,13 +6,14 @@ generated `call`, or an entry of the extension). Elsewhere the engine runs the n
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from vesper.api.call_metrics import counted_call, path_of
-from vesper.engines.engine import PYTHON, FastEntry, Limits, Program, Raises, Unwrap
+from vesper.api.description import describe
+from vesper.engines.engine import PYTHON, FastEntry, Limits, ModalProgram, Program, Raises, Unwrap
 from vesper.engines.outcome import Outcome, Returned
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ def entries_of(compiled: Compiled, program: Program, limits: Limits | None, take
     fast = program if limits is None and isinstance(program, FastEntry) else None
     raises = _raises_of(compiled)
     call = None if fast is None else fast.fast_entry(unwrap, takes_now, raises)
-    if call is None or path_of(program) == PYTHON:
+    if call is None or _path_of(program) == PYTHON:
         slow = call or _slow_entry(program, limits, unwrap, takes_now)
-        call = counted_call(program, compiled, slow)
+        call = _counted_call(program, compiled, slow)
     return Entries(
         call=call,
         call_many=None if fast is None or takes_now else fast.fast_entry_for_many(unwrap, raises),
@@ -100,3 +101,48 @@ def _unwrap_of(compiled: Compiled) -> Unwrap:
         raise error_info(compiled, outcome, inputs).exception()
 
     return unwrap
+
+
+# -- counting -------------------------------------------------------------------------------------
+
+# Entries of the extension count by themselves. A process on the python engine alone loads no extension, and counts
+# only where something else has loaded it: a server, a Host, the direct engine, or `vesper.observe.metrics`.
+
+
+def _path_of(program: Program) -> str | None:
+    """Return the label `path` of a program's calls; None for a routed node, which counts them itself."""
+    if isinstance(program, ModalProgram):
+        return None
+    return program.execution_path if isinstance(program, FastEntry) else "direct"
+
+
+def _counted_call(
+    program: Program, compiled: Compiled, call: Callable[..., dict[str, Any]]
+) -> Callable[..., dict[str, Any]]:
+    """Return a function that counts calls of an entry."""
+    path = _path_of(program)
+    if path is None or not _is_counting():
+        return call
+    from vesper._direct import CountedCall
+
+    counted: Callable[..., dict[str, Any]] = CountedCall(call, describe(compiled).id, path).call
+    return counted
+
+
+def count_outcome(program: Program, node_id: str, outcome: Outcome) -> Outcome:
+    """Count a call of the engine that went through no entry."""
+    if _is_counting():
+        from vesper.observe.error_labels import outcome_label
+        from vesper.observe.metrics import count
+        from vesper.values.generated.metrics import EXECUTIONS_ERRORS, EXECUTIONS_TOTAL
+
+        path = _path_of(program)
+        if path is not None:
+            count(EXECUTIONS_TOTAL, (node_id, path))
+        if not isinstance(outcome, Returned):
+            count(EXECUTIONS_ERRORS, (node_id, outcome_label(outcome)))
+    return outcome
+
+
+def _is_counting() -> bool:
+    return "vesper._direct" in sys.modules

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from vesper.api.call_metrics import count_outcome
+from vesper.api.call_entry import count_outcome
 from vesper.api.error_info import InputProblem
 from vesper.api.explain import explain
 from vesper.api.input_conversion import Plain, inputs_of_json

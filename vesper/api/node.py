@@ -15,8 +15,7 @@ from keyword import iskeyword
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from vesper.api.call_entry import Entries, entries_of
-from vesper.api.call_metrics import count_outcome
+from vesper.api.call_entry import Entries, count_outcome, entries_of
 from vesper.api.description import describe
 from vesper.api.errors import Stopped
 from vesper.api.outcome import AnyOutcome
