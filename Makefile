@@ -195,7 +195,7 @@ bench-errors: build ## measure calls and rows that end without outputs beside th
 	$(BIN)/python -m tests.bench.errors $(if $(UPDATE),--json docs/benchmarks/errors.json)
 
 bench-observe: build ## measure an unsampled pure call with and without counting; the last line is JSON
-	$(BIN)/python -m tests.bench.observe
+	$(BIN)/python -m tests.bench.observe.counting
 
 bench-routing: build ## measure what routing costs over the bare engines; minutes
 	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)

@@ -19,7 +19,7 @@ from vesper._direct import CountedCall
 
 MAX_RATIO = 1.05
 ROUNDS, CALLS = 41, 20_000
-NODE = Path(__file__).parents[2] / "nodes" / "payments" / "payment_decision_v1.vsp"
+NODE = Path(__file__).parents[3] / "nodes" / "payments" / "payment_decision_v1.vsp"
 INPUTS = {
     "amount": Decimal("50.00"),
     "balance": Decimal("100.00"),
