@@ -195,6 +195,9 @@ bench-host: build ## measure a payment order beside a plain service and DBOS, it
 bench-errors: build ## measure calls and rows that end without outputs beside those that return, against their bars; UPDATE=1 writes them
 	$(BIN)/python -m tests.bench.errors $(if $(UPDATE),--json docs/benchmarks/errors.json)
 
+bench-observe: build ## measure an unsampled pure call with and without counting; the last line is JSON
+	$(BIN)/python -m tests.bench.observe
+
 bench-routing: build ## measure what routing costs over the bare engines; minutes
 	@$(BIN)/python tests/bench/environment.py $(BENCH_PYTHON)
 	$(BENCH)/bin/python tests/bench/routing.py
@@ -211,7 +214,7 @@ bench-lookups: build ## measure the check of a table of 100,000 rows and calls b
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
-SAMPLES := serve http openapi dmn numbers zones fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills controller
+SAMPLES := dmn numbers zones fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills controller observe serve http openapi
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	@rm -f $(FAILED)
@@ -276,6 +279,8 @@ sample-http:
 # Without Schemathesis, whose environment takes a minute to install: every example of the document is sent.
 sample-openapi:
 	$(BIN)/python -m tests.proofs.serving.examples
+sample-observe:
+	$(BIN)/python -m tests.proofs.observe.run --sample
 # Alone: it asks the service for half of what one processor can do.
 sample-service:
 	$(BIN)/python tests/proofs/service/run.py --sample
@@ -310,6 +315,10 @@ proof-openapi: build ## Schemathesis and two generated clients against the shipp
 	@[ -x $(OPENAPI)/bin/st ] || { $(BIN)/python -m venv --clear $(OPENAPI) && \
 	  $(OPENAPI)/bin/python -m pip install --quiet --no-deps -r tests/proofs/serving/requirements-openapi.txt; }
 	$(BIN)/python -m tests.proofs.serving.openapi
+
+.PHONY: proof-observe
+proof-observe: build ## spans and counters of two services through a real collector, and an alert of a real Prometheus; needs Go; minutes
+	$(BIN)/python -m tests.proofs.observe.run
 
 .PHONY: proof-code-points
 proof-code-points: build ## every code point through every operation of one string, on both engines; minutes

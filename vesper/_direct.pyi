@@ -108,6 +108,7 @@ __all__ = [
     "DEFAULT_FUEL",
     "IR_VERSION",
     "Batches",
+    "CountedCall",
     "Databases",
     "Ending",
     "Entry",
@@ -529,6 +530,15 @@ def decimal_access() -> str:
 
 def dict_access() -> str:
     """Return how dicts are read: `layout` for memory layout, or `api: ` and the reason."""
+
+@final
+class CountedCall:
+    """A Python function whose calls are counted."""
+
+    def __new__(cls, function: Callable[..., Any], node: str, path: str, /) -> Self: ...
+    @property
+    def call(self) -> Callable[..., Any]:
+        """The function that calls and counts."""
 
 def count_metric(metric: int, labels: Sequence[str], by: int, /) -> None:
     """Add to a counter."""
@@ -1049,6 +1059,7 @@ class ExchangeCall:
     accept: Final[str | None]
     timeout: Final[float | None]
     traceparent: Final[str | None]
+    trace_id: Final[str]
     tracestate: Final[str | None]
     def inputs(self, body: bytes, /) -> bytes | _HttpAnswer: ...
     def answer(self, outcome: bytes, execution: str | None = None, /) -> _HttpAnswer: ...

@@ -17,6 +17,7 @@ _KINDS = {"sum": "SumGauge", "max": "MaxGauge", "latest": "LatestGauge"}
 
 
 def outputs(declarations: Declarations) -> dict[Path, str]:
+    del declarations
     metrics = load_metrics()
     declared = tomllib.loads((SCHEMAS / "dashboards.toml").read_text(encoding="utf-8"))
     known = {name for m in metrics for name in _series(m)}
@@ -132,15 +133,17 @@ def _dashboard(name: str, dashboard: dict[str, Any], known: set[str]) -> str:
         grid = {"x": 12 * (place % 2), "y": 8 * (place // 2), "w": 12, "h": 8}
         target = {"refId": "A", "datasource": source, "expr": panel["expr"], "legendFormat": panel["legend"]}
         defaults = {"unit": panel.get("unit", "short"), "min": 0}
-        panels.append({
-            "id": place + 1,
-            "type": "timeseries",
-            "title": title,
-            "datasource": source,
-            "gridPos": grid,
-            "targets": [target],
-            "fieldConfig": {"defaults": defaults, "overrides": []},
-        })
+        panels.append(
+            {
+                "id": place + 1,
+                "type": "timeseries",
+                "title": title,
+                "datasource": source,
+                "gridPos": grid,
+                "targets": [target],
+                "fieldConfig": {"defaults": defaults, "overrides": []},
+            }
+        )
     select = {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus"}
     whole = {
         "description": MARK.format(source=DASHBOARDS),

@@ -18,6 +18,15 @@ UNUSED: dict[tuple[str, str], str] = {
         "field",
         "`contracts`: observe",
     ): "worked nodes keep their semantic hashes; tests/unit/host/test_observe.py runs it",
+    **{
+        ("field", name): "worked nodes keep their semantic hashes; tests/unit/host/test_audit_members.py runs it"
+        for name in ("`security`: audit", "`audit`: user_id", "`audit`: action", "`audit`: transaction_id")
+    },
+    (
+        "field",
+        "`http`: body",
+    ): "no worked handler has one record as its input; tests/unit/language/check/test_http.py does",
+    ("field", "`http`: scopes"): "worked handlers are served without authentication, too",
 }
 """Constructs that no worked node uses, with the reason."""
 

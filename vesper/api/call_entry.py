@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from vesper.engines.engine import FastEntry, Limits, Program, Raises, Unwrap
+from vesper.api.call_metrics import counted_call, path_of
+from vesper.engines.engine import PYTHON, FastEntry, Limits, Program, Raises, Unwrap
 from vesper.engines.outcome import Outcome, Returned
 
 if TYPE_CHECKING:
@@ -44,8 +45,11 @@ def entries_of(compiled: Compiled, program: Program, limits: Limits | None, take
     fast = program if limits is None and isinstance(program, FastEntry) else None
     raises = _raises_of(compiled)
     call = None if fast is None else fast.fast_entry(unwrap, takes_now, raises)
+    if call is None or path_of(program) == PYTHON:
+        slow = call or _slow_entry(program, limits, unwrap, takes_now)
+        call = counted_call(program, compiled.node.node_id, slow)
     return Entries(
-        call=call or _slow_entry(program, limits, unwrap, takes_now),
+        call=call,
         call_many=None if fast is None or takes_now else fast.fast_entry_for_many(unwrap, raises),
         engine_call=program.call,
         json=None if fast is None else fast.json_entry(_explain_json_of(compiled)),

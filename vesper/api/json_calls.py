@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from vesper.api.call_metrics import count_outcome
 from vesper.api.error_info import InputProblem
 from vesper.api.explain import explain
 from vesper.api.input_conversion import Plain, inputs_of_json
@@ -92,6 +93,7 @@ def _object_entry(node: Node) -> Callable[..., bytes]:
             outcome, compiled = ran.outcome, ran.definition or compiled
         else:
             outcome = node._entries.engine_call(plain.inputs, start, node._limits)
+            count_outcome(node._program, node.id, outcome)
         if isinstance(outcome, Failed):
             outcome = Failed(outcome.code, outcome.at, tuple(map(plain.told, outcome.problems)))
         return outcome_json(compiled, outcome, plain).encode()

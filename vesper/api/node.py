@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vesper.api.call_entry import Entries, entries_of
+from vesper.api.call_metrics import count_outcome
 from vesper.api.description import describe
 from vesper.api.errors import Stopped
 from vesper.api.outcome import AnyOutcome
@@ -328,7 +329,8 @@ class Node:
             if plain.refused:
                 return outcome_of(self._compiled, _refusal(plain.refused), {}, plain)
             call = entries.engine_call if entries.spans is None else entries.spans.engine_call
-            return outcome_of(self._compiled, call(plain.inputs, now, self._limits), plain.inputs, plain)
+            outcome = count_outcome(self._program, self.id, call(plain.inputs, now, self._limits))
+            return outcome_of(self._compiled, outcome, plain.inputs, plain)
         try:
             return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
         except Exception as error:  # noqa: BLE001  # as above

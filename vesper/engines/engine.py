@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from vesper.engines.outcome import Outcome
 from vesper.values.limits import DEFAULT_FUEL, DEFAULT_MEMORY, MAX_FUEL, MAX_MEMORY
@@ -164,11 +164,19 @@ class Raises:
     """Explains a raw outcome of the extension and the refused inputs."""
 
 
+PYTHON = "python"
+DIRECT = "direct"
+"""Paths of an execution in metrics and spans."""
+
+
 class FastEntry(ABC):
     """A `Program` with entries that bypass `call`.
 
     Every entry runs without limits of its own and is None where the node needs `call`.
     """
+
+    execution_path: ClassVar[str] = DIRECT
+    """The label `path` of its metrics."""
 
     @abstractmethod
     def fast_entry(

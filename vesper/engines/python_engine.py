@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from vesper.engines.engine import (
     DEFAULT_LIMITS,
+    PYTHON,
     Blocked,
     Completion,
     Done,
@@ -172,6 +173,8 @@ def _importer(callees: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
 
 class PythonProgram(FastEntry):
     """A node as generated Python. The metered and the traced form are made at their first use."""
+
+    execution_path = PYTHON
 
     def __init__(self, compiled: Compiled, prepares: bool = True) -> None:
         self._compiled = compiled

@@ -20,6 +20,7 @@ from vesper.engines.outcome import (
     Outcome,
     Returned,
 )
+from vesper.host.audit_members import audit_members
 from vesper.host.masking import Masks, Whole
 from vesper.host.run_context import RunContext
 from vesper.journal.entry import AuditEvent
@@ -72,9 +73,14 @@ class Auditing:
             fields["inputs"] = masks.inputs(inputs)
             if isinstance(shown, Returned | DeclaredError):
                 fields["outputs"] = dict(shown.value)
+        action = self._node.node_id if parts is None else parts[0]
+        if self._node.grants.audit_fields is not None:
+            members = audit_members(self._node, inputs, outcome)
+            action = members.pop("action", action)
+            self._caller = {**self._caller, **members}
         for at_us, request, effect in self._waiting:
             self._line(at_us, request.effect, {**_request_fields(request, masks), **effect})
-        self._line(self._sources.now_us(), self._node.node_id if parts is None else parts[0], fields)
+        self._line(self._sources.now_us(), action, fields)
 
     def _line(self, at_us: int, action: str, fields: Mapping[str, object]) -> None:
         try:

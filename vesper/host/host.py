@@ -54,6 +54,7 @@ from vesper.host.prepared import Prepared, Ran, Recovered, compiled_from, defini
 from vesper.host.recovering import Deferred
 from vesper.host.routed import HostedProgram
 from vesper.host.run_context import RunContext, current_context, entered
+from vesper.host.run_metrics import HostWatch, RunTimer, count_recovery
 from vesper.host.run_spans import traced
 from vesper.journal.entry import Kind
 from vesper.journal.execution_id import trace_id
@@ -127,6 +128,7 @@ class Host:
         self._owns_journal = journal is None
         self._prepared: dict[tuple[str, str], Prepared] = {}
         self._deferred = Deferred()
+        self.watch = HostWatch()
         self._is_closed = False
         self.on_lost: list[Callable[[Summary], None]] = []
         """Told of each run that began under the direct engine, and whose process is gone."""
@@ -284,7 +286,7 @@ class Host:
         record = None if context is None else claim(self.journal, context, prepared.compiled.node.node_id, execution)
         if isinstance(prepared.program, HostedProgram):
             prepared = prepared.program.route(prepared, inputs, execution)
-        plans = prepared.plans
+        plans, timer = prepared.plans, RunTimer(prepared, context)
         is_joined = self._performers.is_joined(plans.targets)
         beginning = Beginning(
             execution,
@@ -303,12 +305,19 @@ class Host:
             # No journal takes what is no value. Where the node does not take it either, that is what the caller reads.
             step = prepared.program.start(inputs, now, limits, is_traced=False).advance(())
             if isinstance(step, Done) and _never_began(step.outcome):
+                timer.ended(step.outcome)
                 return Ran(execution, step.outcome)
+            timer.failed("journal")
             raise
         if plans.writes and not self._warned:
             self._warn_if_volatile()
         steps = self._driven(prepared, run, inputs, now, limits, on_begun, is_joined, context)
-        outcome = yield from traced(steps, self._tracing, prepared, execution, context)
+        try:
+            outcome = yield from traced(steps, self._tracing, prepared, execution, context)
+        except (InDoubt, JournalError) as error:
+            timer.failed("in_doubt" if isinstance(error, InDoubt) else "journal")
+            raise
+        timer.ended(outcome)
         if self.after_run is not None:
             self.after_run(prepared, execution)
         return Ran(execution, outcome)
@@ -515,6 +524,7 @@ class Host:
                 self._deferred.failed(summary.execution)
                 _log.warning("%s of %s cannot be finished yet: %s", summary.execution, summary.node_id, error)
                 recovered = Recovered(summary.execution, summary.node_id, None, f"{type(error).__name__}: {error}")
+                count_recovery(recovered)
             else:
                 self._deferred.done(summary.execution)
             found.append(recovered)
@@ -525,7 +535,9 @@ class Host:
         entry = object()
         try:
             self._enter(entry, threading.get_ident())
-            return self._resume(execution, engine)
+            recovered = self._resume(execution, engine)
+            count_recovery(recovered)
+            return recovered
         finally:
             self._active.pop(entry, None)
             self._left()
@@ -595,13 +607,14 @@ class Host:
         try:
             for recovered in self.recover():
                 _log.info("%s recovered: %s", recovered.execution, _told(recovered))
+            self.watch.look_at_journal(self.journal)
             retention = self.config.journal.retention
             if retention is not None and self._sources.now_ns() - self._last_prune > _HOUR_NS:
                 self._last_prune = self._sources.now_ns()
                 self.journal.prune(self._sources.now_us() - int(retention * 1_000_000))
         except JournalError as error:
             _log.warning("recovery has to wait: %s", error)
-        self._performers.relay_outboxes()
+        self._performers.relay_outboxes(self.watch.look_at_outbox)
 
     # -- parts ------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -265,9 +266,11 @@ class Performers(Mapping[str, Performer]):
         except ValueError as problem:
             raise ConfigError(self._where(), str(problem)) from None
 
-    def relay_outboxes(self) -> None:
-        """Publishes what waits in the outboxes of topics that have one. One that cannot be used is said once, until it
-        can be used again."""
+    def relay_outboxes(self, look: Callable[[str, int, float], None]) -> None:
+        """Publish events that wait in outboxes; `look` gets the number and the age in seconds of those that stay.
+
+        An outbox that cannot be used is logged once, until it can be used again.
+        """
         parts = self._config.parts
         settings = [*parts.topics.values(), *([] if parts.events is None else [parts.events])]
         databases = dict.fromkeys(each.database for each in settings if each.database is not None)
@@ -289,6 +292,8 @@ class Performers(Mapping[str, Performer]):
                 self._outages[database] = message
             else:
                 self._outages.pop(database, None)
+            with suppress(EffectFailed):  # the database is away, which was said above
+                look(database, *topics.waiting_in_outbox(database))
 
     def key_ring(self) -> KeyRing:
         """The keys that sensitive executions are sealed with, in the journal and in the store of traces."""

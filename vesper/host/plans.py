@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
+from vesper.cache.node_facts import NOTHING
+from vesper.compiler import Compiled
 from vesper.host.masking import Masks, Whole, is_sensitive
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.statements import Block, Policy, handlers_of, own_blocks
@@ -110,8 +113,11 @@ def _add(
                 f"and a node that is used with it starts it in `{before}`"
             )
     callees = {each.node.node_id: each for each in compiled.callees}
+    # Parsing SQL takes longer than the rest of a start: the cache of loaded nodes has the result.
+    facts = compiled.kept if isinstance(compiled, Compiled) else NOTHING
     for statement, handled in _statements(node.body, in_handler):
         if isinstance(statement, ir.Request):
+            named = partial(capabilities_of, statement.effect, tuple(statement.fixed.items()))
             targets.add((statement.effect, _target(statement)))
             requests[prefix + statement.name] = Plan(
                 node.node_id,
@@ -121,7 +127,7 @@ def _add(
                 statement.result.type,
                 effective(node.grants.policy, statement.policy),
                 f"{node.node_id} {statement.effect} {_target(statement)}",
-                capabilities_of(statement.effect, tuple(statement.fixed.items())),
+                facts.fact(f"host.capabilities.{statement.name}", named),
                 handled,
                 *_counted(effective(node.grants.policy, statement.policy)),
                 statement.fixed,

@@ -20,6 +20,9 @@ class CurrentRun:
 
 CURRENT_RUN: ContextVar[CurrentRun | None] = ContextVar("vesper_current_run", default=None)
 
+ANNOUNCED_TRACE: ContextVar[str | None] = ContextVar("vesper_announced_trace", default=None)
+"""Trace id that a server has announced to its client, for the root span of a request without a trace."""
+
 
 @dataclass(frozen=True, slots=True)
 class TraceParent:

@@ -10,7 +10,6 @@ import atexit
 import os
 import threading
 import time
-from contextvars import ContextVar
 from itertools import groupby
 from typing import Any
 
@@ -35,6 +34,7 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
+from vesper.observe.context import ANNOUNCED_TRACE
 from vesper.observe.metrics import BOUNDS_MS, Distribution, Sample, snapshot
 from vesper.observe.settings import ObserveSettings
 from vesper.storage.per_process import PerProcess
@@ -42,15 +42,14 @@ from vesper.storage.per_process import PerProcess
 _TIMEOUT_SECONDS = 5.0
 _SPAN_DELAY_MS = 1000
 _CUMULATIVE = AggregationTemporality.CUMULATIVE
-ROOT_TRACE_ID: ContextVar[int | None] = ContextVar("vesper_root_trace_id", default=None)
-"""Trace id of the next root span, where the server has announced one to its client."""
 
 
 class _AnnouncedIds(RandomIdGenerator):
+    """Ids of traces that the server has announced to its client, and else random ones."""
+
     def generate_trace_id(self) -> int:
-        announced = ROOT_TRACE_ID.get()
-        ROOT_TRACE_ID.set(None)
-        return super().generate_trace_id() if announced is None else announced
+        announced = ANNOUNCED_TRACE.get()
+        return super().generate_trace_id() if announced is None else int(announced, 16)
 
 
 class Exporter:

@@ -76,11 +76,10 @@ class Tracing:
         execution: str | None = None,
         traceparent: str | None = None,
         tracestate: str | None = None,
-        is_root: bool = False,
     ) -> RunSpan | None:
         """Begin the span of a run; None where there is nothing to record or to carry on.
 
-        The parent is the current span, else `traceparent`. `is_root` means that its trace id was made for this run.
+        The parent is the current span, else `traceparent`.
         """
         tracer = application_tracer()
         if tracer is None and not self._has_export and traceparent is None:
@@ -88,12 +87,12 @@ class Tracing:
         parent = _current_parent() or parse_traceparent(traceparent)
         if tracer is None:
             is_sampled = self._has_export and (
-                random.random() < self._settings.sample if parent is None or is_root else parent.is_sampled
+                random.random() < self._settings.sample if parent is None else parent.is_sampled
             )
             if not is_sampled:
                 return None if parent is None else RunSpan(None, None, str(parent), tracestate)
             tracer = self._own_tracer()
-        return _started(tracer, subject, execution, parent, tracestate, is_root)
+        return _started(tracer, subject, execution, parent, tracestate)
 
     def start(self) -> None:
         """Start the export of metrics, where the settings have one."""
@@ -138,21 +137,14 @@ def _started(
     execution: str | None,
     parent: TraceParent | None,
     tracestate: str | None,
-    is_root: bool,
 ) -> RunSpan:
-    from opentelemetry import context as contexts
     from opentelemetry import trace
 
     context = None
-    if parent is not None and not is_root and not trace.get_current_span().get_span_context().is_valid:
+    if parent is not None and not trace.get_current_span().get_span_context().is_valid:
         state = trace.TraceState.from_header([tracestate]) if tracestate else None
         remote = trace.SpanContext(parent.trace_id, parent.span_id, True, trace.TraceFlags(parent.is_sampled), state)
         context = trace.set_span_in_context(trace.NonRecordingSpan(remote))
-    elif is_root and parent is not None:
-        from vesper.observe.export import ROOT_TRACE_ID
-
-        context = contexts.Context()
-        ROOT_TRACE_ID.set(parent.trace_id)
     span = tracer.start_span(names.EXECUTE, context, attributes=_attributes(subject))
     found = span.get_span_context()
     state_text = found.trace_state.to_header() or None

@@ -125,8 +125,9 @@ class Service:
             if not is_hosted(node):
                 continue
             prepared = node._prepare(self.host)
+            prepared.compiled.kept.save()
             if prepared.refused:
-                _log.warning("%s is denied, and so is each request: %s", node.id, "; ".join(prepared.refused.values()))
+                _log.warning("no grant allows %s %s: its requests are denied", node.id, ", ".join(prepared.refused))
             else:
                 self.host.check_equipped(prepared.compiled.node, prepared.plans)
         if self.has_effects:

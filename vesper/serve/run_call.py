@@ -11,6 +11,7 @@ from vesper.host.host import HostClosed
 from vesper.host.in_doubt import InDoubt
 from vesper.host.run_context import KeyReused, KeyRunning, run_context
 from vesper.journal.journal import JournalError
+from vesper.observe.context import ANNOUNCED_TRACE
 from vesper.serve.nodes import is_sensitive
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class Call(Protocol[_AnswerT]):
     @property
     def traceparent(self) -> str | None: ...
     @property
+    def trace_id(self) -> str: ...
+    @property
     def tracestate(self) -> str | None: ...
     def answer(self, outcome: bytes, execution: str | None, /) -> _AnswerT: ...
     def refuse(
@@ -55,6 +58,7 @@ def run_call(call: Call[_AnswerT], node: Node, inputs: bytes, seconds_left: floa
         traceparent=call.traceparent,
         tracestate=call.tracestate,
     )
+    ANNOUNCED_TRACE.set(call.trace_id)
     try:
         with context as report:
             outcome = node.run_json(inputs)

@@ -24,6 +24,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from vesper._direct import HttpServer
+from vesper.config.code_folder import search_code_folder
 from vesper.effects.settings import ConfigError
 from vesper.observe.logs import configure
 from vesper.observe.spans import Tracing
@@ -58,7 +59,7 @@ class Worker:
         self._is_done = False
         self._subjects: dict[str, Compiled] = {}
         """Nodes of all epochs by id, for spans of requests that Python has not seen."""
-        config = options.read_config()
+        config = self._read_config()
         auth = read_auth(config)
         service = Service(config, options, None)
         self._server = HttpServer(listener.detach(), json.dumps(server_settings(config)).encode())
@@ -72,6 +73,11 @@ class Worker:
     def _service(self) -> Service:
         return self._services[self._epoch]
 
+    def _read_config(self) -> Config:
+        config = self._options.read_config()
+        search_code_folder(config)
+        return config
+
     def _start(self, name: str, is_for_builtins: bool) -> None:
         threading.Thread(target=self._answer_calls, args=(is_for_builtins,), name=name, daemon=True).start()
 
@@ -79,7 +85,7 @@ class Worker:
 
     def reload(self) -> None:
         """Load settings, secrets and nodes into a new epoch. Raises `VesperError`: then the old epoch stays."""
-        config = self._options.read_config()
+        config = self._read_config()
         auth = read_auth(config)
         old = self._service
         service = Service(config, self._options, old.routes)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.web import ROOT, Web, says
 from tests.unit.host.test_policies import RETRY, _node
-from tests.unit.observe.receiver import Receiver
+from tests.support.otlp_receiver import Receiver
 from vesper.config.settings import config_from
 from vesper.effects.settings import ConfigError
 

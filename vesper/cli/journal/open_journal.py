@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import socket
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,12 +13,12 @@ from pathlib import Path
 import click
 
 from vesper.cli.settings import read_settings
+from vesper.config.code_folder import search_code_folder
 from vesper.config.settings import Config
 from vesper.effects.settings import ConfigError
 from vesper.host.performers import Performers
 from vesper.journal.journal import Journal, JournalError
 from vesper.language.diagnostics.suggest import did_you_mean, suggestions
-from vesper.storage.trust import distrust
 from vesper.values.model import printable
 from vesper.values.node_id import split_node_id
 
@@ -38,13 +37,10 @@ def report_journal_errors() -> Iterator[None]:
 def read_journal_settings(config: Path | None, dsn: str | None) -> Config:
     """Read the settings, with the journal of `--journal`; its relative path is relative to the working directory."""
     settings = read_settings(config)
-    secrets = settings.parts.secrets
-    names_code = bool(settings.modules) or (secrets is not None and secrets.function is not None)
-    if names_code and str(settings.folder) not in sys.path:
-        # Modules that the file names may be in its folder, which neither the command nor `python -m vesper` searches.
-        # The folder comes last, so that its modules do not shadow installed packages.
-        sys.path.append(str(settings.folder))
-        _check_modules(settings)
+    try:
+        search_code_folder(settings)
+    except ConfigError as problem:
+        raise click.ClickException(str(problem)) from None
     if dsn is None:
         return settings
     if not dsn.isprintable():
@@ -53,16 +49,6 @@ def read_journal_settings(config: Path | None, dsn: str | None) -> Config:
     if path != dsn and not path.startswith(("/", ":")):
         dsn = f"sqlite:{Path.cwd() / path}"
     return replace(settings, journal=replace(settings.journal, dsn=dsn))
-
-
-def _check_modules(settings: Config) -> None:
-    """End the command where a module of the settings' folder may be another user's."""
-    for module in settings.modules:
-        first, whole = module.partition(".")[0], module.replace(".", "/")
-        for name in (f"{first}.py", f"{first}/__init__.py", f"{whole}.py"):
-            file = settings.folder / name
-            if file.exists() and (reason := distrust(file)) is not None:
-                raise click.ClickException(reason)
 
 
 def missing_file(settings: Config) -> Path | None:

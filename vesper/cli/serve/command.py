@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.options import config_option
 from vesper.cli.settings import printable_lines, read_settings
 from vesper.repository.locate import FOLDER, FOLDER_VARIABLE
@@ -79,6 +80,8 @@ def command(
             watched = watched_files(nodes or (FOLDER,), settings.path) if is_watching else None
             code = Supervisor(listener, options, count, report, watched).run()
     except VesperError as problem:
-        raise click.ClickException(printable_lines(str(problem))) from None
+        message = printable_lines(str(problem))
+        click.echo(message if message.startswith("error") else f"Error: {message}", err=True)
+        code = WRONG_INPUT
     if code:
         raise SystemExit(code)

@@ -55,6 +55,7 @@ _PUT: Final = (
 _WAITING: Final = (
     "SELECT id, topic, payload, event_key, execution, created_at FROM vesper_outbox ORDER BY seq LIMIT :most"
 )
+_STATE: Final = "SELECT count(*) AS waiting, min(created_at) AS oldest FROM vesper_outbox LIMIT :most"
 _TAKE: Final = "DELETE FROM vesper_outbox WHERE id = :id"
 _OUTBOX: Final[Mapping[str, Type]] = {
     "id": STRING,
@@ -213,6 +214,24 @@ class EventPerformer:
             stream = self._topic(topic)[0].redis_stream
             raise ValueError(f"the topic `{topic}` is in Redis: read its stream `{stream}` with XREADGROUP")
         return found.subscribe(subscriber)
+
+    def waiting_in_outbox(self, database: str) -> tuple[int, float]:
+        """Return the number of events in an outbox, and the age of the oldest in seconds. Raises `EffectFailed`."""
+        ask = Ask(
+            execution="",
+            path="waiting_in_outbox",
+            effect="database_query",
+            effect_class="read",
+            fixed={"database": database, "sql": _STATE, "rows": "all"},
+            arguments=_bound(most=1),
+            gives=ArrayOf(Record((("waiting", INTEGER), ("oldest", OptionalOf(STRING))))),
+        )
+        rows = self._required_databases(database).perform(ask, _OUTBOX)
+        assert isinstance(rows, list)
+        (row,) = rows
+        oldest = row["oldest"]
+        age = 0.0 if oldest is None else (datetime.now(UTC) - datetime.fromisoformat(oldest)).total_seconds()
+        return row["waiting"], max(age, 0.0)
 
     def relay_outbox(self, database: str, most: int = 100) -> int:
         """Publishes what waits in the outbox of a database, oldest first, and takes it out; how many there were.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from vesper.language.check.audit_fields import check_audit_fields
 from vesper.language.check.callees import Callees, Interface, NoCallees
 from vesper.language.check.capabilities import check_capabilities
 from vesper.language.check.cases import Case, check_cases
@@ -79,6 +80,8 @@ def check_document(
     whole = checker.with_library_parts(found)
     node = replace(node, tables=locate_tables(checker.tables, whole.expressions()))
     node = replace(node, reasons=_locate_reasons(checker.reasons, whole))
+    audited = checker.audit_fields(found)
+    node = replace(node, grants=replace(node.grants, audit_fields=audited))
     analysis = TaintAnalysis(node, checker.called)
     node = replace(node, taint=analysis.run())
     report_taint(document, node, analysis.effective, bag)
@@ -129,6 +132,12 @@ class _NodeChecker:
         node = ir.number_expressions(whole, names)
         node = replace(node, lookup_tables=self._used_tables(node))
         return erase(node) if self._types.has_recursive else node
+
+    def audit_fields(self, node: ir.Node) -> str | None:
+        """Return the function of the members of the audit line in IR form."""
+        if not self._document.security.audited:
+            return None
+        return check_audit_fields(self._document, node, self._scope, self._expressions, self.finish, self._bag)
 
     def declared_types(self, node: ir.Node) -> tuple[tuple[Type, ...], ...] | None:
         """Return the types of inputs, outputs and errors before they were finished; None where those are the same."""

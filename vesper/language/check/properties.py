@@ -56,11 +56,13 @@ def check_properties(
         help_ = "claim it of a function that the node calls, or write cases with `effects`"
         bag.error(Code.NOT_IN_THIS_VERSION, properties[0].name.span, what=what, help=help_)
         return ()
-    checker = _Checker(node, scope, expressions, finish, bag)
+    checker = RunChecker(node, scope, expressions, finish, bag)
     return tuple(found for each in properties if (found := checker.check(each)) is not None)
 
 
-class _Checker:
+class RunChecker:
+    """Checks expressions over inputs and outputs of runs."""
+
     def __init__(
         self, node: ir.Node, scope: Scope, expressions: ExpressionChecker, finish: Finish, bag: DiagnosticBag
     ) -> None:
@@ -83,7 +85,7 @@ class _Checker:
                 self._bag.error(Code.WRONG_KIND, word.span, key=word.text, expected=problem, found="a `given` one")
         varied = None if declared.varied is None else tuple(word.text for word in declared.varied)
         inputs = self._of_one_run() if varied is None else self._of_two_runs(varied)
-        with self._names(inputs, is_single=varied is None):
+        with self.names(inputs, is_single=varied is None):
             where = None if declared.where is None else self._expressions.check(declared.where, BOOLEAN)
             holds = self._expressions.check(declared.holds, BOOLEAN)
         if holds is None or (declared.where is not None and where is None):
@@ -107,7 +109,7 @@ class _Checker:
         return same | dict.fromkeys(RUNS, Record(fields))
 
     @contextmanager
-    def _names(self, inputs: dict[str, Type], is_single: bool) -> Iterator[None]:
+    def names(self, inputs: dict[str, Type], is_single: bool) -> Iterator[None]:
         """Make the names of a claim known, and no others except constants and parameters."""
         scope = self._scope
         outer = (scope.names, scope.outputs, scope.in_postcondition, scope.in_invariant, scope.has_clock)
@@ -137,15 +139,23 @@ class _Checker:
         applies = true if where is None else ir.Ref("step", "applies", BOOLEAN, place)
         value = holds if where is None else ir.If(applies, holds, true, BOOLEAN, place)
         steps = () if where is None else (ir.Step("applies", where, where.place),)
+        outputs = (ir.Output("applies", BOOLEAN), ir.Output("holds", BOOLEAN))
+        body = (*steps, ir.Return((("applies", applies), ("holds", value))))
+        return self.function("claim_v1", inputs, outputs, body)
+
+    def function(
+        self, node_id: str, inputs: dict[str, Type], outputs: tuple[ir.Output, ...], body: ir.Block
+    ) -> ir.Node:
+        """Return a function with the constants and functions of the node."""
         node = replace(
             self._node,
-            node_id="claim_v1",
+            node_id=node_id,
             type="function",
             inputs=tuple(ir.Input(name, type_, None) for name, type_ in inputs.items()),
-            outputs=(ir.Output("applies", BOOLEAN), ir.Output("holds", BOOLEAN)),
+            outputs=outputs,
             constraints=(),
             preconditions=(),
-            body=(*steps, ir.Return((("applies", applies), ("holds", value)))),
+            body=body,
             postconditions=(),
             errors=(),
             machines=(),

@@ -141,12 +141,15 @@ def callee_to_json(callee: Callee) -> dict[str, Any]:
 
 
 def grants_to_json(grants: Grants) -> dict[str, Any]:
-    return {
+    optional: dict[str, Any] = {"declassified": dict(grants.declassified)} if grants.declassified else {}
+    if grants.audit_fields is not None:
+        optional["audit_fields"] = grants.audit_fields
+    return optional | {
         "capabilities": {"required": list(grants.required), "denied": list(grants.denied)},
         "policy": policy_to_json(grants.policy),
         "audit": grants.audit,
         "sensitive": list(grants.sensitive),
-    } | ({"declassified": dict(grants.declassified)} if grants.declassified else {})
+    }
 
 
 def policy_to_json(policy: Policy) -> dict[str, Any]:
@@ -276,6 +279,7 @@ def grants_from_json(form: dict[str, Any]) -> Grants:
         tuple(form["sensitive"]),
         policy_from_json(form["policy"]),
         tuple(sorted(form.get("declassified", {}).items())),
+        form.get("audit_fields"),
     )
 
 

@@ -185,6 +185,8 @@ class Grants:
     policy: Policy = field(default_factory=dict)
     declassified: tuple[tuple[str, str], ...] = ()
     """Names of released values with the reasons: a step or output `x`, or an error field `error.x`."""
+    audit_fields: str | None = None
+    """Function of the members of the audit line, in IR form: over `input_x` and `output_x`."""
 
 
 def value_type(statement: Statement) -> Type | None:

@@ -736,6 +736,8 @@ class Security:
     """Span of `capabilities_required`."""
     declassified: tuple[tuple[Word, Word], ...] = ()
     """Names of released values, with their reasons."""
+    audited: tuple[tuple[Word, Expression], ...] = ()
+    """Members of the audit line."""
 
 
 @dataclass(frozen=True, slots=True)

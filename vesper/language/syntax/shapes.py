@@ -140,7 +140,16 @@ SECURITY: Final = Shape(
         "denied_capabilities",
         "sensitive_data",
         "declassify",
+        "audit",
         "audit_level",
+    ),
+)
+AUDIT: Final = Shape(
+    "`audit`",
+    optional=(
+        "user_id",
+        "action",
+        "transaction_id",
     ),
 )
 HTTP: Final = Shape(

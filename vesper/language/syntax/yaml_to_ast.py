@@ -484,7 +484,14 @@ class _Builder(StepReader):
             "none" if audit is None else audit.text,
             None if required is None else required.span,
             self._declassified(entry.mapping("declassify")),
+            self._audited(entry.mapping("audit")),
         )
+
+    def _audited(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, ast.Expression], ...]:
+        entry = self._fields(mapping, shapes.AUDIT)
+        values = {} if entry is None else {name: self._expression(entry.scalar(name)) for name in entry.names()}
+        keys = {key.text: key.span for key, _ in (mapping.entries if mapping else ())}
+        return tuple((ast.Word(name, keys[name]), value) for name, value in values.items() if value is not None)
 
     def _declassified(self, mapping: Mapping | None) -> tuple[tuple[ast.Word, ast.Word], ...]:
         found = []

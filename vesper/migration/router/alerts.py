@@ -1,4 +1,4 @@
-"""Alerts about demotions, latches, divergences and the store, in the log and by a webhook.
+"""Alerts about demotions, latches, divergences, the store and the Host, in the log and by a webhook.
 
 No request waits for them. `decided` writes the log and queues the post; a thread posts it, and retries where the
 webhook does not respond. If the bounded queue is full, alerts are dropped and counted. An alert contains names, modes,
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from vesper.effects.settings import ConfigError
+from vesper.host.run_metrics import HostAlert
 from vesper.migration.control.modes import LATCHING, Mode, Reason
 from vesper.migration.control.state import (
     Changed,
@@ -135,6 +136,10 @@ class Alerts:
         )
         _LOG.error("%s", text)
         self._post(WHOLE, Alert(logging.ERROR, text, {"kind": "following_stopped"}))
+
+    def host(self, alert: HostAlert) -> None:
+        """Post a trouble that a Host has logged: runs in doubt, or an outbox that is not emptied."""
+        self._post(WHOLE, Alert(logging.ERROR, alert.text, {"kind": alert.kind}))
 
     def _post(self, key: NodeKey, alert: Alert) -> None:
         if self._poster is not None and alert.level >= logging.WARNING:

@@ -23,7 +23,9 @@ from vesper.migration.control.controller import is_proven
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.control.state import Enumerated, NodeState, PathState, RunLost, Timed, Unknown
 from vesper.migration.stores.store import Batch, Happened, NodeKey, SeenOnPath
+from vesper.observe.metrics import count
 from vesper.observe.spans import active_span
+from vesper.values.generated.metrics import DIVERGENCES
 from vesper.values.model import printable
 
 _log = logging.getLogger("vesper.migration")
@@ -236,6 +238,8 @@ class Live:
 
         If a later step fails, trust stays revoked in this process.
         """
+        if isinstance(report, Fault) or report.difference.kind != "noise":
+            count(DIVERGENCES, (self.key.node,))
         with self._mode_lock:
             self._finding += 1
             if self._revoke_trust(report):

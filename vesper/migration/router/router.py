@@ -31,7 +31,9 @@ from vesper.migration.shadow.recorded_program import RecordedProgram, transcript
 from vesper.migration.shadow.routed_programs import GuardedProgram, PairedProgram
 from vesper.migration.workers.counted_program import CountedProgram
 from vesper.migration.workers.inflight_counters import Slot
+from vesper.observe.metrics import count
 from vesper.values.base_types import is_a
+from vesper.values.generated.metrics import EXECUTIONS_TOTAL
 from vesper.values.model import Value
 
 _MESSAGE = 500
@@ -80,15 +82,20 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
         if not is_a(inputs, dict):
             mode = Mode.PYTHON_ONLY  # malformed inputs: Python raises the error, and no engine is compared
         if mode is Mode.DIRECT_ONLY and not self.chooser.is_sampled():
-            self.live.served(mode, "direct")
+            self._count(mode, "direct")
             return self._guarded().call(inputs, now, limits)
         if mode is Mode.CANARY_DIRECT and self.chooser.is_in_canary(inputs):
-            self.live.served(mode, "direct")
+            self._count(mode, "direct")
             return self._paired().call(inputs, now, limits)
-        self.live.served(mode, "python")
+        self._count(mode, "python")
         if not self.chooser.is_followed(mode):
             return self._python.call(inputs, now, limits)
         return self._recorded.call(inputs, now, limits)
+
+    def _count(self, mode: Mode, engine: str) -> None:
+        """Count a call that the fast entry has not counted. The Host counts its own runs."""
+        self.live.served(mode, engine)
+        count(EXECUTIONS_TOTAL, (self._context.key.node, engine))
 
     @property
     def mode(self) -> str:
@@ -128,10 +135,10 @@ class RoutedProgram(FastEntry, ModalProgram, HostedProgram):
             case Plan.PYTHON:
                 return self._python.call(inputs, now)
             case Plan.DIRECT if mode is Mode.DIRECT_ONLY and is_a(inputs, dict):
-                self.live.served(mode, "direct")
+                self._count(mode, "direct")
                 return self._guarded().call(inputs, now)
             case Plan.FOLLOWED if mode is not Mode.PYTHON_ONLY:
-                self.live.served(mode, "python")
+                self._count(mode, "python")
                 return self._recorded.call(inputs, now)
             case _:
                 return self.call(inputs, now)

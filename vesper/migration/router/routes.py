@@ -91,9 +91,13 @@ class Routes:
             if found is None:
                 context = self._context(key, compiled, comparator)
                 found = self._programs[key] = RoutedProgram(
-                    context, _python(compiled), self._tend(context).agreed, self._hosts.add
+                    context, _python(compiled), self._tend(context).agreed, self._attach
                 )
             return found
+
+    def _attach(self, host: Host) -> None:
+        self._hosts.add(host)
+        self.migration.heed(host)
 
     def adopted(self, compiled: Compiled, function: str) -> AdoptedProgram:
         """Return a node behind a function; `function` names it and is part of the epoch (`function_name`)."""

@@ -19,17 +19,20 @@ from weakref import WeakSet
 
 from vesper.compiler import Compiled
 from vesper.config.migration import MigrationSettings
+from vesper.host.host import Host
 from vesper.journal.owner import this_owner
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.reports import Disagreement, Fault
 from vesper.migration.control.modes import Mode, Reason
 from vesper.migration.control.state import Event, Kill, Latch, Settings
 from vesper.migration.router.alerts import Alerts
+from vesper.migration.router.node_gauges import set_node_gauges
 from vesper.migration.router.node_state import Live, highest_mode, now_us
 from vesper.migration.router.spool import Spool
 from vesper.migration.stores import ledger
 from vesper.migration.stores.kill_scope import inherited_kill
 from vesper.migration.stores.store import WHOLE, Batch, Happened, NodeKey, Store, StoreAway, StoreError, open_store
+from vesper.migration.stores.traffic import TRAFFIC, traffic_of
 from vesper.storage.after_fork import Order, register
 from vesper.values.model import printable
 
@@ -253,6 +256,12 @@ class Migration:
             applied = ledger.apply(self.store, live.key, batch, self._rules, now_us())
             live.told(batch)  # only now: until the result is known the same batch is sent again
             self._alerts.decided(live.key, applied.decisions)
+        if any(batch.served for batch in batches):
+            self._set_gauges(live)
+
+    def _set_gauges(self, live: Live) -> None:
+        traffic = traffic_of(self.store.document(live.key, TRAFFIC), live.key.node)
+        set_node_gauges(live.state, live.local.mode, traffic, now_us())
 
     def _inherit_kill(self, key: NodeKey) -> None:
         """Latch an epoch that the store does not know where the node was killed in every epoch. Raises `StoreError`."""
@@ -267,6 +276,11 @@ class Migration:
         """
         applied = ledger.apply_event(self.store, key, event, self._rules, now_us())
         self._alerts.decided(key, applied.decisions)
+
+    def heed(self, host: Host) -> None:
+        """Send the alerts of a Host too."""
+        if self._alerts.host not in host.watch.listeners:
+            host.watch.listeners.append(self._alerts.host)
 
     def stop_following(self, abandoned: int) -> None:
         """Run every node of this process on Python alone: without followers no outcome is checked."""
@@ -391,6 +405,7 @@ class Migration:
         notes = {path: PathNote.from_text(text) for path, text in self.store.paths(live.key).items()}
         before = live.state.mode
         live.update_state(state, version, notes)
+        self._set_gauges(live)
         if live.key in self._versions and before is not state.mode:
             # The deciding process has logged the reason; here the change takes effect.
             _log.info("%s: %s → %s in this process", live.key.node, before.value, state.mode.value)

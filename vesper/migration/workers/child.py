@@ -28,7 +28,9 @@ from weakref import WeakSet
 import vesper
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import decode
+from vesper.observe.metrics import count
 from vesper.storage.after_fork import Order, register
+from vesper.values.generated.metrics import WORKERS_DEATHS
 
 OUT_OF_MEMORY = 86
 """Exit status of a child that hit its memory limit in Python; in Rust it aborts."""
@@ -325,6 +327,7 @@ class Restarts:
         self.is_given_up = False
 
     def count_death(self) -> None:
+        count(WORKERS_DEATHS, ("direct",))
         now = time.monotonic()
         self._deaths.append(now)
         while self._deaths[0] < now - _DEATHS_WINDOW_SECONDS:

@@ -99,10 +99,10 @@ class SchemaWriter:
             case Recursive(name):
                 name, is_new = self._components.reserve(type_, self._is_input)
                 if is_new:
-                    # The service reads such a value as any JSON, and each field where the node uses it.
                     written = self.record(type_.fields, type_.outside, path)
                     self._components.schemas[name] = written | {"additionalProperties": True}
-                return _ref(name)
+                # The service takes such a value as any JSON; a field is read where the node uses it.
+                return {"anyOf": [_ref(name), {}]}
             case Record(fields, name, outside):
                 written = self.record(fields, outside, path)
                 return written if name is None else self._components.add(name, written, self._is_input)

@@ -8,6 +8,7 @@ pub mod execution_id;
 mod keyed;
 pub mod limits;
 pub mod lines;
+mod metrics;
 mod moving;
 pub mod overview;
 pub mod owner;

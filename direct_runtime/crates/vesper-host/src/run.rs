@@ -8,6 +8,7 @@ mod attempts;
 mod bodies;
 pub mod contract;
 pub mod grants;
+mod metrics;
 pub mod outcome;
 mod recovered;
 pub mod running;

@@ -109,6 +109,8 @@ fn hexadecimal(bytes: &[u8]) -> String {
 fn semantics(reader: &mut Reader<'_>, types: &mut Types) -> Result<Semantics, Rejected> {
     reader.open_object()?;
     reader.field("audit", header::audit)?;
+    // A function in IR form, which only the Host evaluates.
+    reader.optional_field("audit_fields", prose)?;
     let body = reader.field("body", flow::body)?;
     let calls = reader.field("calls", |reader| {
         reader.list(LISTED, |reader| header::called_node(reader, types))

@@ -45,10 +45,9 @@ impl Counter {
         self.0.fetch_add(by, Ordering::Relaxed);
     }
 
-    /// Counts one, and returns the number before it: callers time one in some.
     #[inline]
-    pub fn tick(self) -> u64 {
-        self.0.fetch_add(1, Ordering::Relaxed)
+    pub fn get(self) -> u64 {
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -63,6 +62,10 @@ impl Gauge {
     pub fn set(self, value: f64) {
         self.value.store(value.to_bits(), Ordering::Relaxed);
         self.changed_at.store(now_ns(), Ordering::Relaxed);
+    }
+
+    pub fn get(self) -> f64 {
+        f64::from_bits(self.value.load(Ordering::Relaxed))
     }
 
     pub fn add(self, by: f64) {

@@ -14,6 +14,7 @@ mod host;
 mod inputs;
 mod journal;
 mod layout;
+#[allow(unsafe_code, reason = "defines and calls C functions without PyO3")]
 mod metrics;
 mod routing;
 mod sandbox;
@@ -114,8 +115,8 @@ mod _direct {
     use super::layout::dicts::dict_access;
     #[pymodule_export]
     use super::metrics::{
-        count_metric, metric_bounds, observe_metric, render_metrics, set_metric, snapshot_metrics,
-        use_metrics_directory,
+        CountedCall, count_metric, metric_bounds, observe_metric, render_metrics, set_metric,
+        snapshot_metrics, use_metrics_directory,
     };
     #[pymodule_export]
     use super::operation_names;

@@ -1,12 +1,153 @@
 //! Metrics from Python. `vesper/observe/metrics.py` is the interface; metrics are their places in the table.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use vesper_metrics::{self as metrics, Kind, Metric, Value};
+use pyo3::{Borrowed, ffi};
+use vesper_metrics::{self as metrics, Counter, Histogram, Kind, Metric, Value};
+
+use crate::calls::fast_entry::Definition;
+
+/// One in this many calls without effects is timed.
+const TIMING_INTERVAL: u64 = 64;
+
+/// The series of the calls of a node without effects, on one path.
+pub(crate) struct CallMetrics {
+    node: Arc<str>,
+    executions: Counter,
+    duration: Histogram,
+}
+
+impl CallMetrics {
+    pub(crate) fn new(node: &str, path: &str) -> Self {
+        Self {
+            node: Arc::from(node),
+            executions: metrics::counter(metrics::EXECUTIONS_TOTAL, &[node, path]),
+            duration: metrics::histogram(metrics::EXECUTION_DURATION, &[node, path]),
+        }
+    }
+
+    /// Returns the start of a call that is timed.
+    #[inline]
+    pub(crate) fn timer(&self) -> Option<Instant> {
+        (self.executions.get().is_multiple_of(TIMING_INTERVAL)).then(Instant::now)
+    }
+
+    /// Counts a call.
+    #[inline]
+    pub(crate) fn count(&self, timer: Option<Instant>) {
+        self.executions.add(1);
+        if let Some(began) = timer {
+            self.duration.observe(began.elapsed());
+        }
+    }
+
+    /// Counts the end of a call without outputs, by the code of a failure or else its kind.
+    #[cold]
+    pub(crate) fn count_error(&self, error: &str) {
+        metrics::count(metrics::EXECUTIONS_ERRORS, &[&*self.node, error], 1);
+    }
+
+    /// Counts an outcome in canonical JSON. Its code and kind precede every text of a caller.
+    #[cold]
+    pub(crate) fn count_json(&self, outcome: &str) {
+        let member = |name: &str| {
+            let (_, rest) = outcome.split_once(name)?;
+            rest.split_once('"').map(|(text, _)| text)
+        };
+        let kind = member("\"kind\":\"").unwrap_or("engine_fault");
+        let code = if kind == "failed" {
+            member("\"code\":\"")
+        } else {
+            None
+        };
+        self.count_error(code.unwrap_or(kind));
+    }
+
+    /// Counts an exception of generated Python.
+    #[cold]
+    pub(crate) fn count_exception(&self, py: Python<'_>, error: &PyErr) -> PyResult<()> {
+        let labels = py.import("vesper.observe.error_labels")?;
+        let label: String = labels
+            .call_method1("error_label", (error.value(py),))?
+            .extract()?;
+        self.count_error(&label);
+        Ok(())
+    }
+}
+
+/// A Python function whose calls are counted.
+#[pyclass(frozen, module = "vesper._direct")]
+pub(crate) struct CountedCall {
+    function: Py<PyAny>,
+    metrics: CallMetrics,
+}
+
+#[pymethods]
+impl CountedCall {
+    #[new]
+    #[pyo3(signature = (function, node, path, /))]
+    fn new(function: Py<PyAny>, node: &str, path: &str) -> Self {
+        Self {
+            function,
+            metrics: CallMetrics::new(node, path),
+        }
+    }
+
+    /// Returns the C function that calls and counts.
+    #[getter]
+    fn call<'py>(counted: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        COUNTED.bind(counted.as_any())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.function)
+    }
+}
+
+static COUNTED: Definition = Definition::new(ffi::PyMethodDef {
+    ml_name: c"call".as_ptr(),
+    ml_meth: ffi::PyMethodDefPointer {
+        PyCFunctionFastWithKeywords: counted,
+    },
+    ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+    ml_doc: c"Return the outputs for a dict of inputs; raise for any other outcome.".as_ptr(),
+});
+
+/// Calls the function with the arguments as they are. The wrapper of PyO3 would be a large part of the cost.
+unsafe extern "C" fn counted(
+    own: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls this with the lock held, and holds all objects until it returns. `CountedCall::call` made
+    // the function with a `CountedCall`. The result is a new object, or null and an error.
+    let (py, own, answer, timer) = unsafe {
+        let py = Python::assume_attached();
+        let own = Borrowed::from_ptr(py, own).cast_unchecked::<CountedCall>();
+        let timer = own.get().metrics.timer();
+        let function = own.get().function.as_ptr();
+        let answer = ffi::PyObject_Vectorcall(function, arguments, count.unsigned_abs(), names);
+        (py, own, answer, timer)
+    };
+    own.get().metrics.count(timer);
+    if answer.is_null() {
+        Python::attach(|_| {
+            let error = PyErr::fetch(py);
+            if let Err(other) = own.get().metrics.count_exception(py, &error) {
+                other.write_unraisable(py, None);
+            }
+            error.restore(py);
+        });
+    }
+    answer
+}
 
 /// Environment variable that names the directory of a process' counts.
 const DIRECTORY: &str = "VESPER_METRICS_DIR";

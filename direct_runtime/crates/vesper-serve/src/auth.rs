@@ -104,15 +104,19 @@ impl Auth {
         peer: Peer<'_>,
         now: SystemTime,
     ) -> Result<Option<Actor>, Rejection> {
+        // Where nothing here reads them, these headers are between the caller and a proxy.
+        let has_credentials = !(self.keys.is_empty() && self.issuers.is_empty());
+        let (authorization, api_key) = (
+            authorization.filter(|_| has_credentials),
+            api_key.filter(|_| has_credentials),
+        );
         if authorization.is_some() && api_key.is_some() {
             return Err("Send one credential: `Authorization` or `X-API-Key`.");
         }
         if let Some(key) = api_key {
             return self.api_key(key).map(Some);
         }
-        let has_credentials = !(self.keys.is_empty() && self.issuers.is_empty());
-        // A proxy may use `Authorization` for itself where nothing here reads it.
-        if let Some(authorization) = authorization.filter(|_| has_credentials || self.is_required) {
+        if let Some(authorization) = authorization {
             let token = bearer(authorization).ok_or("The scheme of `Authorization` is not Bearer.")?;
             let is_jwt = !self.issuers.is_empty() && token.split(|byte| *byte == b'.').count() == 3;
             return if is_jwt {

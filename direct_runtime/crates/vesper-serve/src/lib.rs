@@ -2,6 +2,7 @@
 
 mod answer;
 mod auth;
+mod call;
 mod exchange;
 mod inputs;
 mod numbers;
@@ -13,7 +14,8 @@ mod text;
 mod trace;
 
 pub use answer::{Answer, Refusal, RefusalKind};
-pub use exchange::{Actor, Builtin, Call, Endpoint, Exchange, Head, Peer, Routed};
+pub use call::Call;
+pub use exchange::{Actor, Builtin, Endpoint, Exchange, Head, Peer, Routed};
 /// The types of heads and answers.
 pub use http;
 pub use server::{

@@ -360,7 +360,7 @@ async fn accept_all(shared: &Arc<Shared>, kept: &mut Option<Listener>) -> io::Re
             && let Some(listener) = listener.take()
         {
             *kept = None;
-            accept_backlog(shared, listener.into_std()?)?;
+            accept_backlog(shared, &listener.into_std()?)?;
             shared.accepting.fetch_sub(1, Ordering::Release);
         }
         if current == Phase::Closed {
@@ -391,8 +391,8 @@ async fn accept(listener: Option<&TcpListener>) -> io::Result<TcpStream> {
     }
 }
 
-/// Accepts the connections that the kernel has established, and closes the listener.
-fn accept_backlog(shared: &Arc<Shared>, listener: Listener) -> io::Result<()> {
+/// Accepts the connections that the kernel has established.
+fn accept_backlog(shared: &Arc<Shared>, listener: &Listener) -> io::Result<()> {
     loop {
         match listener.accept() {
             Ok((stream, _)) => {
@@ -497,7 +497,9 @@ impl Shared {
     fn each_watched(&self, does: impl Fn(&Watched)) {
         // Waking may run code of the runtime, so it happens without the lock.
         let all: Vec<Arc<Watched>> = lock(&self.watched).values().map(Arc::clone).collect();
-        all.iter().for_each(|each| does(each));
+        for each in &all {
+            does(each);
+        }
     }
 
     fn sweep(&self) {
@@ -535,7 +537,7 @@ impl Shared {
                 None => {
                     Connection::new(shared, watched, stream, None, is_surplus)
                         .serve()
-                        .await
+                        .await;
                 }
                 Some(config) => Box::pin(serve_tls(shared, watched, stream, config, is_surplus)).await,
             }

@@ -171,6 +171,22 @@ fn keys_and_certificates_name_a_caller() -> Outcome {
 }
 
 #[test]
+fn credentials_that_nothing_reads_are_ignored() -> Outcome {
+    let mut table = table(&[endpoint("open", "GET", "/open", &json!([]), "none")]);
+    let headers = [("x-api-key", "of a proxy"), ("authorization", "Basic x")];
+    assert!(matches!(
+        route_from(&exchange(&table)?, "GET", "/open", &headers, None)?,
+        Routed::Call(_)
+    ));
+    table["auth"] = json!({"keys": [], "jwt": [], "mtls": true, "is_required": true});
+    let exchange = exchange(&table)?;
+    assert_eq!(ask(&exchange, "/open", &headers, None)?.0, 401);
+    assert_eq!(ask(&exchange, "/open", &headers, Some("CN=ada"))?.0, 0);
+    assert_eq!(ask(&exchange, "/open", &[], Some("CN=a\nb"))?.0, 401);
+    Ok(())
+}
+
+#[test]
 fn tokens_are_verified() -> Outcome {
     let signers = Signers::new()?;
     let exchange = service(&signers, &["EdDSA", "ES256", "RS256"])?;

@@ -524,9 +524,9 @@ fn connections_beyond_the_maximum_are_refused_and_then_wait() {
 fn a_full_queue_refuses_and_pages_have_their_own() {
     let served = Fixture::bare(r#"{"queue": 2}"#);
     let mut waiting: Vec<Client> = (0..2).map(|_| served.connect()).collect();
-    waiting
-        .iter_mut()
-        .for_each(|each| each.send(&post("/call", "{}")));
+    for each in &mut waiting {
+        each.send(&post("/call", "{}"));
+    }
     served.wait_until("both wait", |server| server.facts().queued == 2);
     let answer = served.ask(&post("/call", "{}"));
     assert_eq!(answer.status, 503);
@@ -582,8 +582,8 @@ fn a_drain_serves_the_backlog_and_open_requests_and_then_no_more() {
     for client in &mut clients {
         client.send(&post("/call", "{}"));
     }
-    let server = Arc::clone(&served.server);
-    let drain = std::thread::spawn(move || server.drain(PATIENCE));
+    let drained = Arc::clone(&served.server);
+    let drain = std::thread::spawn(move || drained.drain(PATIENCE));
     for client in &mut clients {
         let answer = client.answer().unwrap();
         assert_eq!(answer.status, 200, "{answer:?}");

@@ -155,7 +155,7 @@ CHANGES: dict[str, list[Any]] = {
     + [[LINE | more] for more in ({"note": None}, {"x": 1}, {"goneAt": 1}, {"goneAt": None}, {"goneAt": "1"})],
     "open": [{"a": 1}, {"a": 1, "b": [2]}, {"b": 1}, None, []],
     "free": [None, 1, {"a": [1, "x"]}],
-    "tree": [{"name": "a", "children": [{"name": "b", "children": []}]}, None],
+    "tree": [{"name": "a", "children": [{"name": "b", "children": []}]}, None, {}, 5],
     "unknown": [1],
     "text": ["ab1"],
 }
@@ -183,7 +183,8 @@ def test_recursive_types_survive_the_cache(wide: Path) -> None:
     cold = openapi_json([compiled], ServeSettings())
     assert openapi_json([restore_from_bytes(compiled)], ServeSettings()) == cold
     tree = json.loads(cold)["components"]["schemas"]["Tree"]
-    assert tree["properties"]["children"] == {"type": "array", "items": {"$ref": "#/components/schemas/Tree"}}
+    shape = {"anyOf": [{"$ref": "#/components/schemas/Tree"}, {}]}
+    assert tree["properties"]["children"] == {"type": "array", "items": shape}
 
 
 def test_inputs_and_outputs_of_a_record_differ_where_the_service_does(wide: Path) -> None:

@@ -10,6 +10,7 @@ use crate::journal::audit::audit_text;
 use crate::journal::batch::{Batch, Birth, Lines};
 use crate::journal::limits::Limits;
 use crate::journal::lines::{Blob, HASH_BYTES, Hash, name_of, next_hash, write_line};
+use crate::journal::metrics;
 use crate::journal::schema::PLACES;
 use crate::journal::sealing::RunKey;
 use crate::journal::store::{Cell, Store, Transaction, read};
@@ -236,7 +237,7 @@ impl Run for StoreRun {
         let batch = self.batch(&pending, status, outcome, now);
         let is_prolonged = batch.is_prolonged;
         pending.tried = Some(pending.audit.len());
-        match self.store.submit(batch) {
+        match metrics::timed(|| self.store.submit(batch)) {
             Ok(row) => self.row.store(row, Ordering::Relaxed),
             Err(error) => {
                 if matches!(error.kind, ErrorKind::Fenced | ErrorKind::KeyTaken) {

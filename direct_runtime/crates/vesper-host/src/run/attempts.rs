@@ -16,6 +16,7 @@ use crate::policy::gate::{self, released_record};
 use crate::policy::retry::{self, Retry};
 use crate::policy::settings::PolicyError;
 use crate::policy::state::{PolicyState, Token};
+use crate::run::metrics;
 use crate::run::outcome::RunError;
 use crate::run::running::{Pace, Running, Services, micros};
 use crate::run::settling::Admitted;
@@ -109,6 +110,7 @@ impl Attempts<'_> {
                 retry::Decision::TryAgain {
                     attempt, delay_us, ..
                 } => {
+                    metrics::count_retry(self.node(), self.request);
                     if self.running.services.pace == Pace::Policies {
                         self.wait(delay_us).await;
                     }
@@ -161,6 +163,9 @@ impl Attempts<'_> {
             _ => None,
         };
         let change = place.release(code).await;
+        if rule.breaker.is_some() {
+            metrics::breaker(self.node(), self.limits_name()).ended(change, code);
+        }
         if change != Change::None {
             self.note(&released_record(change), number)?;
         }
@@ -188,6 +193,9 @@ impl Attempts<'_> {
                 services: Arc::clone(services),
                 token: admission.token,
             };
+            if rule.breaker.is_some() {
+                metrics::breaker(self.node(), self.limits_name()).decided(decision);
+            }
             let wait_us = decision.wait_us();
             if let gate::Decision::Rejected { by, .. } = decision {
                 self.note(&decision.to_record(), number)?;
@@ -208,6 +216,14 @@ impl Attempts<'_> {
             }
             waiting = Some(place);
         }
+    }
+
+    fn node(&self) -> &str {
+        &self.running.prepared.node
+    }
+
+    fn limits_name(&self) -> &str {
+        &self.admitted.plan().limits_name
     }
 
     /// Waits between two attempts, by the scale of the sources.

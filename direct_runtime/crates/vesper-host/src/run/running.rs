@@ -63,6 +63,8 @@ impl fmt::Debug for Services {
 /// A node as its runs need it.
 #[derive(Debug, Default)]
 pub struct Prepared {
+    /// Id of the node, by which its effects are counted.
+    pub node: Arc<str>,
     pub plans: Plans,
     pub grants: Grants,
 }

@@ -1,7 +1,7 @@
 //! One request: admitted by its handles, performed, and settled with its entries.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vesper_interp::{Completion, Request};
 use vesper_ir::{Effect, EffectClass, Value};
@@ -12,6 +12,7 @@ use crate::journal::{Entry, JournalError, Kind};
 use crate::run::bodies::{Body, body_of, quoted};
 use crate::run::contract::{Copied, Plan};
 use crate::run::grants::Grants;
+use crate::run::metrics;
 use crate::run::outcome::{Outcome, RunError};
 use crate::run::running::{Interruption, Prepared, Running, Services};
 use crate::run::trace::RunTrace;
@@ -117,6 +118,7 @@ impl Running {
             kill_point("intent.committed");
         }
         let is_repeat = sent_us.is_some();
+        let began = Instant::now();
         if let Some(trace) = &mut self.trace {
             trace.begin(&*self.services.sources);
         }
@@ -130,6 +132,7 @@ impl Running {
             trace.end(request, &*self.services.sources, failure);
         }
         let mut result = performed?;
+        metrics::count_effect(&prepared.node, request, &result, began.elapsed());
         kill_point("effect.performed");
         if let Err(failure) = &mut result
             && is_repeat

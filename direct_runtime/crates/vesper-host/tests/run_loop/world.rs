@@ -443,7 +443,11 @@ impl Bench {
             requests: self.plans.requests.clone(),
             ..self.plans
         };
-        let prepared = Arc::new(Prepared { plans, grants });
+        let prepared = Arc::new(Prepared {
+            node: Arc::from("node"),
+            plans,
+            grants,
+        });
         let watcher = Arc::clone(&self.notes) as Arc<dyn Watcher>;
         let mut running = Running::new(services, prepared, Arc::new(run), watcher);
         if self.is_cancelled {

@@ -114,7 +114,7 @@ pub(crate) fn base() -> Json {
 
 fn whole() -> Json {
     let node = json!({
-        "node_id": "whole_v1", "type": "workflow", "audit": "basic", "sensitive": ["s"],
+        "node_id": "whole_v1", "type": "workflow", "audit": "basic", "audit_fields": "{}", "sensitive": ["s"],
         "capabilities": {"denied": ["network"], "required": ["time"]},
         "declassified": {"result": "a reason", "error.error_code": "another", "made": "a third"},
         "policy": {"attempts": 1, "memory_limit_mb": 5, "total_timeout_us": 9},

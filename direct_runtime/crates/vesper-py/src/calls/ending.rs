@@ -90,6 +90,22 @@ pub(crate) enum End {
     Panicked(String),
 }
 
+impl End {
+    /// Returns the code of a failure, or the kind of another end.
+    pub(crate) fn label(&self) -> &str {
+        match self {
+            Self::Refused(_) => "bad_input",
+            Self::Panicked(_) | Self::Outcome(Outcome::Fault(_)) => "engine_fault",
+            Self::Outcome(Outcome::Failed { code, .. }) => code.name(),
+            Self::Outcome(Outcome::ContractBroken { .. }) => "contract_broken",
+            Self::Outcome(Outcome::DeclaredError(_)) => "declared_error",
+            Self::Outcome(Outcome::Denied(_)) => "denied",
+            Self::Outcome(Outcome::LimitHit(_)) => "limit_hit",
+            Self::Outcome(Outcome::Returned(_)) => "returned",
+        }
+    }
+}
+
 /// The end of one call, for Python.
 #[pyclass(frozen, module = "vesper._direct")]
 pub(crate) struct Ending {

@@ -2,6 +2,8 @@
 //!
 //! No Python function is called in between.
 
+use std::time::Instant;
+
 use pyo3::Borrowed;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
@@ -15,6 +17,7 @@ use crate::calls::fast_entry::Definition;
 use crate::calls::outcome::{bad_input, fault};
 use crate::calls::program::{Program, as_dict, limits};
 use crate::inputs::fast_inputs::FastRun;
+use crate::metrics::CallMetrics;
 use crate::watch::run_watched;
 
 /// A node without effects, prepared for repeated calls.
@@ -28,6 +31,8 @@ pub(crate) struct Entry {
     refuse: Py<PyAny>,
     /// Adds texts to the JSON of an outcome other than `returned`, from it and the JSON text of the inputs.
     explain_json: Option<Py<PyAny>>,
+    /// The series of an entry of the API; other entries compare engines.
+    metrics: Option<CallMetrics>,
 }
 
 /// The start of the JSON of outputs.
@@ -51,7 +56,10 @@ impl Entry {
         explain_json: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let returned = OneSlot::new(returned, "value")?;
+        let node = &program.get().compiled().node().node_id;
+        let metrics = explain_json.as_ref().map(|_| CallMetrics::new(node, "direct"));
         Ok(Self {
+            metrics,
             program,
             returned,
             other,
@@ -143,6 +151,7 @@ impl Entry {
         let now = program.now(now)?;
         let text = inputs.as_bytes();
         let limits = limits(None, None, None)?;
+        let timer = self.timer();
         // The bytes are immutable, and the caller holds them.
         if let Some(mut room) = program.room(py) {
             let run = || guarded(|| program.compiled().run_json_in(&mut room, text, limits));
@@ -150,22 +159,43 @@ impl Entry {
                 Ok(answer) => {
                     program.put_back(py, room);
                     if let Some(answer) = answer {
-                        return self.answer(inputs, &answer);
+                        return self.answer(inputs, &answer, timer);
                     }
                 }
-                Err(message) => return self.answer(inputs, &vesper_interp::json::fault(&message)),
+                Err(message) => return self.answer(inputs, &vesper_interp::json::fault(&message), timer),
             }
         }
         let answer = run_watched(py, || guarded(|| program.compiled().run_json(text, now, limits)))?;
         let answer = answer.unwrap_or_else(|message| vesper_interp::json::fault(&message));
-        self.answer(inputs, &answer)
+        self.answer(inputs, &answer, timer)
     }
 }
 
 impl Entry {
-    /// Returns the JSON of an outcome as Python gets it.
-    fn answer<'py>(&self, inputs: &Bound<'py, PyBytes>, answer: &str) -> PyResult<Bound<'py, PyBytes>> {
+    #[inline]
+    fn timer(&self) -> Option<Instant> {
+        self.metrics.as_ref().and_then(CallMetrics::timer)
+    }
+
+    #[inline]
+    fn count(&self, timer: Option<Instant>) {
+        if let Some(metrics) = &self.metrics {
+            metrics.count(timer);
+        }
+    }
+
+    /// Counts an outcome, and returns its JSON as Python gets it.
+    fn answer<'py>(
+        &self,
+        inputs: &Bound<'py, PyBytes>,
+        answer: &str,
+        timer: Option<Instant>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let py = inputs.py();
+        self.count(timer);
+        if let Some(metrics) = self.metrics.as_ref().filter(|_| !answer.starts_with(RETURNED)) {
+            metrics.count_json(answer);
+        }
         let answered = PyBytes::new(py, answer.as_bytes());
         match &self.explain_json {
             Some(explain) if !answer.starts_with(RETURNED) => Ok(explain
@@ -249,11 +279,17 @@ unsafe extern "C" fn json(
         (py, own, is_usual.then(|| Borrowed::from_ptr(py, *arguments)))
     };
     if let Some(Ok(text)) = first.map(Borrowed::cast::<PyBytes>) {
+        let timer = own.get().timer();
         match guarded(|| own.get().program.get().call_frameless_json(py, text.as_bytes())) {
-            Ok(Some(answer)) => return answer.into_ptr(),
+            Ok(Some(answer)) => {
+                own.get().count(timer);
+                return answer.into_ptr();
+            }
             Ok(None) => {}
             Err(message) => {
-                let answer = own.get().answer(&text, &vesper_interp::json::fault(&message));
+                let answer = own
+                    .get()
+                    .answer(&text, &vesper_interp::json::fault(&message), timer);
                 return answer.map_or_else(
                     |error| {
                         error.restore(py);

@@ -16,6 +16,7 @@ use crate::calls::ending::{End, Raises};
 use crate::calls::outcome::{bad_input, fault};
 use crate::calls::program::{Program, as_dict};
 use crate::inputs::fast_inputs::{DEFAULT_LIMITS, FastRun};
+use crate::metrics::CallMetrics;
 
 /// Number of calls of one `map` after which other threads may run and signals are checked.
 const CHECK_INTERVAL_CALLS: usize = 1_024;
@@ -32,6 +33,7 @@ pub(crate) struct FastEntry {
     ended: Py<PyAny>,
     /// Takes precedence over `ended`.
     raises: Option<Raises>,
+    metrics: CallMetrics,
 }
 
 #[pymethods]
@@ -45,10 +47,12 @@ impl FastEntry {
                 "the node uses now: a call needs the time of its start",
             ));
         }
+        let metrics = CallMetrics::new(&program.get().compiled().node().node_id, "direct");
         Ok(Self {
             program,
             ended,
             raises,
+            metrics,
         })
     }
 
@@ -69,10 +73,12 @@ impl FastEntry {
         let mut since = Instant::now();
         // The length is read in each round, because `ended` may change the list.
         while let Ok(inputs) = many.get_item(place) {
+            let timer = self.metrics.timer();
             let answer = match self.run_shortest(py, inputs.as_borrowed()) {
                 Ok(outputs) => Ok(outputs.into_any()),
                 Err(ran) => self.finish(&inputs, ran),
             };
+            self.metrics.count(timer);
             match answer {
                 Ok(answer) => answers.append(answer)?,
                 Err(error) => {
@@ -162,6 +168,7 @@ impl FastEntry {
             Ok(Err(error)) => return Err(error),
             Err(message) => End::Panicked(message),
         };
+        self.metrics.count_error(end.label());
         if let Some(raises) = &self.raises {
             return Err(raises.error(py, &self.program, end, inputs));
         }
@@ -226,7 +233,10 @@ unsafe extern "C" fn call(entry: *mut ffi::PyObject, inputs: *mut ffi::PyObject)
     // SAFETY: `FastEntry::call` made the function with a fast entry.
     let entry = unsafe { entry.cast_unchecked::<FastEntry>() }.get();
     // `run_shortest` catches panics, which would otherwise end the process.
-    let ran = match entry.run_shortest(py, inputs) {
+    let timer = entry.metrics.timer();
+    let ran = entry.run_shortest(py, inputs);
+    entry.metrics.count(timer);
+    let ran = match ran {
         Ok(outputs) => return outputs.into_ptr(),
         Err(ran) => ran,
     };

@@ -40,6 +40,7 @@ struct PlannedArgument {
 
 /// All requests of a node, by path without iterations.
 pub(crate) struct RequestPlans {
+    pub(crate) node_id: Arc<str>,
     requests: HashMap<String, PlannedRequest>,
 }
 
@@ -74,7 +75,16 @@ impl RequestPlans {
             plans.insert(Arc::from(path.as_str()), planned.plan.clone());
             found.insert(path, planned);
         }
-        Ok((Self { requests: found }, plans))
+        let node_id = nodes
+            .first()
+            .map_or_else(|| Arc::from(""), |node| Arc::from(&*node.node_id));
+        Ok((
+            Self {
+                node_id,
+                requests: found,
+            },
+            plans,
+        ))
     }
 
     /// Returns the request at a path with iterations, such as `pay[1]/charge[2]`.

@@ -101,7 +101,11 @@ impl PreparedNode {
         };
         Ok(Self {
             services: Arc::new(services),
-            prepared: Arc::new(Prepared { plans, grants }),
+            prepared: Arc::new(Prepared {
+                node: Arc::clone(&converted.node_id),
+                plans,
+                grants,
+            }),
             plans: converted,
         })
     }

@@ -22,6 +22,7 @@ use vesper_ir::Type;
 use crate::calls::frame_pool::GilCell;
 use crate::calls::program::{Program, fingerprint_key};
 use crate::inputs::values::to_python;
+use crate::metrics::CallMetrics;
 use crate::routing::agreements::PathHashing;
 use crate::routing::follower::{self, Drained, Follower, HandedRun};
 use crate::routing::inflight_counters::Flight;
@@ -94,6 +95,8 @@ pub(crate) struct Route {
     /// State of the random number generator.
     random_state: AtomicU64,
 
+    /// Series of calls that Python and the direct engine answered.
+    metrics: [CallMetrics; 2],
     served: [[AtomicU64; 2]; MODES],
     /// Number of calls for which admission was decided.
     admission_draws: AtomicU64,
@@ -151,6 +154,8 @@ impl Route {
         program.get().refuse_effects()?;
         let deadline = Duration::try_from_secs_f64(deadline)
             .map_err(|_| PyValueError::new_err("the deadline is a number of seconds that is not negative"))?;
+        let node = &program.get().compiled().node().node_id;
+        let metrics = ["python", "direct"].map(|path| CallMetrics::new(node, path));
         Ok(Self {
             program,
             reference,
@@ -172,6 +177,7 @@ impl Route {
             recent_paths: Default::default(),
             recent_bits: AtomicU8::new(0),
             random_state: AtomicU64::new(seed(py)?),
+            metrics,
             served: Default::default(),
             admission_draws: AtomicU64::new(0),
             follower: GilCell::new(py)?,
@@ -399,6 +405,9 @@ impl Route {
 
     #[inline]
     fn count_served(&self, mode: u8, is_direct: bool) {
+        if let Some(metrics) = self.metrics.get(usize::from(is_direct)) {
+            metrics.count(None);
+        }
         let engines = self.served.get(usize::from(mode));
         if let Some(counter) = engines.and_then(|engines| engines.get(usize::from(is_direct))) {
             count(counter);

@@ -8,6 +8,8 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use vesper_serve::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use vesper_serve::{Answer, Call, Endpoint, Head, Peer, Refusal, RefusalKind, Routed};
 
+use crate::serve::server::hexadecimal;
+
 /// The routes and settings of one epoch.
 #[pyclass(frozen, module = "vesper._direct")]
 pub(crate) struct Exchange(vesper_serve::Exchange);
@@ -133,6 +135,12 @@ impl ExchangeCall {
     #[getter]
     fn traceparent(&self) -> Option<String> {
         self.0.trace().parent_id.map(|_| self.0.traceparent())
+    }
+
+    /// Trace id of the answer.
+    #[getter]
+    fn trace_id(&self) -> String {
+        hexadecimal(&self.0.trace().trace_id)
     }
 
     #[getter]

@@ -13,14 +13,22 @@ use vesper_serve::{
 };
 
 use crate::calls::program::Program;
+use crate::metrics::CallMetrics;
 use crate::routing::route::{NativeRoute, Route};
 
 /// A program as the engine of the server.
-struct NativeProgram(Py<Program>);
+struct NativeProgram {
+    program: Py<Program>,
+    metrics: CallMetrics,
+}
 
 impl Engine for NativeProgram {
     fn program(&self) -> &vesper_interp::Program {
-        self.0.get().compiled()
+        self.program.get().compiled()
+    }
+
+    fn count_served(&self) {
+        self.metrics.count(None);
     }
 }
 
@@ -158,7 +166,12 @@ fn native_node(program: &Bound<'_, PyAny>) -> PyResult<Option<NativeNode>> {
     }
     if let Ok(program) = program.cast::<Program>() {
         let has_effects = program.get().compiled().asks();
-        let native = || NativeNode::new(Box::new(NativeProgram(program.clone().unbind())));
+        let native = || {
+            NativeNode::new(Box::new(NativeProgram {
+                metrics: CallMetrics::new(&program.get().compiled().node().node_id, "direct"),
+                program: program.clone().unbind(),
+            }))
+        };
         return Ok((!has_effects).then(native));
     }
     match program.cast::<Route>() {
@@ -172,7 +185,7 @@ fn native_node(program: &Bound<'_, PyAny>) -> PyResult<Option<NativeNode>> {
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes
         .iter()

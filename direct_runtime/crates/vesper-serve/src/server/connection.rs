@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice};
+use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,6 +41,10 @@ const LINGER_BYTES: usize = 1 << 20;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an independent fact of the connection"
+)]
 pub(super) struct Connection<'a, S> {
     shared: &'a Arc<Shared>,
     watched: &'a Watched,
@@ -359,14 +364,16 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         let ran = guarded(|| {
             let inputs = match call.inputs(body) {
                 Ok(inputs) => inputs,
-                Err(answer) => return Err(Begun::Answered(answer)),
+                Err(answer) => return ControlFlow::Break(Begun::Answered(answer)),
             };
             let node = match call.endpoint() {
                 Endpoint::Node(index) => epoch.nodes.get(index).and_then(Option::as_ref),
                 Endpoint::Builtin(_) => None,
             };
             let is_long = match node.map(|node| node.run_inline(&inputs)) {
-                Some(Ran::Returned(outcome)) => return Err(Begun::Native(call.answer(&outcome, None))),
+                Some(Ran::Returned(outcome)) => {
+                    return ControlFlow::Break(Begun::Native(call.answer(&outcome, None)));
+                }
                 Some(Ran::Fault(message)) => {
                     shared.log(format!("a native run panicked: {message}"));
                     false
@@ -374,11 +381,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 Some(Ran::Long) => true,
                 Some(Ran::Declined) | None => false,
             };
-            Ok((inputs.into_owned(), is_long))
+            ControlFlow::Continue((inputs.into_owned(), is_long))
         });
         match ran {
-            Ok(Err(begun)) => begun,
-            Ok(Ok((inputs, is_long))) => {
+            Ok(ControlFlow::Break(begun)) => begun,
+            Ok(ControlFlow::Continue((inputs, is_long))) => {
                 let deadline = call.timeout().map(|time| begun + time);
                 let (pending, awaited) = Pending::new(Arc::from(call), Arc::clone(epoch), inputs, deadline);
                 if is_long {
@@ -412,10 +419,14 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         } = self;
         let refuse = |awaited: &Awaited, kind: RefusalKind| awaited.call.refuse(&kind.into());
         poll_fn(|context| {
-            if let Poll::Ready(answer) = Pin::new(&mut awaited.answer).poll(context) {
-                return Poll::Ready(Ok(
-                    answer.unwrap_or_else(|_| refuse(&awaited, RefusalKind::Internal))
-                ));
+            match Pin::new(&mut awaited.answer).poll(context) {
+                Poll::Ready(Ok(answer)) => return Poll::Ready(Ok(answer)),
+                // The call was dropped: because its client has gone, or by a bug.
+                Poll::Ready(Err(_)) if *is_at_end => {
+                    return Poll::Ready(Err(ErrorKind::ConnectionAborted.into()));
+                }
+                Poll::Ready(Err(_)) => return Poll::Ready(Ok(refuse(&awaited, RefusalKind::Internal))),
+                Poll::Pending => {}
             }
             while !*is_at_end && buffer.len() < READ_BYTES {
                 if buffer.capacity() == buffer.len() {

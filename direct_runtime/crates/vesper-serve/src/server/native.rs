@@ -185,7 +185,7 @@ impl NativeNode {
         let program = self.engine.program();
         if !self.engine.has_paths() {
             return self.express(program.express()?, text, |has_outputs| {
-                program.expressed(has_outputs)
+                program.expressed(has_outputs);
             });
         }
         let form = program.pathed_form()?;

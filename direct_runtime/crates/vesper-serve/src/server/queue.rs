@@ -12,6 +12,8 @@ use super::Epoch;
 use crate::answer::{Answer, Refusal, RefusalKind};
 use crate::exchange::{Call, Endpoint};
 
+/// Maximum wait of a thread without a call.
+const MAX_WAIT: Duration = Duration::from_hours(1);
 /// Pages of the server that may wait beside the calls of nodes.
 const MAX_PAGES: usize = 64;
 
@@ -126,9 +128,10 @@ impl Queue {
     pub(super) fn push(&self, pending: Pending) {
         let is_page = matches!(pending.call.endpoint(), Endpoint::Builtin(_));
         let mut waiting = self.lock();
-        let is_full = match is_page {
-            true => waiting.pages.len() >= MAX_PAGES,
-            false => waiting.nodes.len() >= self.capacity,
+        let is_full = if is_page {
+            waiting.pages.len() >= MAX_PAGES
+        } else {
+            waiting.nodes.len() >= self.capacity
         };
         if is_full || waiting.is_closed {
             let kind = if is_full {
@@ -159,7 +162,7 @@ impl Queue {
     /// Takes the next call, pages first. Returns `None` after `limit`, or when the queue is closed and empty. Calls
     /// without a client are dropped, and those past their deadline refused.
     pub(super) fn next(&self, limit: Duration, is_for_pages: bool) -> Option<Pending> {
-        let end = Instant::now() + limit.min(Duration::from_secs(3_600));
+        let end = Instant::now() + limit.min(MAX_WAIT);
         let mut waiting = self.lock();
         loop {
             let found = match waiting.pages.pop_front() {

@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use crate::answer::Answer;
 
 /// Headers that one head can have, whatever the settings allow.
-pub(super) const MAX_HEADERS: usize = 256;
+pub(super) const MAX_HEADERS: usize = 1_000;
 /// Maximum length of a line with the size of a chunk.
 const MAX_SIZE_LINE_BYTES: usize = 256;
 /// Maximum length of all trailers of a body.
@@ -129,11 +129,7 @@ impl Request {
                 }
                 "transfer-encoding" => is_chunked = true,
                 "host" => hosts = hosts.saturating_add(1),
-                "connection" => {
-                    if has_token(header.value, b"close") {
-                        self.keeps_alive = false;
-                    }
-                }
+                "connection" if has_token(header.value, b"close") => self.keeps_alive = false,
                 "expect" if header.value.eq_ignore_ascii_case(b"100-continue") => {
                     self.expects_continue = is_current;
                 }

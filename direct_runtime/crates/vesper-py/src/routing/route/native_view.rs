@@ -104,6 +104,9 @@ impl Engine for NativeRoute {
     }
 
     fn count_served(&self) {
-        self.0.get().native.served.fetch_add(1, Ordering::Relaxed);
+        let route = self.0.get();
+        route.native.served.fetch_add(1, Ordering::Relaxed);
+        let [_, direct] = &route.metrics;
+        direct.count(None);
     }
 }

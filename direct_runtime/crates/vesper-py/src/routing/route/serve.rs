@@ -122,6 +122,16 @@ impl Route {
         unsafe { Bound::from_owned_ptr_or_opt(py, outputs) }.ok_or(Raised)
     }
 
+    /// Counts an exception that the caller gets.
+    #[cold]
+    fn counted(&self, py: Python<'_>, error: PyErr) -> PyErr {
+        let [metrics, _] = &self.metrics;
+        if let Err(other) = metrics.count_exception(py, &error) {
+            other.write_unraisable(py, None);
+        }
+        error
+    }
+
     /// Handles an exception of the generated function. Serves the call again in Python, unless the exception is for
     /// the caller.
     #[cold]
@@ -134,7 +144,7 @@ impl Route {
         let error = PyErr::fetch(py);
         let is_shown = self.is_bare && matches!(plan, Plan::Python);
         if is_shown || !error.is_instance_of::<PyException>(py) {
-            return Err(error);
+            return Err(self.counted(py, error));
         }
         drop(error);
         self.run_in_python(py, plan, call)
@@ -148,7 +158,8 @@ impl Route {
         plan: Plan,
         call: Invocation<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.slow.bind(py).call1((plan as u8, call.inputs, call.now))
+        let answer = self.slow.bind(py).call1((plan as u8, call.inputs, call.now));
+        answer.map_err(|error| self.counted(py, error))
     }
 
     /// Runs the direct engine without a frame, and returns the outputs of a trusted path. Catches every panic.
@@ -300,7 +311,7 @@ unsafe extern "C" fn call(route: *mut ffi::PyObject, inputs: *mut ffi::PyObject)
             route.count_served(mode, false);
             match route.lead(py, call) {
                 Ok(outputs) => outputs.into_ptr(),
-                Err(Raised) if route.is_bare => std::ptr::null_mut(),
+                Err(Raised) if route.is_bare => call_attached(|py| Err(route.counted(py, PyErr::fetch(py)))),
                 Err(Raised) => call_attached(|py| route.handle_exception(py, call, Plan::Python)),
             }
         }
