@@ -32,6 +32,7 @@ SIDE_BY_SIDE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) --output
 
 # Benchmarks have an environment of their own, on a Python that is looked for unless the command line names one.
 BENCH        := .venv-bench
+OPENAPI      := .venv-openapi
 BENCH_PYTHON  = $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
 EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=100.00 --input currency=USD \
@@ -213,7 +214,7 @@ bench-lookups: build ## measure the check of a table of 100,000 rows and calls b
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
-SAMPLES := dmn numbers zones fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills controller observe
+SAMPLES := dmn numbers zones fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills controller observe serve http openapi
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	@rm -f $(FAILED)
@@ -271,6 +272,13 @@ sample-migration-kills:
 	$(BIN)/python tests/proofs/migration/kill_store.py --kills 12
 sample-controller:
 	$(BIN)/python -m tests.proofs.migration.controller --sample
+sample-serve:
+	$(BIN)/python -m tests.proofs.serving.payments --seconds 8 --kill-every 2 --reload-every 3
+sample-http:
+	$(BIN)/python -m tests.proofs.serving.misuse --seconds 4 --connections 500
+# Without Schemathesis, whose environment takes a minute to install: every example of the document is sent.
+sample-openapi:
+	$(BIN)/python -m tests.proofs.serving.examples
 sample-observe:
 	$(BIN)/python -m tests.proofs.observe.run --sample
 # Alone: it asks the service for half of what one processor can do.
@@ -294,6 +302,19 @@ proof-controller: build ## the migration controller under simulated traffic: ten
 proof-service: build ## payments under load through all five modes, with a direct engine that lies, aborts and hangs; half an hour on a quiet machine
 	@$(BIN)/python tests/bench/environment.py --service $(BENCH_PYTHON)
 	$(BENCH)/bin/python tests/proofs/service/run.py
+
+.PHONY: proof-serve proof-http proof-openapi
+proof-serve: build ## the payment handler served by two workers that are killed and reloaded under load: every order is charged once; 6 minutes
+	$(BIN)/python -m tests.proofs.serving.payments
+
+proof-http: build ## slow, oversized, malformed and smuggled requests, 15,000 connections, 60 minutes of fuzzed HTTP; resumable
+	$(BIN)/python -m tests.proofs.serving.misuse
+
+# Needs Node.js and npm for the client in TypeScript.
+proof-openapi: build ## Schemathesis and two generated clients against the shipped handlers; minutes
+	@[ -x $(OPENAPI)/bin/st ] || { $(BIN)/python -m venv --clear $(OPENAPI) && \
+	  $(OPENAPI)/bin/python -m pip install --quiet --no-deps -r tests/proofs/serving/requirements-openapi.txt; }
+	$(BIN)/python -m tests.proofs.serving.openapi
 
 .PHONY: proof-observe
 proof-observe: build ## spans and counters of two services through a real collector, and an alert of a real Prometheus; needs Go; minutes
@@ -429,7 +450,7 @@ lock: $(VENV_STAMP) ## resolve requirements*.in again, to the newest versions, f
 	$(MAKE) setup
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(BENCH) .venv-3.* direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
+	rm -rf $(VENV) $(BENCH) $(OPENAPI) .venv-3.* direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
 	  .proofs .vesper
 	rm -f vesper/_direct*.so
 	find vesper schemas tests -name __pycache__ -prune -exec rm -rf {} +

@@ -122,7 +122,7 @@ def test_documents_follow_the_rules_of_openapi(wide: Path, decimals: Any) -> Non
     document = build_document([*nodes, function], settings, "Shop")
     validate(document)
     assert f"/nodes/{function.node.node_id}" in document["paths"]
-    assert document["paths"]["/rates/{base}/{quote}"].keys() == {"get"}
+    assert document["paths"]["/rates/{base}"].keys() == {"get"}
     for methods in document["paths"].values():
         for operation in methods.values():
             check_examples(document, operation)
@@ -196,10 +196,10 @@ def test_inputs_and_outputs_of_a_record_differ_where_the_service_does(wide: Path
 
 def test_parameters_have_their_forms() -> None:
     document = build_document([compiled_of(path) for path in HANDLERS], ServeSettings(), "Shop")
-    rate = document["paths"]["/rates/{base}/{quote}"]["get"]
+    rate = document["paths"]["/rates/{base}"]["get"]
     assert [(each["name"], each["in"], each["required"]) for each in rate["parameters"][:3]] == [
         ("base", "path", True),
-        ("quote", "path", True),
+        ("to", "query", True),
         ("amount", "query", False),
     ]
     assert rate["parameters"][2]["schema"]["type"] == "string"
