@@ -59,12 +59,12 @@ impl Entry {
         let node = &program.get().compiled().node().node_id;
         let metrics = explain_json.as_ref().map(|_| CallMetrics::new(node, "direct"));
         Ok(Self {
-            metrics,
             program,
             returned,
             other,
             refuse,
             explain_json,
+            metrics,
         })
     }
 
