@@ -192,10 +192,11 @@ impl Auth {
 
 const MALFORMED: Rejection = "The token is malformed.";
 
-/// Returns whether a text can name a caller in journal and logs.
+/// Returns whether a text can name a caller in journal and logs: it is short, and all of it can be seen.
 fn is_name(text: &str) -> bool {
     let is_plain = |each: char| each == ' ' || !(each.is_control() || each.is_whitespace());
-    (1..=MAX_NAME_BYTES).contains(&text.len()) && text.chars().all(is_plain)
+    let is_visible = || !text.escape_debug().to_string().contains("\\u{");
+    (1..=MAX_NAME_BYTES).contains(&text.len()) && text.chars().all(is_plain) && is_visible()
 }
 
 /// Returns the token of `Bearer TOKEN`.
@@ -233,6 +234,9 @@ impl ApiKey {
             return Err(fields.error("sha256", "64 hexadecimal digits are expected"));
         }
         let (name, tenant) = (fields.text("name")?, fields.optional_text("tenant")?);
+        if !is_name(&name) || tenant.as_deref().is_some_and(|tenant| !is_name(tenant)) {
+            return Err(fields.error("name", "name and tenant are 1 to 255 bytes of visible text"));
+        }
         let found = Self {
             name,
             sha256,
@@ -267,7 +271,7 @@ impl Issuer {
         }
         let name = fields.text("issuer")?;
         if !is_name(&name) {
-            return Err(fields.error("issuer", "1 to 255 bytes without control characters are expected"));
+            return Err(fields.error("issuer", "1 to 255 bytes of visible text are expected"));
         }
         let found = Self {
             via: format!("jwt:{name}"),

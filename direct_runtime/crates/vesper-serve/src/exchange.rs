@@ -219,9 +219,9 @@ impl Exchange {
         let accept = is_page.then(|| head.headers.get(header::ACCEPT)).flatten();
         let text = |value: Option<&HeaderValue>| Some(value?.to_str().ok()?.to_owned());
         let has_parent = manner.trace.parent_id.is_some();
-        let tracestate = headers
-            .tracestate
-            .filter(|each| has_parent && each.len() <= MAX_TRACESTATE_BYTES);
+        let is_state =
+            |each: &&HeaderValue| has_parent && is_printable(each.as_bytes(), MAX_TRACESTATE_BYTES);
+        let tracestate = headers.tracestate.filter(is_state);
         Routed::Call(Box::new(Call {
             table: Arc::clone(&self.table),
             endpoint,
@@ -305,11 +305,10 @@ impl Exchange {
         };
         self.check_body(service, headers)
             .map_err(|problem| manner.answer_of(&problem, None))?;
-        let is_key = |key: &HeaderValue| {
-            let bytes = key.as_bytes();
-            (1..=MAX_KEY_BYTES).contains(&bytes.len()) && bytes.iter().all(|byte| (0x20..0x7f).contains(byte))
-        };
-        if headers.key.is_some_and(|key| !is_key(key)) {
+        if headers
+            .key
+            .is_some_and(|key| !is_printable(key.as_bytes(), MAX_KEY_BYTES))
+        {
             return Err(malformed(
                 "`Idempotency-Key` is 1 to 255 printable ASCII characters.",
             ));
@@ -470,6 +469,11 @@ fn malformed_request<'a>(detail: impl Into<Cow<'a, str>>) -> Problem<'a> {
         "Malformed request",
         detail,
     )
+}
+
+/// Returns whether a header is printable ASCII of at most this length, and not empty.
+fn is_printable(bytes: &[u8], most: usize) -> bool {
+    (1..=most).contains(&bytes.len()) && bytes.iter().all(|byte| (0x20..0x7f).contains(byte))
 }
 
 fn livez() -> Answer {

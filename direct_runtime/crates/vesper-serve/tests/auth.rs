@@ -224,6 +224,8 @@ fn tokens_are_verified() -> Outcome {
         ("nbf", json!("x"), 401),
         ("sub", json!(""), 401),
         ("sub", json!(7), 401),
+        ("sub", json!("a\u{200b}da"), 401),
+        ("sub", json!("Zo\u{eb} \"the\\ e\u{301}"), 0),
         ("sub", json!("s".repeat(600)), 401),
         ("org", json!(7), 401),
         ("org", json!(null), 0),

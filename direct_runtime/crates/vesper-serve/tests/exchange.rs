@@ -267,6 +267,19 @@ fn traces_are_continued_or_begun() -> Outcome {
     let answered = found.answer(br#"{"kind":"returned","value":{}}"#, None);
     assert!(header(&answered, "traceparent").starts_with("00-0af7651916cd43dd8448eb211c80319c-"));
     assert_ne!(header(&answered, "traceparent"), parent);
+    for wrong in ["", "a=\tb", &"a".repeat(513)] {
+        let found = call(
+            &exchange,
+            "GET",
+            "/orders/7",
+            &[("traceparent", parent), ("tracestate", wrong)],
+        )?;
+        assert_eq!(
+            (found.traceparent().as_str(), found.tracestate()),
+            (parent, None),
+            "{wrong}"
+        );
+    }
     for wrong in [
         "",
         "00-00000000000000000000000000000000-b7ad6b7169203331-01",
