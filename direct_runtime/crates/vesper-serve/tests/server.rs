@@ -406,6 +406,7 @@ fn oversized_heads_and_bodies_are_refused() {
     // The answer does not wait for the body that is not read.
     let answer = served.ask("POST /call HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n\r\n");
     assert_eq!(answer.status, 413);
+    assert_eq!(served.server.facts().requests, 5, "refused ones count too");
 }
 
 #[test]

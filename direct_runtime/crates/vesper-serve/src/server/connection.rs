@@ -114,23 +114,38 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             match self.read_head().await {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(flaw) => {
-                    let reply = Reply {
-                        is_head: false,
-                        keeps_alive: false,
-                        now: SystemTime::now(),
-                    };
-                    if self.write(&flaw.refusal().answer(), reply).await.is_ok() {
-                        self.end(true).await;
-                    }
-                    return;
-                }
+                Err(flaw) => return self.refuse(flaw).await,
             }
             match self.serve_request().await {
                 Ok(Next::Request) => self.has_served = true,
                 Ok(Next::End { is_unread }) => return self.end(is_unread).await,
                 Err(_) => return,
             }
+        }
+    }
+
+    /// Refuses a request whose head cannot be read, and ends the connection.
+    async fn refuse(&mut self, flaw: Flaw) {
+        let (begun, now) = (Instant::now(), SystemTime::now());
+        let answer = flaw.refusal().answer();
+        if let Some(epoch) = self.shared.epoch() {
+            // Logs show a method that is not known as `-`.
+            let unknown = Method::from_bytes(b"-").unwrap_or_default();
+            self.shared.finish(
+                &Finished::default(),
+                &epoch,
+                &unknown,
+                answer.status,
+                (now, begun),
+            );
+        }
+        let reply = Reply {
+            is_head: false,
+            keeps_alive: false,
+            now,
+        };
+        if self.write(&answer, reply).await.is_ok() {
+            self.end(true).await;
         }
     }
 
