@@ -30,6 +30,7 @@ PAGES = {
     "cache": "how-to/use-caches.md",
     "engine": "how-to/use-machine-code.md",
     "migration": "how-to/roll-out-a-node.md",
+    "observe": "how-to/observe-a-service.md",
     "serve": "how-to/serve-nodes.md",
 }
 

@@ -278,12 +278,13 @@ class Supervisor:
 
     def _end(self, wakes: socket.socket) -> int:
         """Drain all workers; return 1 where one of them had to be killed."""
+        self._signals.clear()
+        _log.info("the server ends: workers answer the requests that they have, within %g s", self._options.grace)
         refuse_new_connections(self._listener)
         self._listener.close()
         processes = [each.process for each in self._slots if each.process is not None]
         for process in processes:
             process.terminate()
-        self._signals.clear()
         until = time.monotonic() + self._options.grace + _BEYOND_GRACE_SECONDS
         while any(each.poll() is None for each in processes):
             left = until - time.monotonic()
