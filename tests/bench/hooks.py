@@ -106,7 +106,7 @@ def _of_rust(workload: Any) -> dict[str, Any]:
 def _on(workload: Any, engines: list[str]) -> dict[str, Any]:
     """With every mark kept, and where every call is sampled. Nobody makes the traces: what waits is dropped."""
     import vesper
-    from vesper.api import trace_sampling as sampled
+    from vesper.api.observed import trace_sampling as sampled
     from vesper.trace import sampling
 
     sampling.deque = partial(deque, maxlen=64)  # type: ignore[attr-defined, assignment]  # as full as where somebody takes them

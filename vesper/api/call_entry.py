@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from vesper.api.observed.call_metrics import counted_call, path_of
+from vesper.api.call_metrics import counted_call, path_of
 from vesper.engines.engine import PYTHON, FastEntry, Limits, Program, Raises, Unwrap
 from vesper.engines.outcome import Outcome, Returned
 
 if TYPE_CHECKING:
     from vesper.api.observed.call_spans import CallSpans
-    from vesper.api.trace_sampling import CallSampling
+    from vesper.api.observed.trace_sampling import CallSampling
     from vesper.compiler import Compiled
 
 
@@ -34,7 +34,7 @@ class Entries:
     json: Callable[..., bytes] | None
     """JSON text to canonical JSON without Python objects; None where the engine has no such entry."""
     sampling: CallSampling | None = None
-    """Decides which executions have traces, where any have (`vesper/api/trace_sampling.py`)."""
+    """Decides which executions have traces, where any have (`vesper/api/observed/trace_sampling.py`)."""
     spans: CallSpans | None = None
     """Makes the spans of calls, where there are any (`vesper/api/observed/call_spans.py`)."""
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from vesper.api.call_metrics import count_outcome
 from vesper.api.error_info import InputProblem
 from vesper.api.explain import explain
 from vesper.api.input_conversion import Plain, inputs_of_json
-from vesper.api.observed.call_metrics import count_outcome
 from vesper.api.spelled_declarations import spelled_declarations
 from vesper.compiler import Compiled
 from vesper.engines.outcome import (
@@ -62,7 +62,7 @@ def _plain_entry(node: Node) -> Callable[..., bytes]:
     if entries is None or own is None:
         return _object_entry(node)
     if entries.sampling is not None:
-        from vesper.api.batch_trace_sampling import sample_json
+        from vesper.api.observed.batch_trace_sampling import sample_json
 
         own = sample_json(own, entries.sampling)
     return _entry_with_start(own, node) if node._takes_now else own

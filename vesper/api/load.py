@@ -120,7 +120,7 @@ def _node(
         return Node(compiled, program, engine, limits, warnings, host)
     entries = entries_of(compiled, program, limits, about.takes_now)
     if host is not None or may_have_table(compiled.path, "traces"):
-        from vesper.api.trace_sampling import nearest_settings, with_sampling
+        from vesper.api.observed.trace_sampling import nearest_settings, with_sampling
 
         config = nearest_settings(compiled.path) if host is None else host.config
         entries = with_sampling(entries, compiled, engine, limits, config)
@@ -138,7 +138,7 @@ def _observe_settings(path: str, host: Host | None) -> ObserveSettings | None:
         return host.config.observe
     if not may_have_table(path, "observe"):
         return None
-    from vesper.api.trace_sampling import nearest_settings
+    from vesper.api.observed.trace_sampling import nearest_settings
 
     config = nearest_settings(path)
     return None if config is None else config.observe

@@ -16,9 +16,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vesper.api.call_entry import Entries, entries_of
+from vesper.api.call_metrics import count_outcome
 from vesper.api.description import describe
 from vesper.api.errors import Stopped
-from vesper.api.observed.call_metrics import count_outcome
 from vesper.api.outcome import AnyOutcome
 from vesper.api.remote_exceptions import BadInput, Told
 from vesper.engines import outcome as ended
@@ -275,7 +275,7 @@ class Node:
         start = moment if self._takes_now else None
         look_at = None
         if self._entries is not None and self._entries.sampling is not None:
-            from vesper.api.batch_trace_sampling import Rows
+            from vesper.api.observed.batch_trace_sampling import Rows
 
             look_at = Rows(self._entries.sampling, start).look_at
         return batch_of(self._compiled, self._program, self._limits).run(table, wanted, start, look_at)

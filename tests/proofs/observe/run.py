@@ -34,7 +34,7 @@ _HERE = Path(__file__).parent
 _TOOLS = STATE / "observe"
 _BUILDER = "go.opentelemetry.io/collector/cmd/builder@v0.160.0"
 _WAIT_SECONDS = 60.0
-_REQUESTS = {"sample": 40, "whole": 2000}
+_REQUESTS = {"sample": 40, "whole": 1000}
 _FRONT = """\
 node_id: front_v1
 type: event_handler
@@ -73,6 +73,8 @@ _MANIFEST = """\
 dist:
   name: collector
   output_path: ./built
+conf_resolver:
+  default_uri_scheme: file
 receivers:
   - gomod: go.opentelemetry.io/collector/receiver/otlpreceiver v0.160.0
 exporters:

@@ -176,13 +176,7 @@ _OTHERS = {
 _PACKAGES = {
     "vesper",
     *(f"vesper.{each}" for each in ("api", "cache", "compiler", "config", "engines", "journal", "kernels", "values")),
-    *(
-        "vesper.api.observed",
-        "vesper.kernels.arithmetic",
-        "vesper.kernels.runtime",
-        "vesper.storage",
-        "vesper.values.generated",
-    ),
+    *("vesper.kernels.arithmetic", "vesper.kernels.runtime", "vesper.storage", "vesper.values.generated"),
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import vesper as api
 from tests.support.nodes import ROOT, compiled
-from vesper.api import trace_sampling as sampled
+from vesper.api.observed import trace_sampling as sampled
 from vesper.config.settings import config_from
 from vesper.config.traces import TraceSettings
 from vesper.engines.registry import ENGINES
@@ -132,7 +132,7 @@ def test_there_are_so_many_a_second_at_most_and_the_rest_is_counted(folder: Path
 
 def test_a_share_is_a_share(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter([0.009, 0.5, 0.011, 0.0, 0.99])
-    monkeypatch.setattr("vesper.api.trace_sampling.random.random", lambda: next(drawn))
+    monkeypatch.setattr("vesper.api.observed.trace_sampling.random.random", lambda: next(drawn))
     node = load("payment_decision", sample="1 %")
     for amount in range(1, 6):
         node.call({**DECISION, "amount": amount})

@@ -14,8 +14,8 @@ import pytest
 import vesper as api
 from tests.unit.api.given import CLOCK, written
 from tests.unit.trace.test_sampling import DECISION, LINES, folder, load, stored, the_sampler
-from vesper.api import trace_sampling as sampled
-from vesper.api.batch_trace_sampling import draw_places
+from vesper.api.observed import trace_sampling as sampled
+from vesper.api.observed.batch_trace_sampling import draw_places
 from vesper.engines.registry import ENGINES
 from vesper.replay.rerun import replay
 from vesper.trace import drawing
@@ -206,6 +206,6 @@ def test_without_sampling_json_and_batch_calls_are_the_plain_methods(folder: Pat
     node = load("payment_decision", "interp")
     assert node._entries is not None
     assert node._entries.sampling is None
-    assert node._entries.call_many.__module__ != "vesper.api.batch_trace_sampling"
+    assert node._entries.call_many.__module__ != "vesper.api.observed.batch_trace_sampling"
     assert node.run_json is node._entries.json
     assert isinstance(node.run_json, type(len))

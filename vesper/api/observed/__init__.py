@@ -1,1 +1,1 @@
-"""Calls of nodes without effects that are counted or have spans."""
+"""Calls of nodes without effects that have traces or spans."""

@@ -19,7 +19,7 @@ from vesper.trace.drawing import how_many, places
 from vesper.values.inputs import NotInputs
 
 if TYPE_CHECKING:
-    from vesper.api.trace_sampling import CallSampling
+    from vesper.api.observed.trace_sampling import CallSampling
     from vesper.engines.direct_engine import Batches
 
 _PLACE = re.compile(r"these were the inputs ([0-9]+) of `map`, counted from 0")

@@ -2,7 +2,7 @@
 
 Where the configuration asks for none, `vesper.load` does not import this module (`config.locate.may_have_table`), and
 `node.call` is the engine's own entry. Each entry of a node is sampled: `call` and its callers here; `map`, `run_json`
-and `run_batch` in `vesper/api/batch_trace_sampling.py`.
+and `run_batch` in `vesper/api/observed/batch_trace_sampling.py`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from vesper.api.batch_trace_sampling import sample_many
 from vesper.api.call_entry import Entries
+from vesper.api.observed.batch_trace_sampling import sample_many
 from vesper.api.run_captures import catcher
 from vesper.engines.engine import Limits
 from vesper.engines.outcome import Failed, Outcome
