@@ -208,10 +208,13 @@ def _is_running(status: int, found: Any) -> bool:
 
 
 class Trouble(threading.Thread):
-    """Kills workers and has nodes loaded anew, each at its own pace."""
+    """Kills workers and has nodes loaded anew, each at its own pace, for a time."""
 
-    def __init__(self, server: Serving, kill_seconds: float, reload_seconds: float, source: random.Random) -> None:
+    def __init__(
+        self, server: Serving, seconds: float, kill_seconds: float, reload_seconds: float, source: random.Random
+    ) -> None:
         super().__init__(daemon=True)
+        self._seconds = seconds
         self._server, self._source = server, source
         self._every = {"kills": kill_seconds, "reloads": reload_seconds}
         self._is_over = threading.Event()
@@ -223,6 +226,8 @@ class Trouble(threading.Thread):
         next_at = {name: begun + seconds for name, seconds in self._every.items()}
         while not self._is_over.wait(max(0.0, min(next_at.values()) - time.monotonic())):
             name = min(next_at, key=lambda each: next_at[each])
+            if next_at[name] > begun + self._seconds:
+                return  # orders that are late then are answered in peace
             next_at[name] += self._every[name]
             self.largest_mib = max(self.largest_mib, self._server.largest_mib())
             if name == "reloads":
@@ -250,7 +255,7 @@ def run(seconds: float, kill: float, reload: float, seed: int, say: Callable[[st
         traffic.capacity(min(2.0, seconds / 10))  # warm
         capacity = traffic.capacity(min(10.0, seconds / 5))
         say(f"{capacity:.0f} orders a second without trouble")
-        trouble = Trouble(server, kill, reload, random.Random(seed))
+        trouble = Trouble(server, seconds, kill, reload, random.Random(seed))
         trouble.start()
         traffic.load(capacity * SHARE, seconds)
         trouble.end()
