@@ -60,6 +60,8 @@ class Traffic:
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.took_ms: list[float] = []
+        self.resent_ms: list[float] = []
+        """From the loss of a connection to the answer, of orders that were sent again."""
 
     def next_order(self) -> int:
         with self._lock:
@@ -112,7 +114,7 @@ class Traffic:
 
     def _until_answered(self, key: str, given: dict[str, Any]) -> tuple[int, Any]:
         body = json.dumps(given).encode()
-        until = time.monotonic() + PATIENCE_SECONDS
+        until, lost_at = time.monotonic() + PATIENCE_SECONDS, None
         while True:
             try:
                 status, found = self._attempt(key, body)
@@ -120,9 +122,12 @@ class Traffic:
                 self._count("refused_connections")
             except (OSError, http.client.HTTPException):
                 self._count("unanswered")
+                lost_at = lost_at or time.monotonic()
             else:
                 is_final = status not in _RETRIED and not _is_running(status, found)
                 if is_final or (isinstance(found, dict) and "error" in found):
+                    if lost_at is not None:
+                        self.resent_ms.append((time.monotonic() - lost_at) * 1e3)
                     return status, found
                 self._count(f"sent_again_after_{status}")
                 if time.monotonic() < until:
@@ -261,7 +266,7 @@ def run(seconds: float, kill: float, reload: float, seed: int, say: Callable[[st
         trouble.end()
         if server.process.poll() is not None:
             raise RuntimeError(f"the supervisor ended with {server.process.returncode}:\n{server.text()[-4000:]}")
-        took = sorted(traffic.took_ms)
+        took, resent = sorted(traffic.took_ms), sorted(traffic.resent_ms) or [0.0]
         return {
             "orders": traffic.next_order() - 1,
             "orders_a_second": round(capacity * SHARE, 1),
@@ -270,6 +275,7 @@ def run(seconds: float, kill: float, reload: float, seed: int, say: Callable[[st
             "p50_ms": round(took[len(took) // 2], 1),
             "p99_ms": round(took[len(took) * 99 // 100], 1),
             "longest_ms": round(took[-1], 1),
+            "resent_ms": {"p50": round(resent[len(resent) // 2], 1), "longest": round(resent[-1], 1)},
             "largest_worker_mib": round(trouble.largest_mib, 1),
             "exit_code": server.stop(),
             "wrong": traffic.wrong,
