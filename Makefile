@@ -273,7 +273,7 @@ sample-migration-kills:
 sample-controller:
 	$(BIN)/python -m tests.proofs.migration.controller --sample
 sample-serve:
-	$(BIN)/python -m tests.proofs.serving.payments --seconds 8 --kill-every 2 --reload-every 3
+	$(BIN)/python -m tests.proofs.serving.payments --seconds 10 --kill-every 4 --reload-every 3
 sample-http:
 	$(BIN)/python -m tests.proofs.serving.misuse --seconds 4 --connections 500
 # Without Schemathesis, whose environment takes a minute to install: every example of the document is sent.

@@ -60,6 +60,8 @@ class Traffic:
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.took_ms: list[float] = []
+        self.resent_ms: list[float] = []
+        """From the loss of a connection to the answer, of orders that were sent again."""
 
     def next_order(self) -> int:
         with self._lock:
@@ -112,7 +114,7 @@ class Traffic:
 
     def _until_answered(self, key: str, given: dict[str, Any]) -> tuple[int, Any]:
         body = json.dumps(given).encode()
-        until = time.monotonic() + PATIENCE_SECONDS
+        until, lost_at = time.monotonic() + PATIENCE_SECONDS, None
         while True:
             try:
                 status, found = self._attempt(key, body)
@@ -120,9 +122,12 @@ class Traffic:
                 self._count("refused_connections")
             except (OSError, http.client.HTTPException):
                 self._count("unanswered")
+                lost_at = lost_at or time.monotonic()
             else:
                 is_final = status not in _RETRIED and not _is_running(status, found)
                 if is_final or (isinstance(found, dict) and "error" in found):
+                    if lost_at is not None:
+                        self.resent_ms.append((time.monotonic() - lost_at) * 1e3)
                     return status, found
                 self._count(f"sent_again_after_{status}")
                 if time.monotonic() < until:
@@ -208,10 +213,13 @@ def _is_running(status: int, found: Any) -> bool:
 
 
 class Trouble(threading.Thread):
-    """Kills workers and has nodes loaded anew, each at its own pace."""
+    """Kills workers and has nodes loaded anew, each at its own pace, for a time."""
 
-    def __init__(self, server: Serving, kill_seconds: float, reload_seconds: float, source: random.Random) -> None:
+    def __init__(
+        self, server: Serving, seconds: float, kill_seconds: float, reload_seconds: float, source: random.Random
+    ) -> None:
         super().__init__(daemon=True)
+        self._seconds = seconds
         self._server, self._source = server, source
         self._every = {"kills": kill_seconds, "reloads": reload_seconds}
         self._is_over = threading.Event()
@@ -223,6 +231,8 @@ class Trouble(threading.Thread):
         next_at = {name: begun + seconds for name, seconds in self._every.items()}
         while not self._is_over.wait(max(0.0, min(next_at.values()) - time.monotonic())):
             name = min(next_at, key=lambda each: next_at[each])
+            if next_at[name] > begun + self._seconds:
+                return  # orders that are late then are answered in peace
             next_at[name] += self._every[name]
             self.largest_mib = max(self.largest_mib, self._server.largest_mib())
             if name == "reloads":
@@ -250,13 +260,13 @@ def run(seconds: float, kill: float, reload: float, seed: int, say: Callable[[st
         traffic.capacity(min(2.0, seconds / 10))  # warm
         capacity = traffic.capacity(min(10.0, seconds / 5))
         say(f"{capacity:.0f} orders a second without trouble")
-        trouble = Trouble(server, kill, reload, random.Random(seed))
+        trouble = Trouble(server, seconds, kill, reload, random.Random(seed))
         trouble.start()
         traffic.load(capacity * SHARE, seconds)
         trouble.end()
         if server.process.poll() is not None:
             raise RuntimeError(f"the supervisor ended with {server.process.returncode}:\n{server.text()[-4000:]}")
-        took = sorted(traffic.took_ms)
+        took, resent = sorted(traffic.took_ms), sorted(traffic.resent_ms) or [0.0]
         return {
             "orders": traffic.next_order() - 1,
             "orders_a_second": round(capacity * SHARE, 1),
@@ -265,6 +275,7 @@ def run(seconds: float, kill: float, reload: float, seed: int, say: Callable[[st
             "p50_ms": round(took[len(took) // 2], 1),
             "p99_ms": round(took[len(took) * 99 // 100], 1),
             "longest_ms": round(took[-1], 1),
+            "resent_ms": {"p50": round(resent[len(resent) // 2], 1), "longest": round(resent[-1], 1)},
             "largest_worker_mib": round(trouble.largest_mib, 1),
             "exit_code": server.stop(),
             "wrong": traffic.wrong,
