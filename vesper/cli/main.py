@@ -23,6 +23,7 @@ COMMANDS = {
     "check": "Report errors in nodes; apply unambiguous fixes.",
     "compile": "Generate Python or IR from a node.",
     "debug": "Step through a node on both engines, forwards and backwards.",
+    "demo": "Show a migration, a fault and a crash on a real server.",
     "divergences": "Show, shrink and close differences of the engines on traffic.",
     "doctor": "Check a configuration against its nodes and databases.",
     "explain": "Explain a diagnostic, with an example.",

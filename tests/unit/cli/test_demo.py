@@ -1,0 +1,72 @@
+"""`vesper demo`, as a whole and in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.nodes import ROOT
+from vesper.cli.demo.provider import Provider
+from vesper.cli.demo.scaled import REAL, SCALED
+from vesper.cli.demo.shop import DECISION, faulty_text, make_shop
+from vesper.compiler import compile_file, compile_source
+from vesper.language.diagnostics.source import SourceFile
+from vesper.migration.control.modes import THRESHOLDS
+
+_WAIT_SECONDS = 60
+_END_SECONDS = 300
+
+
+def test_the_story_is_told_to_its_end(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "vesper", "demo", "--no-watch", "--seconds", str(_WAIT_SECONDS)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=_END_SECONDS, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    wanted = (
+        "agreement for direct_only   97.50% instead of 99.99%",
+        "shadow_direct → canary_direct: the evidence carries canary_direct",
+        "dual_verify → direct_only: the evidence carries direct_only",
+        "decisions, 0 with a wrong fee",
+        "→ shadow_direct: the evidence does not carry",
+        "outputs.fee",
+        "kill -9 ",
+        "60 of 60 orders answered with 201",
+        "every order was charged once, and recorded once",
+    )
+    found = [done.stdout.find(each) for each in wanted]
+    assert -1 not in found, done.stdout
+    assert found == sorted(found)
+    assert not list(tmp_path.glob("vesper-*")), "it leaves nothing behind"
+
+
+def test_its_nodes_are_right_and_the_fault_changes_the_meaning_alone(tmp_path: Path) -> None:
+    make_shop(tmp_path, "http://127.0.0.1:9")
+    compiled = {}
+    for path in sorted((tmp_path / "nodes").iterdir()):
+        found, bag = compile_file(path)
+        assert found is not None, bag.sorted()
+        assert not bag.sorted()
+        compiled[path.stem] = found
+    faulty, _ = compile_source(SourceFile("faulty.vsp", faulty_text()))
+    assert faulty is not None
+    assert faulty.semantic_hash != compiled[DECISION].semantic_hash
+
+
+def test_only_its_own_processes_have_other_thresholds() -> None:
+    assert REAL == THRESHOLDS
+    assert all(scaled <= REAL[mode] for mode, scaled in SCALED.items())
+
+
+def test_the_provider_charges_once_for_each_key() -> None:
+    with Provider() as provider:
+        assert [provider._charge(key)[1] for key in ("a", "b", "a")] == [
+            {"id": "ch_1", "status": "succeeded"},
+            {"id": "ch_2", "status": "succeeded"},
+            {"id": "ch_1", "status": "succeeded"},
+        ]
+        assert provider._charge(None)[0] == 400
+        assert (provider.charges_made, dict(provider.requests)) == (2, {"a": 2, "b": 1})
