@@ -50,10 +50,10 @@ def main() -> None:
         sys.exit(1)
     channel.send(kind="ready", nodes=3)
     while not ending:
-        ready, _, _ = select.select([listener, channel, wakes], [], [])
-        if listener in ready:
+        ready, _, _ = select.select([each.fileno() for each in (listener, channel, wakes)], [], [])
+        if listener.fileno() in ready:
             accept_all(listener)
-        if channel in ready:
+        if channel.fileno() in ready:
             messages = channel.receive()
             if messages is None:
                 break
