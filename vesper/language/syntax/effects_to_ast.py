@@ -7,7 +7,7 @@ from vesper.language.syntax import ast, shapes
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar
 from vesper.language.syntax.slots import CONFIGURED_NAME, SlotReader
 from vesper.language.syntax.template import as_text
-from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree
+from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 
 _NAMES = ("provider", "database", "cache", "topic", "name", "root", "table", "machine")
 _WORDS = {
@@ -41,6 +41,7 @@ class EffectReader(SlotReader):
         expressions["path"] = None if path is None else as_text(path)
         expressions["body"] = self._json_tree(entry.get("body"), "body")
         expressions["payload"] = self._json_tree(entry.get("payload"), "payload")
+        self._refuse_empty(entry)
         groups = {key: self._entries(entry.get(key), key) for key in _GROUPS if entry.get(key) is not None}
         is_http = operation.text == "external_api_call"
         if is_http and entry.get("query") is not None:
@@ -63,6 +64,14 @@ class EffectReader(SlotReader):
             spans,
             sensitive,
         )
+
+    def _refuse_empty(self, entry: Fields) -> None:
+        """Report groups of values that have none."""
+        for key in ("data", "set", "request", "query", "headers"):
+            match entry.get(key):
+                case Mapping(entries=()) | Sequence(items=()) as tree:
+                    expected = "at least one value, or no such key"
+                    self._bag.error(Code.WRONG_KIND, tree.span, key=key, expected=expected, found="none")
 
     def _returned(self, tree: Tree | None, operation: str) -> tuple[ast.TypeText | None, bool | tuple[ast.Word, ...]]:
         """Read `returns`: a type, or a mapping that also names what is sensitive."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from vesper.compiler import Compiled, compile_file
 from vesper.language.diagnostics.codes import Code
 from vesper.language.ir import nodes as ir
@@ -77,3 +79,17 @@ def test_sql_comments_and_literals_keep_line_breaks(tmp_path: Path) -> None:
     assert compiled is not None, codes
     (request,) = [each for each in all_statements(compiled.node.body) if isinstance(each, ir.Request)]
     assert request.fixed["sql"] == "DELETE FROM t -- the old ones\nWHERE expired = 'a  b'"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "{step: ask, operation: custom, name: score, effect: read, request: {}, returns: integer}",
+        "{step: ask, operation: custom, name: score, effect: read, request: [], returns: integer}",
+        "{step: ask, operation: external_api_call, provider: bank, method: GET, endpoint: /a, query: {}}",
+        "{step: ask, operation: external_api_call, provider: bank, method: GET, endpoint: /a, headers: {}}",
+        "{step: ask, operation: database_write, table: things, data: {}}",
+    ],
+)
+def test_a_group_without_a_value_is_reported(tmp_path: Path, step: str) -> None:
+    assert checked(tmp_path, f"  - {step}\n") == (None, {Code.WRONG_KIND})
