@@ -138,7 +138,10 @@ pub(crate) fn problem_of_outcome(service: &Service, outcome: &[u8]) -> Problem<'
         }
         Some("limit_hit") => {
             let limit = text("limit").unwrap_or_default();
-            let is_time = matches!(limit.as_str(), "time" | "timeout_seconds" | "deadline" | "cancelled");
+            let is_time = matches!(
+                limit.as_str(),
+                "time" | "timeout_seconds" | "deadline" | "cancelled"
+            );
             let status = if is_time {
                 StatusCode::GATEWAY_TIMEOUT
             } else {
