@@ -7,7 +7,7 @@
 )]
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -551,6 +551,24 @@ fn a_full_queue_refuses_and_pages_have_their_own() {
     }
     drop(served.server.next(Duration::from_millis(100), false));
     assert_eq!(waiting.remove(0).answer().unwrap().status, 500);
+}
+
+#[test]
+fn a_client_that_only_stops_sending_gets_the_answer_of_its_queued_call() {
+    let served = Fixture::bare("{}");
+    let mut client = served.connect();
+    client.send(&post("/call", r#"{"a":1}"#));
+    served.wait_until("it waits", |server| server.facts().queued == 1);
+    client.stream.shutdown(Shutdown::Write).unwrap();
+    // The server reads the end before the call is taken.
+    std::thread::sleep(Duration::from_millis(100));
+    let pending = served.server.next(Duration::from_secs(1), false).unwrap();
+    assert!(!pending.is_abandoned());
+    let outcome = br#"{"kind":"returned","value":{"a":1}}"#;
+    assert!(pending.answer(|call| call.answer(outcome, None)));
+    let answer = client.answer().unwrap();
+    assert_eq!((answer.status, answer.body.as_str()), (200, r#"{"a":1}"#));
+    assert!(client.is_closed());
 }
 
 #[test]

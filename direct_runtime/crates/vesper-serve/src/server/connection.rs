@@ -417,7 +417,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
         }
     }
 
-    /// Waits for the answer of another thread. Notes a client that closes the connection, and reads no more than a
+    /// Waits for the answer of another thread. Notes a client that resets the connection, and reads no more than a
     /// head of its next requests.
     async fn wait(&mut self, mut awaited: Awaited) -> io::Result<Answer> {
         match awaited.deadline {
@@ -437,7 +437,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
             match Pin::new(&mut awaited.answer).poll(context) {
                 Poll::Ready(Ok(answer)) => return Poll::Ready(Ok(answer)),
                 // The call was dropped: because its client has gone, or by a bug.
-                Poll::Ready(Err(_)) if *is_at_end => {
+                Poll::Ready(Err(_)) if awaited.is_abandoned.load(Ordering::Relaxed) => {
                     return Poll::Ready(Err(ErrorKind::ConnectionAborted.into()));
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(Ok(refuse(&awaited, RefusalKind::Internal))),
@@ -448,7 +448,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                     buffer.reserve(READ_BYTES);
                 }
                 match pin!(stream.read_buf(buffer)).poll(context) {
-                    Poll::Ready(Ok(0) | Err(_)) => {
+                    // A client that sends no more may still read its answer.
+                    Poll::Ready(Ok(0)) => *is_at_end = true,
+                    Poll::Ready(Err(_)) => {
                         *is_at_end = true;
                         awaited.is_abandoned.store(true, Ordering::Relaxed);
                     }
