@@ -123,6 +123,12 @@ def test_a_file_of_another_version_is_removed_and_not_summed(tmp_path: Path) -> 
     assert not file.exists()
 
 
+@pytest.mark.parametrize("name", ["1-a.metrics", "folded.metrics"])
+def test_a_file_without_a_whole_number_hides_no_counts(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"VSP")
+    assert _value(_run(_COUNT + _RENDER, tmp_path), DIVERGENCES) == 1000
+
+
 def test_counts_move_to_a_directory_that_is_named_later(tmp_path: Path) -> None:
     later = f"from vesper.observe.metrics import use_directory\nuse_directory({str(tmp_path)!r})\n"
     assert not _run("import os\ndel os.environ['VESPER_METRICS_DIR']\n" + _COUNT + later + _DIE, tmp_path)

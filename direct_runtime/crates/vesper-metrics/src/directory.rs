@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::layout::{FOLDED, is_current, records, texts_of};
-use crate::region::{MappedFile, REGION_BYTES};
+use crate::region::{CELL_BYTES, MappedFile, REGION_BYTES};
 use crate::sum::Sums;
 
 const LOCK: &str = "lock";
@@ -130,14 +130,15 @@ impl Directory {
     }
 }
 
-/// Maps a file of this layout. None: there is no such file, or a version of Vesper with other metrics wrote it.
+/// Maps a file of this layout. None: there is no such file, it has no whole cell, or a version of Vesper with other
+/// metrics wrote it.
 fn map(path: &Path) -> io::Result<Option<MappedFile>> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    if file.metadata()?.len() == 0 {
+    if file.metadata()?.len() < CELL_BYTES as u64 {
         return Ok(None);
     }
     Ok(Some(MappedFile::new(&file)?).filter(|mapped| is_current(mapped.cells())))

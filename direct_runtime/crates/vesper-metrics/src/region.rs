@@ -11,7 +11,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 /// Size of a process' region. All its pages are reserved on disk when a file is made.
 pub(crate) const REGION_BYTES: usize = 2 << 20;
-const CELL_BYTES: usize = size_of::<AtomicU64>();
+pub(crate) const CELL_BYTES: usize = size_of::<AtomicU64>();
 
 /// The cells that a process counts in. They are never unmapped: handles refer to them.
 #[derive(Debug, Clone, Copy)]
