@@ -10,6 +10,8 @@ from typing import Final, Literal
 
 from vesper.effects.settings import Table
 
+PAGES: Final = ("/openapi.json", "/docs", "/metrics", "/readyz", "/status")
+"""Built-in pages that callers may need scopes for."""
 ALGORITHMS: Final = ("RS256", "ES256", "EdDSA", "HS256")
 LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 _ORIGIN: Final = re.compile(r"https?://[^/\s*]+")
@@ -135,6 +137,9 @@ def read_serve(top: Table, folder: Path) -> ServeSettings:
     table.done()
     _refuse_repeated(table, "keys", [each.name for each in keys])
     _refuse_repeated(table, "jwt", [each.issuer for each in jwt])
+    for name in found.scopes:
+        if name.startswith("/") and name not in PAGES:
+            raise table.error("scopes", f"`{name}` is no page: one of {', '.join(PAGES)}, or a pattern of nodes")
     if found.scopes and not found.has_auth:
         raise table.error("scopes", "a scope needs callers with a name: add [[serve.keys]], [[serve.jwt]] or client_ca")
     return found
@@ -145,7 +150,7 @@ def _limits(table: Table) -> ServeLimits:
     found = ServeLimits(
         table.size("max_body", usual.max_body_bytes),
         table.size("max_head", usual.max_head_bytes),
-        table.integer("max_headers", usual.max_headers, least=8, most=10_000),
+        table.integer("max_headers", usual.max_headers, least=8, most=500),
         table.integer("max_connections", usual.max_connections, least=1, most=1_000_000),
         table.integer("queue", usual.queue, least=1, most=1_000_000),
         _seconds(table, "head_timeout", usual.head_seconds),
@@ -157,6 +162,8 @@ def _limits(table: Table) -> ServeLimits:
     table.done()
     if not 1 << 10 <= found.max_body_bytes <= 64 << 20:
         raise table.error("max_body", "a body has 1 KiB at least and 64 MiB at most")
+    if not 1 <= found.min_bytes_per_second <= 1 << 30:
+        raise table.error("min_rate", "a rate is 1 B at least and 1 GiB at most, for each second")
     if not 1 << 10 <= found.max_head_bytes <= 1 << 20:
         raise table.error("max_head", "a head has 1 KiB at least and 1 MiB at most")
     return found
@@ -235,6 +242,10 @@ def _is_safe_url(url: str) -> bool:
     from urllib.parse import urlsplit
 
     parts = urlsplit(url)
+    try:
+        _ = parts.port
+    except ValueError:
+        return False
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK_HOSTS)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vesper.api.spelled_declarations import spelled_declarations
 from vesper.config.grants import matches_node
-from vesper.config.serve import CorsSettings, ServeSettings
+from vesper.config.serve import PAGES, CorsSettings, ServeSettings
 from vesper.language.ir import nodes as ir
 from vesper.values.json_forms import has_names
 from vesper.values.types import DECIMAL, ArrayOf, MapOf, OptionalOf, Record, SetOf, Type
@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from vesper.api.node import Node
     from vesper.language.http_binding import HttpBinding, HttpInput
 
-BUILTINS = ("/openapi.json", "/docs", "/metrics", "/readyz", "/status")
 _VERSION = 1
 
 
 def build_table(
-    nodes: Sequence[Node], settings: ServeSettings, auth: Mapping[str, object], builtins: Sequence[str] = BUILTINS
+    nodes: Sequence[Node], settings: ServeSettings, auth: Mapping[str, object], builtins: Sequence[str] = PAGES
 ) -> bytes:
     """Return the table of these nodes, in their order; `auth` has the credentials (docs/spec/serving.md)."""
     table = {

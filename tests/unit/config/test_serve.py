@@ -53,6 +53,10 @@ def test_every_kind_of_authentication_counts() -> None:
         ({"cors": {"origins": ["*"], "credentials": True}}, "serve.cors.credentials"),
         ({"cors": {"origins": ["https://shop.example/path"]}}, "serve.cors.origins"),
         ({"scopes": {"payment_*": ["pay"]}}, "serve.scopes"),
+        ({"keys": [KEY], "scopes": {"/metric": ["observe"]}}, "serve.scopes"),
+        ({"limits": {"max_headers": 501}}, "serve.limits.max_headers"),
+        ({"limits": {"min_rate": "0 B"}}, "serve.limits.min_rate"),
+        ({"jwt": [{**JWT, "jwks": "https://id.example:99999/jwks"}]}, "serve.jwt[0].jwks"),
     ],
 )
 def test_a_wrong_setting_is_refused_at_its_place(values: dict[str, Any], where: str) -> None:
