@@ -31,11 +31,11 @@ def test_the_session(tmp_path: Path) -> None:
     command = [sys.executable, "-m", *shlex.split(serve.text.replace(port[0], "--port 0"))]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     try:
-        assert process.stdout is not None
-        line = process.stdout.readline().strip()
+        assert process.stderr is not None
+        line = next((line.strip() for line in process.stderr if line.startswith("serving ")), "")
         used = line.split(" with ")[0].rpartition(":")[2]
         check_printed(serve, line.replace(used, port[1]), 0)
         for each in requests:

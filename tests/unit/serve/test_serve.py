@@ -108,14 +108,11 @@ class Serving:
                 cwd=folder,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdout=log,
                 stderr=log,
             )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline().decode()
-        if not line:
-            self.process.wait(60)
-        self.port = int(line.split(" with ")[0].rpartition(":")[2]) if line else 0
+        eventually(lambda: self.process.poll() is not None or self.ready() != "")
+        self.port = int(self.ready().split(" with ")[0].rpartition(":")[2] or 0)
 
     def request(
         self, method: str, path: str, value: object = None, headers: Mapping[str, str] | None = None
@@ -136,6 +133,10 @@ class Serving:
     def pids(self) -> set[int]:
         text = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         return set(map(int, text.split()))
+    def ready(self) -> str:
+        """Return the line that tells where the nodes are served; empty before."""
+        return next((line for line in self.text().splitlines() if line.startswith("serving ")), "")
+
 
     def text(self) -> str:
         return self.log.read_text(errors="replace")
@@ -156,8 +157,6 @@ class Serving:
         finally:
             self.process.kill()
             self.process.wait()
-            assert self.process.stdout is not None
-            self.process.stdout.close()
 
 
 def shop(folder: Path, config: str = CONFIG) -> Path:
@@ -199,6 +198,11 @@ def closed_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]
 def test_nodes_with_and_without_effects_answer(open_server: Serving) -> None:
     assert open_server.double(21) == (200, {"result": 42})
     status, problem = open_server.double(-1)
+def test_a_line_tells_where_the_nodes_are_served_and_how_to_stop(open_server: Serving) -> None:
+    at = f"http://127.0.0.1:{open_server.port}"
+    assert open_server.ready() == f"serving 2 nodes at {at} with 2 workers; Ctrl-C or SIGTERM ends it"
+
+
     assert (status, problem["status"]) == (422, 422)
     assert open_server.request("POST", "/notes/a", {"text": "hello"}) == (201, {"written": 5})
     assert (open_server.folder / "notes" / "a.txt").read_text() == "hello"

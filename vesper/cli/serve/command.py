@@ -73,9 +73,11 @@ def command(
             scheme = "http" if serve.tls is None else "https"
             shown = f"[{address}]" if ":" in address else address
 
+                what = "1 node" if number == 1 else f"{number} nodes"
             def report(number: int) -> None:
                 of = "worker" if count == 1 else "workers"
-                click.echo(f"serving {number} nodes at {scheme}://{shown}:{bound} with {count} {of}")
+                where = f"{scheme}://{shown}:{bound}"
+                click.echo(f"serving {what} at {where} with {count} {of}; Ctrl-C or SIGTERM ends it", err=True)
 
             watched = watched_files(nodes or (FOLDER,), settings.path) if is_watching else None
             code = Supervisor(listener, options, count, report, watched).run()
