@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,9 +66,6 @@ class Service:
         self.host = Host(config)
         self.routes = old
         self._owns_routes = False
-        self._lock = threading.Lock()
-        self.users = 0
-        """Requests that a thread is answering."""
         try:
             if options.engine == AUTO and (old is None or not _has_same_routes(old, config)):
                 from vesper.migration.router.routes import Routes
@@ -82,17 +77,6 @@ class Service:
         except BaseException:
             self.close(0.0)
             raise
-
-    @contextmanager
-    def used(self) -> Iterator[None]:
-        """Count a user of this service."""
-        with self._lock:
-            self.users += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self.users -= 1
 
     def inherit_routes(self, old: Service) -> None:
         """Own the routes of the service before, if they are the same."""

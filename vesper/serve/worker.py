@@ -115,11 +115,12 @@ class Worker:
         self._keys_due = time.monotonic() + min(refresh, default=float("inf"))
 
     def _retire(self, service: Service) -> None:
-        """Close the service of old epochs once no request uses it."""
+        """Close the service of old epochs once no request belongs to them."""
+        epochs = [epoch for epoch, each in self._services.copy().items() if each is service]
         until = time.monotonic() + self._options.grace
-        while time.monotonic() < until and (service.users or self._server.facts()["queued"]):
+        while time.monotonic() < until and self._server.facts()["oldest_epoch"] <= max(epochs):
             time.sleep(_POLL_SECONDS)
-        for epoch in [epoch for epoch, each in self._services.copy().items() if each is service]:
+        for epoch in epochs:
             del self._services[epoch]
         service.close(self._options.grace)
 
@@ -145,22 +146,22 @@ class Worker:
     def _answer(self, call: HttpCall) -> None:
         service = self._services.get(call.epoch)
         if service is None:
+            del call  # its epoch is in use until then
             call.refuse("closing", None, 1.0, None)
             return
         node = None
-        with service.used():
-            try:
-                if call.builtin is not None:
-                    is_named = call.actor is not None
-                    call.send(*self._builtins.page(call.builtin, service, call.epoch, is_named, call.accept))
-                elif call.is_abandoned:
-                    call.refuse("closing", None, None, None)
-                else:
-                    node = service.nodes[call.endpoint]
-                    run_call(call, node, call.inputs, call.seconds_left, service)
-            except Exception as error:  # noqa: BLE001  # a bug of one request must not end its thread
-                _log.error("%s broke\n%s", call.builtin or call.node, describe_error(error, service, node))
-                call.refuse("internal", None, None, None)
+        try:
+            if call.builtin is not None:
+                is_named = call.actor is not None
+                call.send(*self._builtins.page(call.builtin, service, call.epoch, is_named, call.accept))
+            elif call.is_abandoned:
+                call.refuse("closing", None, None, None)
+            else:
+                node = service.nodes[call.endpoint]
+                run_call(call, node, call.inputs, call.seconds_left, service)
+        except Exception as error:  # noqa: BLE001  # a bug of one request must not end its thread
+            _log.error("%s broke\n%s", call.builtin or call.node, describe_error(error, service, node))
+            call.refuse("internal", None, None, None)
 
     # -- the main thread --------------------------------------------------------------------------
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -130,9 +133,6 @@ class Serving:
         headers = {} if key is None else {"X-API-Key": key}
         return self.request("POST", "/nodes/double_v1", {"number": number}, headers)
 
-    def pids(self) -> set[int]:
-        text = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-        return set(map(int, text.split()))
     def ready(self) -> str:
         """Return the line that tells where the nodes are served; empty before."""
         return next((line for line in self.text().splitlines() if line.startswith("serving ")), "")

@@ -9,7 +9,7 @@ use std::io;
 use std::net::TcpListener as Listener;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -120,6 +120,8 @@ pub struct Facts {
     pub requests: u64,
     pub native_requests: u64,
     pub epoch: u64,
+    /// The first epoch that a request belongs to, also one whose body has not arrived; else the current one.
+    pub oldest_epoch: u64,
 }
 
 struct Shared {
@@ -127,6 +129,8 @@ struct Shared {
     clock: Clock,
     /// Set before the first connection is accepted.
     epoch: RwLock<Option<Arc<Epoch>>>,
+    /// Former epochs, of which requests may be left.
+    former: Mutex<Vec<(u64, Weak<Epoch>)>>,
     tls: RwLock<Option<Arc<ServerConfig>>>,
     queue: Queue,
     /// The phase for the requests, which read it without a lock, and for the threads that accept connections.
@@ -178,6 +182,7 @@ impl Server {
         let shared = Shared {
             clock: Clock::new(),
             epoch: RwLock::new(None),
+            former: Mutex::default(),
             tls: RwLock::new(tls),
             queue: Queue::new(settings.queue),
             current_phase: AtomicU8::new(Phase::Serving as u8),
@@ -217,6 +222,9 @@ impl Server {
             nodes,
             meters,
         }));
+        if let Some(last) = &last {
+            lock(&self.shared.former).push((last.number, Arc::downgrade(last)));
+        }
         drop(epoch);
         drop(last);
         self.start()
@@ -289,6 +297,11 @@ impl Server {
 
     pub fn facts(&self) -> Facts {
         let shared = &self.shared;
+        let epoch = shared.epoch().map_or(0, |epoch| epoch.number);
+        let mut former = lock(&shared.former);
+        former.retain(|(_, epoch)| epoch.strong_count() > 0);
+        let oldest_epoch = former.first().map_or(epoch, |(number, _)| *number);
+        drop(former);
         Facts {
             connections: shared.connections.load(Ordering::Relaxed),
             queued: shared.queue.len(),
@@ -296,7 +309,8 @@ impl Server {
             buffered_bytes: shared.buffered_bytes.load(Ordering::Relaxed),
             requests: shared.requests.load(Ordering::Relaxed),
             native_requests: shared.native_requests.load(Ordering::Relaxed),
-            epoch: shared.epoch().map_or(0, |epoch| epoch.number),
+            epoch,
+            oldest_epoch,
         }
     }
 

@@ -662,3 +662,21 @@ fn a_new_epoch_serves_new_requests_of_old_connections() {
         "{spans:?}"
     );
 }
+
+#[test]
+fn an_epoch_is_in_use_until_the_bodies_of_its_requests_have_arrived() {
+    let served = Fixture::new("{}");
+    let mut client = served.connect();
+    client.send(
+        &post("/call", "{}")
+            .replace("Host: a", "Host: a\r\nExpect: 100-continue")
+            .replace("{}", ""),
+    );
+    assert_eq!(client.answer().unwrap().status, 100);
+    served.server.load(exchange(), vec![None, None, None]).unwrap();
+    let epochs = |server: &Server| (server.facts().oldest_epoch, server.facts().epoch);
+    assert_eq!(epochs(&served.server), (1, 2));
+    client.send("{}");
+    assert_eq!(client.answer().unwrap().status, 200);
+    served.wait_until("the first is over", |server| epochs(server) == (2, 2));
+}

@@ -155,6 +155,7 @@ impl HttpServer {
         shown.set_item("requests", facts.requests)?;
         shown.set_item("native_requests", facts.native_requests)?;
         shown.set_item("epoch", facts.epoch)?;
+        shown.set_item("oldest_epoch", facts.oldest_epoch)?;
         Ok(shown)
     }
 }
