@@ -79,7 +79,10 @@ class Channel:
     def receive(self) -> list[dict[str, Any]] | None:
         """Return the messages that have arrived; None at the end of the stream."""
         try:
-            data = self._end.recv(_CHUNK_BYTES)
+            # The other process may be gone while one that it started holds its end open.
+            data = self._end.recv(_CHUNK_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return []
         except ConnectionError:
             return None
         if not data:

@@ -147,6 +147,7 @@ class Worker:
         service = self._services.get(call.epoch)
         if service is None:
             del call  # its epoch is in use until then
+            del call  # its epoch is in use until then
             call.refuse("closing", None, 1.0, None)
             return
         node = None
