@@ -34,6 +34,8 @@ class Options:
     log_format: str | None = None
     needs_auth: bool = False
     """True where other machines can reach the address, and `--insecure` was not given."""
+    had_auth: bool = False
+    """True where callers had to authenticate when the server was started."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -53,6 +55,12 @@ class Options:
                 "serve",
                 "other machines can reach this address, and no caller has to authenticate: add [[serve.keys]], "
                 "[[serve.jwt]] or serve.tls.client_ca, or start with --insecure",
+            )
+        if self.had_auth and not config.serve.has_auth:
+            raise ConfigError(
+                "serve",
+                "callers had to authenticate when this server was started, and by these settings none has to: "
+                "restore [[serve.keys]], [[serve.jwt]] or serve.tls.client_ca, or restart the server",
             )
         return config
 

@@ -62,7 +62,9 @@ class Worker:
         config = self._read_config()
         auth = read_auth(config)
         service = Service(config, options, None)
-        self._server = HttpServer(listener.detach(), json.dumps(server_settings(config)).encode())
+        settings = server_settings(config)
+        self._tls = settings["tls"]
+        self._server = HttpServer(listener.detach(), json.dumps(settings).encode())
         self._builtins = Builtins(self._server.facts)
         self._load(service, auth)
         for n in range(options.threads or config.serve.threads):
@@ -86,6 +88,8 @@ class Worker:
     def reload(self) -> None:
         """Load settings, secrets and nodes into a new epoch. Raises `VesperError`: then the old epoch stays."""
         config = self._read_config()
+        if server_settings(config)["tls"] != self._tls:
+            raise ConfigError("serve.tls", "a reload reads the files again; other files, or none, need a restart")
         auth = read_auth(config)
         old = self._service
         service = Service(config, self._options, old.routes)
@@ -142,12 +146,11 @@ class Worker:
             call = self._server.next(_POLL_SECONDS, builtins=is_for_builtins)
             if call is not None:
                 self._answer(call)
+            del call  # its epoch is in use until then
 
     def _answer(self, call: HttpCall) -> None:
         service = self._services.get(call.epoch)
         if service is None:
-            del call  # its epoch is in use until then
-            del call  # its epoch is in use until then
             call.refuse("closing", None, 1.0, None)
             return
         node = None
@@ -249,6 +252,8 @@ def main() -> None:
     signals: list[int] = []
     signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
+    for each in (listener, end):
+        os.set_inheritable(int(each), False)
     channel = Channel(socket.socket(fileno=int(end)))
     configure(options.log_format or "text")
     try:

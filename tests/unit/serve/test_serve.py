@@ -137,6 +137,9 @@ class Serving:
         """Return the line that tells where the nodes are served; empty before."""
         return next((line for line in self.text().splitlines() if line.startswith("serving ")), "")
 
+    def pids(self) -> set[int]:
+        text = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return set(map(int, text.split()))
 
     def text(self) -> str:
         return self.log.read_text(errors="replace")
@@ -195,14 +198,14 @@ def closed_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]
         yield server
 
 
-def test_nodes_with_and_without_effects_answer(open_server: Serving) -> None:
-    assert open_server.double(21) == (200, {"result": 42})
-    status, problem = open_server.double(-1)
 def test_a_line_tells_where_the_nodes_are_served_and_how_to_stop(open_server: Serving) -> None:
     at = f"http://127.0.0.1:{open_server.port}"
     assert open_server.ready() == f"serving 2 nodes at {at} with 2 workers; Ctrl-C or SIGTERM ends it"
 
 
+def test_nodes_with_and_without_effects_answer(open_server: Serving) -> None:
+    assert open_server.double(21) == (200, {"result": 42})
+    status, problem = open_server.double(-1)
     assert (status, problem["status"]) == (422, 422)
     assert open_server.request("POST", "/notes/a", {"text": "hello"}) == (201, {"written": 5})
     assert (open_server.folder / "notes" / "a.txt").read_text() == "hello"
@@ -254,6 +257,31 @@ def test_a_reload_serves_the_new_text_and_a_mistake_keeps_the_old(open_server: S
     node.write_text(DOUBLE)
 
 
+def test_a_request_that_began_before_a_reload_ends_in_its_epoch(open_server: Serving) -> None:
+    says, body = "in a new epoch", b'{"text": "late"}'
+    head = (
+        "POST /notes/late HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", open_server.port), timeout=60) as client:
+        client.sendall(head.encode())
+        assert client.recv(4096).startswith(b"HTTP/1.1 100 ")
+        count = open_server.text().count(says)
+        open_server.process.send_signal(signal.SIGHUP)
+        eventually(lambda: open_server.text().count(says) >= count + 2)
+        time.sleep(1.5)  # the old epoch could be closed by now
+        client.sendall(body)
+        assert client.recv(4096).startswith(b"HTTP/1.1 201 ")
+
+
+def test_processes_that_a_worker_starts_inherit_none_of_its_sockets(open_server: Serving) -> None:
+    for pid in open_server.pids():
+        for each in Path(f"/proc/{pid}/fd").iterdir():
+            if str(each.readlink()).startswith("socket:"):
+                (flags,) = re.findall(r"flags:\s*(\d+)", Path(f"/proc/{pid}/fdinfo/{each.name}").read_text())
+                assert int(flags, 8) & os.O_CLOEXEC, each
+
+
 def test_callers_need_a_key_which_names_them(closed_server: Serving) -> None:
     assert closed_server.double(1)[0] == 401
     assert closed_server.double(1, SECOND)[0] == 401
@@ -288,6 +316,18 @@ def test_a_reload_never_drops_authentication_on_a_public_address(closed_server: 
     assert closed_server.double(1)[0] == 401
     assert closed_server.double(1, FIRST)[0] == 200
     file.write_text(CONFIG + KEYS)
+
+
+def test_a_reload_never_drops_authentication_on_this_machine_either(tmp_path: Path) -> None:
+    tls = '[serve.tls]\ncertificate = "none.pem"\nkey = "none.pem"\n'
+    with Serving(shop(tmp_path, CONFIG + KEYS), "--engine", "direct") as server:
+        file = tmp_path / "vesper.toml"
+        for change in (lambda: file.write_text(CONFIG), file.unlink, lambda: file.write_text(CONFIG + KEYS + tls)):
+            change()
+            server.reload("the old epoch stays: ")
+            assert server.double(1)[0] == 401
+            assert server.double(1, FIRST)[0] == 200
+        assert "serve.tls" in server.text()
 
 
 def test_a_public_address_without_authentication_is_refused(tmp_path: Path) -> None:

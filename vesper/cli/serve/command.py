@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.options import config_option
-from vesper.cli.settings import printable_lines, read_settings
+from vesper.cli.settings import printable_lines
 from vesper.repository.locate import FOLDER, FOLDER_VARIABLE
 
 
@@ -51,30 +52,28 @@ def command(
     from vesper.serve.watch import watched_files
     from vesper.values.vesper_error import VesperError
 
-    settings = read_settings(config)
-    serve = settings.serve
-    configure(log_format or settings.observe.logs, settings.observe.levels)
+    path = None if config is None else str(config.resolve())
+    options = Options(nodes, path, expose, engine, threads, log_format=log_format)
     try:
+        settings = options.read_config()
+        serve = settings.serve
+        configure(log_format or settings.observe.logs, settings.observe.levels)
         listener = bind(serve.host if host is None else host, serve.port if port is None else port)
         with listener, shared_metrics(settings.observe.directory):
             address, bound = listener.getsockname()[:2]
-            options = Options(
-                nodes,
-                None if config is None else str(config.resolve()),
-                expose,
-                engine,
-                threads,
-                serve.grace if grace is None else grace,
-                log_format,
+            options = replace(
+                options,
+                grace=serve.grace if grace is None else grace,
                 needs_auth=is_public(address) and not insecure,
+                had_auth=serve.has_auth,
             )
             options.read_config()
             count = serve.workers if workers is None else workers
             scheme = "http" if serve.tls is None else "https"
             shown = f"[{address}]" if ":" in address else address
 
-                what = "1 node" if number == 1 else f"{number} nodes"
             def report(number: int) -> None:
+                what = "1 node" if number == 1 else f"{number} nodes"
                 of = "worker" if count == 1 else "workers"
                 where = f"{scheme}://{shown}:{bound}"
                 click.echo(f"serving {what} at {where} with {count} {of}; Ctrl-C or SIGTERM ends it", err=True)
