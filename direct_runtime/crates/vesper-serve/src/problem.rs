@@ -117,7 +117,17 @@ pub(crate) fn problem_of_outcome(service: &Service, outcome: &[u8]) -> Problem<'
             let phase = text("phase").unwrap_or_default();
             let clause = json!({"phase": phase, "index": serde_json::from_str::<Value>(raw("index")).ok()});
             if matches!(phase.as_str(), "constraint" | "precondition" | "validation") {
-                let detail = message.unwrap_or_else(|| "The inputs break a clause of the node.".to_owned());
+                let message = message.unwrap_or_else(|| "The inputs break a clause of the node.".to_owned());
+                let place = text("where").unwrap_or_default();
+                let detail = message
+                    .strip_prefix(&place)
+                    .and_then(|rest| rest.strip_prefix(": "))
+                    .unwrap_or(&message);
+                // Inputs are the caller's own; a validation may be about what a step has read.
+                let detail = match detail.split_once(" does not hold: ") {
+                    Some((clause, _)) if phase == "validation" => format!("{clause} does not hold"),
+                    _ => detail.to_owned(),
+                };
                 Problem::new(
                     "precondition",
                     StatusCode::UNPROCESSABLE_ENTITY,

@@ -300,6 +300,23 @@ fn traces_are_continued_or_begun() -> Outcome {
 }
 
 #[test]
+fn a_broken_clause_shows_no_file_of_the_server_and_no_value_that_a_step_has_read() -> Outcome {
+    let exchange = exchange(&orders())?;
+    for (phase, shown) in [
+        ("constraint", "constraint `a < 5` does not hold: a is 7"),
+        ("validation", "validation `a < 5` does not hold"),
+    ] {
+        let outcome = json!({"kind": "contract_broken", "phase": phase, "index": 0, "values": {"a": 7},
+            "message": format!("/srv/n.vsp:6:4: {phase} `a < 5` does not hold: a is 7"), "where": "/srv/n.vsp:6:4"});
+        let answered =
+            call(&exchange, "POST", "/nodes/decide", &[])?.answer(outcome.to_string().as_bytes(), None);
+        let found: Value = serde_json::from_str(&text(&answered))?;
+        assert_eq!(found["detail"], shown);
+    }
+    Ok(())
+}
+
+#[test]
 fn outcomes_have_statuses() -> Outcome {
     let mut table = orders();
     table["endpoints"][0]["statuses"] = json!({"insufficient_funds": 402});
