@@ -171,7 +171,7 @@ class Worker:
 
     def serve(self, channel: Channel, is_ending: Callable[[], bool], wakes: socket.socket) -> None:
         """Answer until SIGTERM, or until the supervisor is gone."""
-        channel.send(kind="ready", nodes=len(self._service.nodes))
+        _tell(channel, kind="ready", nodes=len(self._service.nodes))
         awaited: list[socket.socket | Channel] = [channel, wakes]
         while not is_ending():
             ready, _, _ = select.select(awaited, [], [], _POLL_SECONDS)
@@ -193,11 +193,11 @@ class Worker:
         try:
             self.reload()
         except VesperError as problem:
-            channel.send(kind="kept", why=str(problem))
+            _tell(channel, kind="kept", why=str(problem))
         except Exception as error:  # noqa: BLE001  # whatever a reload comes to, the old epoch serves
-            channel.send(kind="kept", why=describe_error(error, self._service, None))
+            _tell(channel, kind="kept", why=describe_error(error, self._service, None))
         else:
-            channel.send(kind="loaded", nodes=len(self._service.nodes))
+            _tell(channel, kind="loaded", nodes=len(self._service.nodes))
 
     def _report_requests(self) -> None:
         """Write logs and spans of requests that Python has not seen."""
@@ -220,6 +220,12 @@ class Worker:
         self._report_requests()
         for service in set(self._services.values()):
             service.close(_LAST_SECONDS)
+
+
+def _tell(channel: Channel, **message: object) -> None:
+    """Send a message. Where the supervisor is gone, the end of the stream says so, and the worker drains."""
+    with contextlib.suppress(OSError):
+        channel.send(**message)
 
 
 def server_settings(config: Config) -> dict[str, Any]:
@@ -259,8 +265,7 @@ def main() -> None:
     try:
         worker = Worker(options, socket.socket(fileno=int(listener)))
     except VesperError as problem:
-        with contextlib.suppress(OSError):
-            channel.send(kind="failed", why=str(problem))
+        _tell(channel, kind="failed", why=str(problem))
         sys.exit(1)
     worker.serve(channel, lambda: bool(signals), wakes)
     # Threads that native code holds must not meet the end of the interpreter.

@@ -21,7 +21,9 @@ import pytest
 
 from tests.support.nodes import ROOT
 from tests.support.waiting import eventually
+from vesper.serve.control import Options
 from vesper.serve.nodes import NothingServed, find_served
+from vesper.serve.supervisor import bind
 
 DOUBLE = """node_id: double_v1
 type: function
@@ -334,6 +336,25 @@ def test_a_public_address_without_authentication_is_refused(tmp_path: Path) -> N
     with Serving(shop(tmp_path), "--host", "0.0.0.0") as server:
         assert server.process.returncode == 1
         assert "--insecure" in server.text()
+
+
+def test_a_worker_without_a_supervisor_drains(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    ours.close()
+    options = Options(nodes=(str(shop(tmp_path) / "nodes"),), engine="direct", expose=("double",))
+    with theirs, closing(bind("127.0.0.1", 0)) as listener:
+        ends = (listener.fileno(), theirs.fileno())
+        done = subprocess.run(
+            [sys.executable, "-m", "vesper.serve.worker", *map(str, ends), options.to_json()],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            pass_fds=ends,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, "the supervisor is gone" in done.stderr) == (0, True), done.stderr
 
 
 def test_mistakes_at_the_start_end_the_command(tmp_path: Path) -> None:
