@@ -263,7 +263,9 @@ class Supervisor:
 
     def _is_reload_due(self) -> bool:
         is_asked = signal.SIGHUP in self._signals
-        self._signals = [each for each in self._signals if each not in (signal.SIGHUP, signal.SIGCHLD)]
+        for number in (signal.SIGHUP, signal.SIGCHLD):
+            while number in self._signals:
+                self._signals.remove(number)  # in place: a handler may add to the list at any time
         if self._watched is not None and (found := self._watched()) != self._seen:
             self._seen = found
             return True

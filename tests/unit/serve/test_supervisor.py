@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,7 +17,8 @@ import pytest
 
 from tests.support.nodes import ROOT
 from tests.support.waiting import eventually
-from vesper.serve.supervisor import FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, NotServed, Slot, bind
+from vesper.serve.control import Channel, Options
+from vesper.serve.supervisor import FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, NotServed, Slot, Supervisor, bind
 
 SERVER = Path(__file__).with_name("stub_server.py")
 
@@ -183,3 +185,24 @@ def _queued(port: int) -> int:
         if fields[1].endswith(f":{port:04X}") and fields[3] == "0A":
             return int(fields[4].partition(":")[2], 16)
     return -1
+
+
+def test_signals_are_taken_from_the_list_that_handlers_add_to() -> None:
+    with contextlib.closing(bind("127.0.0.1", 0)) as listener:
+        supervisor = Supervisor(listener, Options(), 1, lambda _: None)
+    signals = supervisor._signals
+    signals += [signal.SIGHUP, signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP]
+    assert supervisor._is_reload_due()
+    # A copy would lose a signal that comes before it takes the place of the list.
+    assert supervisor._signals is signals
+    assert signals == [signal.SIGTERM]
+
+
+def test_a_message_is_not_awaited_from_an_end_that_another_process_holds() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs, contextlib.closing(Channel(ours)) as channel:
+        assert channel.receive() == []
+        theirs.sendall(b'{"kind": "ready"}\n')
+        assert channel.receive() == [{"kind": "ready"}]
+        theirs.shutdown(socket.SHUT_RDWR)
+        assert channel.receive() is None
