@@ -18,6 +18,8 @@ from weakref import WeakMethod
 from vesper.observe.context import CURRENT_RUN, parse_traceparent
 
 _TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_GIVEN = ("node", "trace_id")
+"""Facts that a line about a request without a run gives itself, as `extra`."""
 _redactors: list[WeakMethod[Callable[[str], str]]] = []
 _installed: logging.Handler | None = None
 
@@ -59,6 +61,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
             **_run_facts(),
+            **{name: text for name in _GIVEN if (text := getattr(record, name, None)) is not None},
         }
         if record.exc_info:
             found["exception"] = self.formatException(record.exc_info)

@@ -74,3 +74,12 @@ def test_a_redactor_does_not_keep_its_object(stream: io.StringIO) -> None:
     logs.configure("text", stream=stream)
     logging.getLogger("vesper").info("hunter2")
     assert "hunter2" in stream.getvalue()
+
+
+def test_a_line_about_a_request_has_its_node_and_trace(stream: io.StringIO) -> None:
+    logs.configure("json", stream=stream)
+    logging.getLogger("vesper.serve.access").info("GET / 200", extra={"node": "pay_v1", "trace_id": "c" * 32})
+    logging.getLogger("vesper.serve.access").info("GET / 404", extra={"node": None, "trace_id": None})
+    first, second = map(json.loads, stream.getvalue().splitlines())
+    assert (first["node"], first["trace_id"]) == ("pay_v1", "c" * 32)
+    assert not {"node", "trace_id"} & second.keys()
