@@ -31,7 +31,7 @@ def test_handlers_have_their_routes_and_functions_a_common_one() -> None:
     assert (payment["is_pure"], payment["body"]) == (False, "object")
     assert {each["name"]: each["from"] for each in rates["inputs"]} == {
         "base": "path",
-        "quote": "path",
+        "quote": "query",
         "amount": "query",
     }
     assert (decision["method"], decision["path"], decision["body"]) == ("POST", "/nodes/payment_decision_v1", "object")
