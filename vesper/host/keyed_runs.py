@@ -22,7 +22,7 @@ from vesper.journal.errors import JournalError, KeyTaken, NotTaken
 from vesper.journal.journal import Journal, Recorded, Status, Summary
 from vesper.journal.typed_json import encode
 
-MAX_WAITERS = 32
+MAX_WAITERS = 8
 """Repeats of one Host that wait at the same time: each may hold a thread."""
 _DEFAULT_WAIT_SECONDS = 30.0
 _FIRST_PAUSE_SECONDS = 0.002

@@ -10,7 +10,8 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from vesper._direct import SecretStore, ambient_performer, file_performer
 from vesper.config.settings import Config
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from vesper.journal.journal import Journal, KeyRing
 
 _log = logging.getLogger("vesper.host")
+_DATABASES = "vesper.effects.database.performer"
 _RELAYED = 100
 """Events that are taken out of an outbox at once."""
 _ROUNDS = 100
@@ -48,6 +50,11 @@ _EFFECTS = {
     "custom": "custom",
 }
 """The part that performs each effect."""
+
+
+def loaded_databases() -> ModuleType | None:
+    """Return the module of databases if it is loaded. Waits for a thread that is loading it."""
+    return import_module(_DATABASES) if _DATABASES in sys.modules else None
 
 
 class Performers(Mapping[str, Performer]):
@@ -145,7 +152,7 @@ class Performers(Mapping[str, Performer]):
     def is_joined(self, targets: Iterable[tuple[str, str]]) -> bool:
         """True where the caller has put an open transaction of theirs under a run with these effects. One that uses
         none of the databases that are joined can be finished by anybody."""
-        database = _database_module()
+        database = loaded_databases()
         joined: frozenset[str] = frozenset() if database is None else database.joined_names()
         if not joined:
             return False
@@ -159,7 +166,7 @@ class Performers(Mapping[str, Performer]):
 
     def is_mistake_of_caller(self, error: Exception) -> bool:
         """True for a connection of the caller's that cannot be joined: they are told, and no engine is at fault."""
-        database = _database_module()
+        database = loaded_databases()
         return database is not None and isinstance(error, database.WrongConnection)
 
     def check_targets(self, targets: Iterable[tuple[str, str]], node_id: str) -> None:
@@ -407,15 +414,6 @@ class Performers(Mapping[str, Performer]):
         from vesper.effects.custom.performer import CustomPerformer
 
         return CustomPerformer(self.secrets.redact)
-
-
-def _database_module() -> Any:
-    """Return the performer's module; None where nothing has been joined by it.
-
-    A module that another thread is importing counts as none: joining a transaction needs all of it.
-    """
-    found = sys.modules.get("vesper.effects.database.performer")
-    return found if hasattr(found, "joined_names") else None
 
 
 def _key_of(name: str) -> str:

@@ -9,7 +9,7 @@ from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-_CHARGE_SECONDS = 0.1
+_CHARGE_SECONDS = 0.25
 """Time of one charge, so that a killed worker leaves some unanswered."""
 
 

@@ -28,7 +28,7 @@ from vesper.migration.control.modes import Mode
 from vesper.migration.stores.overview import open_divergences, read_overview
 from vesper.values.model import printable
 
-_ORDERS = 60
+_ORDERS = 40
 _POLL_SECONDS = 0.1
 _DECISION_SECONDS, _SLOW_DECISION_SECONDS, _WATCHED_DECISION_SECONDS = 0.02, 0.1, 1.0
 """Pauses of each caller between two decisions."""
@@ -136,7 +136,8 @@ class Story:
         if len(paid) != _ORDERS or self._provider.charges != paid or recorded != paid:
             raise DemoFailed(
                 f"not every order was charged and recorded once: {len(paid)} paid, {made} charged, "
-                f"{len(recorded)} recorded, answers by status {dict(traffic.answers)}"
+                f"{len(recorded)} recorded; refused: {printable(json.dumps(traffic.refused))}.\n"
+                f"The end of the server's log:\n{_end_of_log(self.folder / 'server.log')}"
             )
         self._say("every order was charged once, and recorded once", "green")
 

@@ -7,7 +7,6 @@ import itertools
 import json
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -33,7 +32,8 @@ class Traffic:
         """Answers with another fee than the node defines."""
         self.resent = 0
         """Orders that were sent again, because the connection broke."""
-        self.answers: Counter[int] = Counter()
+        self.refused: dict[str, Any] = {}
+        """Last answers to orders that were not paid; None where there was none."""
         self._numbers = numbers
         self._local = threading.local()
         self._lock = threading.Lock()
@@ -98,9 +98,10 @@ class Traffic:
                 order = f"order-{number}"
                 status, found = self._until_answered(order, f"{number}.99")
                 with self._lock:
-                    self.answers[status] += 1
                     if status == 201:
                         paid[order] = found["transaction_id"]
+                    else:
+                        self.refused[order] = found
 
         with _threads(2 * _CALLERS, send):
             pass

@@ -218,7 +218,7 @@ fn a_server_that_does_not_read_stops_the_request() {
     let body = format!("\"{}\"", "x".repeat(9_000_000));
     let failure = side.failure(
         &side.performer(),
-        &Call::new("POST", "/it").body(&body).within(1000),
+        &Call::new("POST", "/it").body(&body).within(5000),
     );
     assert_eq!(failure.code.name(), "timeout");
     assert_eq!(failure.message, "no time was left while sending the request");

@@ -1,13 +1,14 @@
-"""`vesper demo`, as a whole and in a process of its own."""
+"""`vesper demo`, as a whole and in a process of its own, and as its page shows it."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.nodes import ROOT
+from tests.support.console import ROOT, check_printed, parse_session
 from vesper.cli.demo.provider import Provider
 from vesper.cli.demo.scaled import REAL, SCALED
 from vesper.cli.demo.shop import DECISION, faulty_text, make_shop
@@ -26,20 +27,10 @@ def test_the_story_is_told_to_its_end(tmp_path: Path) -> None:
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=_END_SECONDS, check=False
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    wanted = (
-        "agreement for direct_only   97.50% instead of 99.99%",
-        "shadow_direct → canary_direct: the evidence carries canary_direct",
-        "dual_verify → direct_only: the evidence carries direct_only",
-        "decisions, 0 with a wrong fee",
-        "→ shadow_direct: the evidence does not carry",
-        "outputs.fee",
-        "kill -9 ",
-        "60 of 60 orders answered with 201",
-        "every order was charged once, and recorded once",
-    )
-    found = [done.stdout.find(each) for each in wanted]
-    assert -1 not in found, done.stdout
-    assert found == sorted(found)
+    page = (ROOT / "docs" / "how-to" / "try-the-demo.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```console demo\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (session,) = parse_session(block)
+    check_printed(session, done.stdout, done.returncode)
     assert not list(tmp_path.glob("vesper-*")), "it leaves nothing behind"
 
 
