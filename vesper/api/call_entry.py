@@ -39,6 +39,14 @@ class Entries:
     """Makes the spans of calls, where there are any (`vesper/api/observed/call_spans.py`)."""
 
 
+def name_call(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Let Python's own message about wrong arguments name `node.call` instead of an internal function or class."""
+    owner = getattr(call, "__self__", None)
+    named = getattr(call, "__func__", call) if owner is None or hasattr(call, "__func__") else type(owner)
+    named.__qualname__ = "node" if named is type(owner) else "node.call"
+    return call
+
+
 def entries_of(compiled: Compiled, program: Program, limits: Limits | None, takes_now: bool) -> Entries:
     """Return the fastest entries that the program has for these limits."""
     unwrap = _unwrap_of(compiled)
@@ -47,7 +55,7 @@ def entries_of(compiled: Compiled, program: Program, limits: Limits | None, take
     call = None if fast is None else fast.fast_entry(unwrap, takes_now, raises)
     if call is None or path_of(program) == PYTHON:
         slow = call or _slow_entry(program, limits, unwrap, takes_now)
-        call = counted_call(program, compiled, slow)
+        call = counted_call(program, compiled, name_call(slow))
     return Entries(
         call=call,
         call_many=None if fast is None or takes_now else fast.fast_entry_for_many(unwrap, raises),

@@ -15,7 +15,7 @@ from keyword import iskeyword
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from vesper.api.call_entry import Entries, entries_of
+from vesper.api.call_entry import Entries, entries_of, name_call
 from vesper.api.call_metrics import count_outcome
 from vesper.api.description import describe
 from vesper.api.errors import Stopped
@@ -63,14 +63,6 @@ class _NodeSignature:
         if node is None:
             raise AttributeError("__signature__")
         return _signature(node, node._takes_now)
-
-
-def _name_call(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Let Python's own message about wrong arguments name `node.call` instead of an internal function or class."""
-    owner = getattr(call, "__self__", None)
-    named = getattr(call, "__func__", call) if owner is None or hasattr(call, "__func__") else type(owner)
-    named.__qualname__ = "node" if named is type(owner) else "node.call"
-    return call
 
 
 class _GivenHost:
@@ -155,7 +147,7 @@ class Node:
             outputs=MappingProxyType({each[0]: Field(*each) for each in about.outputs}),
             errors=MappingProxyType({each[0]: Field(*each) for each in about.errors}),
             warnings=warnings,
-            call=_name_call(self._hosted_call if entries is None else entries.call),
+            call=name_call(self._hosted_call if entries is None else entries.call),
             _entries=entries,
             _compiled=compiled,
             _program=program,

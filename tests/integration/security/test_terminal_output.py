@@ -77,7 +77,9 @@ def test_every_command_is_tried() -> None:
 def test_hostile_arguments_and_options(project: Path, name: tuple[str, ...]) -> None:
     command = LEAVES[name]
     arguments = [HOSTILE for each in command.params if isinstance(each, click.Argument)]
-    shown = [check(*name, "--", *arguments), check(*name, "--", *arguments, HOSTILE)]
+    shown = [check(*name, "--", *arguments, HOSTILE)]
+    if name != ("demo",):  # takes no argument, and would start
+        shown.append(check(*name, "--", *arguments))
     for each in command.params:
         if isinstance(each, click.Option) and not each.is_flag and not each.count:
             shown.append(check(*name, each.opts[0], HOSTILE, "--", *arguments))

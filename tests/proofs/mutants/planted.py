@@ -66,8 +66,8 @@ TIMES_AS_LONG = 10
 KEEP_EVERY_SECONDS = 20
 KILLED_SHARE = 0.97
 AROUND = (
-    *("api", "batch", "cache", "cli", "config", "debug", "effects", "host", "journal", "migration", "policies"),
-    *("repository", "storage", "trace"),
+    *("api", "batch", "cache", "cli", "config", "debug", "effects", "host", "journal", "migration", "observe"),
+    *("policies", "repository", "storage", "trace"),
 )
 """What else of `vesper/` a run imports; a test compares."""
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import vesper
 from tests.unit.host.small import host_in, node_from
-from vesper.config.settings import config_from
 from vesper.effects.database.performer import WrongConnection
 from vesper.host.host import Host
-from vesper.host.performers import Performers
 
 NODE = """
 node_id: note_v1
@@ -94,13 +90,3 @@ def test_a_name_that_no_database_has_is_told_before_anything_is_done(
     assert host.journal.find() == []
     connection.execute("ROLLBACK")
     assert connection.execute("SELECT * FROM notes").fetchall() == []
-
-
-def test_a_module_that_another_thread_imports_has_joined_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first concurrent runs of a process see the module of databases before it is complete."""
-    monkeypatch.setitem(sys.modules, "vesper.effects.database.performer", ModuleType("performer"))
-    performers = Performers(config_from({}, tmp_path), {})
-    assert not performers.is_joined([("database_query", "main")])
-    assert not performers.is_mistake_of_caller(ValueError("x"))

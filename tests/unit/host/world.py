@@ -52,7 +52,7 @@ def compiled_node(name: str, timeout: str | None = None) -> Compiled:
     path = ROOT / "nodes" / f"{name}.vsp"
     text = path.read_text("utf-8")
     if timeout is not None:
-        text, changes = re.subn(r"\btimeout: [0-9a-z]+", f"timeout: {timeout}", text)
+        text, changes = re.subn(r"\btimeout: [0-9]+[a-z]+", f"timeout: {timeout}", text)
         assert changes == 1, name
     found, bag = compile_source(SourceFile(str(path), text))
     assert found is not None, bag.sorted()
