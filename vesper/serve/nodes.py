@@ -16,7 +16,7 @@ from vesper.engines.engine import FastEntry
 from vesper.engines.registry import TIERED
 from vesper.host.host import Host
 from vesper.host.plans import plans_of
-from vesper.repository.locate import FOLDER, id_of, is_library_file, node_files
+from vesper.repository.locate import FOLDER, NodeNotFound, id_of, is_library_file, node_files
 from vesper.serve.control import Options
 from vesper.values.vesper_error import VesperError
 
@@ -36,11 +36,15 @@ class NothingServed(VesperError):
 def find_served(roots: Sequence[str], expose: Sequence[str]) -> list[Path]:
     """Return the files of nodes that may be served: handlers, and those that `expose` names.
 
-    Raises `NothingServed` for a pattern without a node.
+    Raises `NothingServed` for a pattern without a node, and for a folder that does not exist.
     """
     unused = set(expose)
     found = []
-    for path in node_files([Path(each) for each in roots or (FOLDER,)]):
+    try:
+        files = node_files([Path(each) for each in roots or (FOLDER,)])
+    except NodeNotFound as problem:
+        raise NothingServed(str(problem)) from None
+    for path in files:
         if is_library_file(path):
             continue
         node_id = id_of(path)

@@ -58,8 +58,9 @@ def bind(host: str, port: int) -> socket.socket:
         except OSError:
             listener.close()
             raise
-    except OSError as error:
-        raise NotServed(f"{host} port {port} cannot be used: {error.strerror}") from None
+    except (OSError, UnicodeError) as error:
+        reason = "this is no name of a host" if isinstance(error, UnicodeError) else error.strerror
+        raise NotServed(f"{host} port {port} cannot be used: {reason}") from None
     return listener
 
 
