@@ -112,6 +112,8 @@ __all__ = [
     "Databases",
     "Ending",
     "Entry",
+    "Exchange",
+    "ExchangeCall",
     "Execution",
     "Flight",
     "HttpCall",
@@ -1038,7 +1040,7 @@ _HttpAnswer: TypeAlias = tuple[int, list[tuple[bytes, bytes]], bytes]
 class Exchange:
     """The routes and settings of one epoch of a server (docs/spec/serving.md)."""
 
-    def __init__(self, table: bytes, /) -> None:
+    def __new__(cls, table: bytes, /) -> Exchange:
         """Read a table. Raises `ValueError`."""
 
     def route(
