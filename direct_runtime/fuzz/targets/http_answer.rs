@@ -116,6 +116,7 @@ impl World {
             is_sensitive: false,
             secrets: &Keys,
             references: &HashMap::new(),
+            trace: None,
         };
         let result = self.runtime.block_on(self.performer.perform(ask));
         result.map_err(|error| match error {

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -133,25 +132,18 @@ def test_a_reload_reaches_every_worker_and_a_failing_one_stops_at_the_first(tmp_
 
 def test_sigterm_answers_what_the_kernel_has_accepted(tmp_path: Path) -> None:
     with running(tmp_path, workers=1) as server:
-        answers: list[int | None] = []
-
-        def ask() -> None:
-            try:
-                answers.append(server.get("/slow"))
-            except OSError as error:
-                answers.append(error.errno)
-
-        threads = [threading.Thread(target=ask) for _ in range(4)]
-        for thread in threads:
-            thread.start()
         pid = server.pids()
-        eventually(lambda: _queued(server.port or 0) >= 2)
+        # The first is being answered, and the others wait in the kernel.
+        clients = [socket.create_connection(("127.0.0.1", server.port or 0), 30) for _ in range(4)]
+        for client in clients:
+            client.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
         server.send(signal.SIGTERM)
         assert server.process.wait(30) == 0
-        for thread in threads:
-            thread.join()
-        assert set(answers) == pid
-        assert len(answers) == 4
+        answers = []
+        for client in clients:
+            with client, client.makefile("rb") as answer:
+                answers.append(int(answer.read().rpartition(b"\r\n")[2]))
+        assert answers == [*pid] * 4
 
 
 def test_a_second_sigterm_ends_at_once(tmp_path: Path) -> None:
@@ -176,15 +168,6 @@ def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
 def test_an_address_in_use_is_refused() -> None:
     with bind("127.0.0.1", 0) as listener, pytest.raises(NotServed, match="Address already in use"):
         bind("127.0.0.1", listener.getsockname()[1])
-
-
-def _queued(port: int) -> int:
-    """Return the connections in the backlog of a port; -1 where none listens."""
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        fields = line.split()
-        if fields[1].endswith(f":{port:04X}") and fields[3] == "0A":
-            return int(fields[4].partition(":")[2], 16)
-    return -1
 
 
 def test_signals_are_taken_from_the_list_that_handlers_add_to() -> None:
