@@ -1,6 +1,6 @@
 """A folder for `vesper serve` of the shipped handlers: configuration, tables, secrets, providers on loopback.
 
-The language model of `ticket_triage_v1` is the function of this module.
+The language model of `ticket_triage_v1` is the function of `model.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.unit.host.tables import make_tables
-from vesper.effects.custom.performer import effect
 
 ROOT = Path(__file__).parents[3]
 STRIPE_KEY = "sk_test_of_the_served_shop"
@@ -78,7 +77,7 @@ database = "main"
 dsn = "sqlite:journal.db"
 
 [effects]
-modules = ["tests.proofs.serving.shop"]
+modules = ["tests.proofs.serving.model"]
 """
 _CACHES = """
 [caches.rates]
@@ -91,9 +90,3 @@ url = "{redis}"
 url = "{redis}"
 database = "main"
 """
-
-
-@effect("language_model", effect_class="keyed")
-def language_model(system: str, user: str, most_tokens: int, key: str) -> object:
-    """Respond as a model does that knows one queue."""
-    return {"queue": "shipping", "urgency": 3, "summary": user[:100], "tags": ["delay"]}
