@@ -1,0 +1,1 @@
+"""`vesper lsp`: a language server for nodes, on pygls."""
