@@ -466,11 +466,9 @@ $(VENV_STAMP):
 	$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-# --no-deps: the lock is complete, and pip need not agree with every marker in the metadata of what it installs.
-# --no-compile: Python compiles what it imports, a tenth of what is installed.
-$(DEPS_STAMP): requirements-dev.lock $(VENV_STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps \
-	  -r requirements-dev.lock
+# uv downloads and unpacks on all processors (measured from an empty cache: 49 s, by pip 94 s).
+$(DEPS_STAMP): requirements-dev.lock tests/support/install_locked.py $(VENV_STAMP)
+	$(BIN)/python tests/support/install_locked.py requirements-dev.lock
 	@touch $@
 
 # An editable install by the locked maturin: vesper/_direct*.so in release mode, and .venv/bin/vesper.

@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.proofs.versions.run import SUPPORTED
+from tests.support.install_locked import locked_requirement, uv_settings
 
 ROOT = Path(__file__).parents[3]
 
@@ -75,3 +76,30 @@ def test_what_only_another_python_asks_for_is_noticed() -> None:
     asked = {"libcst": [Requirement('pyyaml-ft>=8.0.0; python_version == "3.13"')]}
     assert missing(packages, asked, on("3.13")) == ['libcst asks for pyyaml-ft>=8.0.0; python_version == "3.13"']
     assert missing(packages, asked, on("3.12")) == []
+
+
+def test_uv_is_bootstrapped_with_the_hashes_of_the_lock() -> None:
+    lock = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
+    head, *hashes = locked_requirement(lock, "uv").splitlines()
+    assert head.startswith("uv==")
+    assert len(hashes) > 10
+    assert all(each.strip().startswith("--hash=sha256:") for each in hashes)
+    assert not hashes[-1].endswith("\\")
+    with pytest.raises(SystemExit, match="does not pin nothing"):
+        locked_requirement(lock, "nothing")
+
+
+def test_settings_of_pip_reach_uv_and_the_environment_wins() -> None:
+    listed = """\
+:env:.find-links='/a /b'
+:env:.disable-pip-version-check='1'
+global.index-url='https://one.example/simple'
+global.extra-index-url='\\nhttps://two.example/simple\\nhttps://three.example/simple'
+global.find-links='/c'
+install.index-url='https://four.example/simple'
+"""
+    assert uv_settings(listed) == {
+        "UV_DEFAULT_INDEX": "https://four.example/simple",
+        "UV_INDEX": "https://two.example/simple https://three.example/simple",
+        "UV_FIND_LINKS": "/a /b",
+    }
