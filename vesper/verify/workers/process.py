@@ -82,6 +82,7 @@ class WorkerProcess:
     def overrun(self) -> Ending | None:
         """Return the limit that the worker exceeds now."""
         beats, seconds = self._watch.position()
+        seconds = seconds or self._limits.seconds  # it has not begun its first task
         now, computed = time.monotonic(), _processor_seconds(self._pid)
         if beats != self._position[0]:
             self._position = (beats, now, computed)

@@ -22,6 +22,7 @@ from vesper.engines.registry import ENGINES
 from vesper.verify.differential.forms import COMPARED
 from vesper.verify.differential.ways.way import Answer, Given, Subject, Way
 from vesper.verify.workers import reduction
+from vesper.verify.workers.process import WorkerLimits, WorkerProcess
 
 NODE = """node_id: {}
 type: function
@@ -218,3 +219,11 @@ def test_a_way_that_crashes_is_named_and_left_out(folder: Path, monkeypatch: pyt
     assert [(each["engine"], each["stage"], each["kind"]) for each in bad["crashes"]] == [("aborting", "way", "signal")]
     assert bad["executions"] == 20
     assert not bad["given_up"]
+
+
+def test_a_worker_that_has_not_begun_does_not_hang() -> None:
+    process = WorkerProcess(lambda _link, _watch: time.sleep(60), WorkerLimits(), [])
+    try:
+        assert [process.overrun() for _ in range(3)] == [None, None, None]
+    finally:
+        process.stop()
