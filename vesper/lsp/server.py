@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,12 +16,14 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from vesper import __version__
 from vesper.compiler.callees import collection_of
+from vesper.compiler.compiled import Compiled
 from vesper.lsp.checker import Checker
 from vesper.lsp.collection import Collection, find_files, read_file
 from vesper.lsp.diagnostics import to_lsp
 from vesper.lsp.positions import path_of, uri_of
 from vesper.lsp.view import View
 from vesper.repository.locate import SUFFIX
+from vesper.verify.node_tests import CaseResult
 
 FEATURES: tuple[str, ...] = ()
 """Modules of features. Each has `register(server)`, which calls `on_document`, `on_position` or `feature`."""
@@ -41,11 +44,13 @@ class _Protocol(LanguageServerProtocol):
 class VesperServer(LanguageServer):
     """Server of one editor; `collection` has all files of its workspace."""
 
-    def __init__(self) -> None:
+    def __init__(self, case_text: Callable[[Compiled, CaseResult], str]) -> None:
+        """`case_text` renders a failed case."""
         # Whole texts: nodes are short, and pygls splits lines at characters that are no line ends for editors.
         super().__init__("vesper", __version__, types.TextDocumentSyncKind.Full, protocol_cls=_Protocol)
+        self.case_text = case_text
         self.collection = Collection()
-        self._checker: Checker | None = None
+        self._checker = Checker(self.collection, self._publish)
         self._published: dict[Path, list[types.Diagnostic]] = {}
         self._uris: dict[Path, str] = {}
         """URIs as the client spells them, of documents that it has opened."""
@@ -58,7 +63,7 @@ class VesperServer(LanguageServer):
             (types.WORKSPACE_DID_CHANGE_WATCHED_FILES, self._change_files),
             (types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, self._change_folders),
         ):
-            self.feature(method)(handler)
+            self.feature(method)(partial(handler))  # pygls writes attributes, which a method has not
         for name in FEATURES:
             importlib.import_module(f"vesper.lsp.{name}").register(self)
 
@@ -88,13 +93,11 @@ class VesperServer(LanguageServer):
 
     async def wait_until_checked(self) -> None:
         """Wait until no file is pending."""
-        assert self._checker is not None, "the client has sent `initialized`"
         await self._checker.is_idle.wait()
 
     # -- files ------------------------------------------------------------------------------------
 
     async def _start(self, _: types.InitializedParams) -> None:
-        self._checker = Checker(self.collection, self._publish)
         uris = [each.uri for each in self.workspace.folders.values()] or [self.workspace.root_uri or ""]
         await self._load([path for each in uris if (path := path_of(each)) is not None])
         self._checker.start()
@@ -111,15 +114,10 @@ class VesperServer(LanguageServer):
         for path, data in await asyncio.to_thread(lambda: [(each, read_file(each)) for each in find_files(folders)]):
             if path not in self.collection.entries:
                 self.collection.put(path, data)
-        self._wake()
+        self._checker.changed()
 
     def _stop(self, _: None) -> None:
-        if self._checker is not None:
-            self._checker.stop()
-
-    def _wake(self, path: Path | None = None) -> None:
-        if self._checker is not None:
-            self._checker.changed(path)
+        self._checker.stop()
 
     def _open(self, params: types.DidOpenTextDocumentParams) -> None:
         path = path_of(params.text_document.uri)
@@ -133,20 +131,20 @@ class VesperServer(LanguageServer):
                 if each not in self.collection.entries:
                     self.collection.put(each, read_file(each))
         self.collection.put(path, params.text_document.text.encode("utf-8", "replace"), is_open=True)
-        self._wake()
+        self._checker.changed()
 
     def _change(self, params: types.DidChangeTextDocumentParams) -> None:
         path = path_of(params.text_document.uri)
         if path is not None:
             text = self.workspace.get_text_document(params.text_document.uri).source
             self.collection.put(path, text.encode("utf-8", "replace"), is_open=True)
-            self._wake(path)
+            self._checker.changed(path)
 
     def _close(self, params: types.DidCloseTextDocumentParams) -> None:
         path = path_of(params.text_document.uri)
         if path is not None:
             self._reload(path)
-            self._wake()
+            self._checker.changed()
 
     def _reload(self, path: Path) -> None:
         """Take over the file on disk."""
@@ -166,7 +164,7 @@ class VesperServer(LanguageServer):
                 self.collection.refresh(path)
             elif (entry := self.collection.entries.get(path)) is None or not entry.is_open:
                 self._reload(path)
-        self._wake()
+        self._checker.changed()
 
     async def _change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
         for each in params.event.removed:
