@@ -33,6 +33,7 @@ class Editor(LanguageClient):
         self._arrived = asyncio.Condition()
         self._versions: dict[Path, int] = {}
         self._seen: dict[Path, int | None] = {}
+        self._new: set[Path] = set()
         self.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(partial(self._publish))
         self.feature(types.WINDOW_SHOW_MESSAGE)(lambda params: self.messages.append(params.message))
         self.feature(types.WINDOW_LOG_MESSAGE)(lambda params: self.messages.append(params.message))
@@ -44,6 +45,7 @@ class Editor(LanguageClient):
         async with self._arrived:
             self.diagnostics[path] = params.diagnostics
             self._seen[path] = params.version
+            self._new.add(path)
             self._arrived.notify_all()
 
     def path(self, name: str) -> Path:
@@ -73,6 +75,13 @@ class Editor(LanguageClient):
             await self._arrived.wait_for(lambda: self._seen.get(path) == self._versions[path])
         return self.known(name)
 
+    async def told(self, name: str) -> list[str]:
+        """Wait for the next diagnostics of a file since the last call, and return their codes."""
+        async with asyncio.timeout(DEADLINE_SECONDS), self._arrived:
+            await self._arrived.wait_for(lambda: self.path(name) in self._new)
+            self._new.discard(self.path(name))
+        return self.known(name)
+
     def known(self, name: str) -> list[str]:
         """Return the codes of the diagnostics that were published last."""
         return [str(each.code) for each in self.diagnostics.get(self.path(name), ())]
@@ -85,9 +94,9 @@ async def editing(root: Path, **options: Any) -> AsyncIterator[tuple[Editor, Ves
     stop = threading.Event()
     ends = [await asyncio.open_connection(sock=each) for each in socket.socketpair()]
     tasks = []
-    for (reader, writer), side in zip(ends, (server, editor), strict=True):
-        side.protocol.set_writer(writer)
-        tasks.append(asyncio.create_task(run_async(stop, reader, side.protocol)))
+    for (reader, writer), protocol in zip(ends, (server.protocol, editor.protocol), strict=True):
+        protocol.set_writer(writer)
+        tasks.append(asyncio.create_task(run_async(stop, reader, protocol)))
     folder = types.WorkspaceFolder(uri_of(root), root.name)
     capabilities = types.ClientCapabilities()
     await editor.initialize_async(

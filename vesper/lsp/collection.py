@@ -42,6 +42,8 @@ class _Result:
     checked: Checked
     wanted: frozenset[str] = frozenset()
     """Words that name other files."""
+    reached: frozenset[str] = frozenset()
+    """Ids of the files that it calls or uses, at any depth."""
     cycles: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -91,6 +93,8 @@ class Folder(callees.Collection):
         self._entries = collection.entries
         self._prefix = f"{root}{os.sep}"
         self._wanted: list[set[str]] = []
+        self._reached: list[set[str]] = []
+        """Words and ids of the checks in progress, the innermost last."""
 
     def forget(self) -> None:
         """Read ids and `vesper.lock` again at the next check."""
@@ -111,9 +115,11 @@ class Folder(callees.Collection):
         return self._entries[self.files()[node_id]].is_library
 
     def resolve(self, wanted: str, libraries: bool = False) -> str | NotCallable:
+        found = super().resolve(wanted, libraries)
         if self._wanted:
             self._wanted[-1].add(wanted)
-        return super().resolve(wanted, libraries)
+            self._reached[-1] |= {found} if isinstance(found, str) else set()
+        return found
 
     def compiled(self, node_id: str, stack: tuple[str, ...]) -> tuple[Compiled, Interface] | None:
         found = self._compiled_file(node_id, stack)
@@ -127,12 +133,14 @@ class Folder(callees.Collection):
         entry = self._entries[self.files()[node_id]]
         result = self.check(entry, (*stack, node_id), needs_node=True)
         self.cycles |= result.cycles
+        self._reached[-1] |= result.reached
         return result.checked.compiled
 
     def check(self, entry: Entry, stack: tuple[str, ...], needs_node: bool = False) -> _Result:
         """Return the result of the newest text, from before where nothing has changed since."""
         known, data = entry.result, entry.data
-        if known is not None and known.data is data:
+        # A known result of a node that calls its caller is of the time before that call.
+        if known is not None and known.data is data and known.reached.isdisjoint(stack):
             if known.checked.compiled is not None or known.checked.is_wrong or not needs_node:
                 return known
         shown = entry.path.as_posix()
@@ -140,13 +148,15 @@ class Folder(callees.Collection):
             return _Result(data, unreadable_file(shown, data))
         outer, self.cycles = self.cycles, {}
         self._wanted.append(set())
+        self._reached.append(set())
         try:
             checked = check_bytes(shown, data, self, stack)
         finally:
-            wanted, cycles, self.cycles = self._wanted.pop(), self.cycles, outer
+            wanted, reached = self._wanted.pop(), self._reached.pop()
+            cycles, self.cycles = self.cycles, outer
         if checked.is_wrong and entry.settled is not None:
             wanted |= entry.settled.wanted  # an error may have ended the check before it read the names of others
-        result = _Result(data, checked, frozenset(wanted), cycles)
+        result = _Result(data, checked, frozenset(wanted), frozenset(reached), cycles)
         # Only these errors depend on the calls that led here.
         if len(stack) == 1 or not (cycles or any(each.code is Code.TOO_DEEP for each in checked.diagnostics)):
             entry.result = result

@@ -25,7 +25,7 @@ from vesper.lsp.view import View
 from vesper.repository.locate import SUFFIX
 from vesper.verify.node_tests import CaseResult
 
-FEATURES: tuple[str, ...] = ()
+FEATURES: tuple[str, ...] = ("fixes", "formatting", "lenses", "links", "outline")
 """Modules of features. Each has `register(server)`, which calls `on_document`, `on_position` or `feature`."""
 _WATCHED = "**/*.{vsp,csv,xlsx,lock,toml}"
 
@@ -49,12 +49,14 @@ class VesperServer(LanguageServer):
         # Whole texts: nodes are short, and pygls splits lines at characters that are no line ends for editors.
         super().__init__("vesper", __version__, types.TextDocumentSyncKind.Full, protocol_cls=_Protocol)
         self.case_text = case_text
+        self.initialization_options: object = None
         self.collection = Collection()
         self._checker = Checker(self.collection, self._publish)
         self._published: dict[Path, list[types.Diagnostic]] = {}
         self._uris: dict[Path, str] = {}
         """URIs as the client spells them, of documents that it has opened."""
         for method, handler in (
+            (types.INITIALIZE, self._initialize),
             (types.INITIALIZED, self._start),
             (types.SHUTDOWN, self._stop),
             (types.TEXT_DOCUMENT_DID_OPEN, self._open),
@@ -96,6 +98,9 @@ class VesperServer(LanguageServer):
         await self._checker.is_idle.wait()
 
     # -- files ------------------------------------------------------------------------------------
+
+    def _initialize(self, params: types.InitializeParams) -> None:
+        self.initialization_options = params.initialization_options
 
     async def _start(self, _: types.InitializedParams) -> None:
         uris = [each.uri for each in self.workspace.folders.values()] or [self.workspace.root_uri or ""]
