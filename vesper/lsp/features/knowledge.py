@@ -6,12 +6,15 @@ that is no YAML is read without its faulty lines; a node without `intent` or `fl
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
+from vesper.compiler.callees import Neighbours
+from vesper.compiler.libraries import UsedLibraries
 from vesper.language.check.ast_to_ir import CheckedNode, check_document
 from vesper.language.check.callees import Callees
 from vesper.language.check.expressions.checker import ExpressionChecker
@@ -24,11 +27,14 @@ from vesper.language.syntax import ast, library_ast
 from vesper.language.syntax.yaml.reader import read_yaml
 from vesper.language.syntax.yaml_to_ast import build_ast, build_library, is_library
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
+from vesper.lsp.collection import Collection
+from vesper.lsp.view import View
 from vesper.values.types import Type
 
 _MAX_BLANKED_LINES = 8
 _NOWHERE = Span(0, 0)
 _Part = TypeVar("_Part")
+_CACHE: WeakKeyDictionary[Collection, dict[Path, tuple[str, object, Knowledge | None]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +55,23 @@ class Fact:
 class Recorder:
     """Records what the expression checker of one file finds."""
 
+    is_partial: bool
+    """Whether parts of the document are missing or unread, so that the checker may drop others without a report."""
     facts: list[Fact] = field(default_factory=list)
     checker: ExpressionChecker | None = None
 
     def attach(self, checker: ExpressionChecker) -> None:
         """Record every expression that the checker infers."""
         self.checker = checker
+        if self.is_partial:
+            # Errors before `use` would end the check there, so the one for the missing parts comes right behind it.
+            resolve_all = checker._types.resolve_all
+
+            def resolving() -> None:
+                checker.bag.error_count += 1
+                resolve_all()
+
+            checker._types.__dict__["resolve_all"] = resolving
         infer = checker.infer
 
         def recording(expression: ast.Expression, expected: Type | None) -> ir.Expression | None:
@@ -77,7 +94,7 @@ def _declared(expression: ast.Expression, checker: ExpressionChecker) -> Declare
             return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Knowledge:
     """What is known about one text."""
 
@@ -128,11 +145,6 @@ class Knowledge:
         return tuple(walk(self.document))
 
 
-@lru_cache
-def _field_names(kind: Any) -> tuple[str, ...]:
-    return tuple(each.name for each in dataclasses.fields(kind))
-
-
 def walk(root: object) -> Iterator[Any]:
     """Yield every part of a syntax tree once; YAML trees inside it are no parts."""
     seen: set[int] = set()
@@ -147,7 +159,29 @@ def walk(root: object) -> Iterator[Any]:
             if not isinstance(part, Scalar | Sequence | Mapping):
                 seen.add(id(part))
                 yield part
-                stack.extend(getattr(part, name) for name in _field_names(type(part)))
+                stack.extend(getattr(part, name) for name in getattr(part, "__dataclass_fields__", ()))
+
+
+def knowledge(view: View) -> Knowledge | None:
+    """Return what is known about the newest text of a view, computed once."""
+    cache = _CACHE.setdefault(view.collection, {})
+    known = cache.get(view.path)
+    if known is None or known[0] != view.source.text or known[1] is not view.checked:
+        cache[view.path] = known = (view.source.text, view.checked, analyse_text(view, view.source.text))
+    return known[2]
+
+
+def analyse_text(view: View, text: str) -> Knowledge | None:
+    """Return what would be known about another text of a view's file."""
+    source = SourceFile(view.source.path, text)
+    return analyse(source, neighbours(view))
+
+
+def neighbours(view: View) -> Callees:
+    """Return the nodes and libraries that the file can refer to."""
+    entry = view.collection.entries[view.path]
+    stack = (entry.file_id,)
+    return UsedLibraries(entry.folder, stack) if entry.is_library else Neighbours(entry.folder, stack)
 
 
 def analyse(source: SourceFile, callees: Callees) -> Knowledge | None:
@@ -155,10 +189,8 @@ def analyse(source: SourceFile, callees: Callees) -> Knowledge | None:
     readable, tree = read_tree(source)
     if not isinstance(tree, Mapping):
         return None
-    recorder = Recorder()
-    checked: CheckedNode | object | None = None
+    checked: CheckedNode | None = None
     shape_bag, bag = DiagnosticBag(readable), DiagnosticBag(readable)
-    bag.observe_checker = recorder.attach
     document: ast.Document | library_ast.Library | None
     try:
         if is_library(tree):
@@ -169,16 +201,16 @@ def analyse(source: SourceFile, callees: Callees) -> Knowledge | None:
         return None
     if document is None:
         return None
+    recorder = Recorder(shape_bag.has_errors)
+    bag.observe_checker = recorder.attach
     try:
-        # Unreadable expressions are reported in another bag, since errors there would end the use of libraries.
         if isinstance(document, ast.Document):
             checked = check_document(document, bag, callees)
         else:
             check_library(document, bag, callees)
     except CheckingStopped:
         checked = None
-    is_whole = isinstance(checked, CheckedNode) and not shape_bag.has_errors and not bag.has_errors
-    node = checked.node if isinstance(checked, CheckedNode) and is_whole else None
+    node = None if checked is None or bag.has_errors else checked.node
     return Knowledge(source, tree, document, tuple(recorder.facts), recorder.checker, node)
 
 
