@@ -1,14 +1,16 @@
 """All nodes and libraries of the workspace, with the newest texts of the editor, each checked at most once per text.
 
-The texts are changed by one thread, the event loop; `check` may run in another. A result of the front end is kept until
-the text of its file changes, or the meaning of a file that it depends on.
+The texts are changed by one thread, the event loop; `check` may run in another. A lock keeps files from appearing and
+disappearing during a check. A result of the front end is kept until the text of its file changes, or the meaning of a
+file that it depends on.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +19,7 @@ from vesper.compiler import callees
 from vesper.compiler.check_result import Checked, check_bytes, unreadable_file
 from vesper.compiler.compiled import Compiled
 from vesper.compiler.libraries import CompiledLibrary
-from vesper.compiler.node_cache import NodeCache
+from vesper.compiler.node_cache import NodeCache, cache_path
 from vesper.compiler.reading import read_bytes
 from vesper.language.check.callees import Interface, NotCallable
 from vesper.language.diagnostics.codes import Code
@@ -25,7 +27,7 @@ from vesper.language.diagnostics.diagnostic import Diagnostic
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.declared_id import declared_id
 from vesper.lsp.view import Parsed, View, parse
-from vesper.repository.locate import SUFFIX, is_library_text, plain_id
+from vesper.repository.locate import FOLDER, SUFFIX, is_library_text, plain_id
 from vesper.repository.names import Names
 from vesper.values.node_id import split_node_id
 
@@ -40,6 +42,8 @@ class _Result:
     checked: Checked
     wanted: frozenset[str] = frozenset()
     """Words that name other files."""
+    reached: frozenset[str] = frozenset()
+    """Ids of the files that it calls or uses, at any depth."""
     cycles: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -89,6 +93,8 @@ class Folder(callees.Collection):
         self._entries = collection.entries
         self._prefix = f"{root}{os.sep}"
         self._wanted: list[set[str]] = []
+        self._reached: list[set[str]] = []
+        """Words and ids of the checks in progress, the innermost last."""
 
     def forget(self) -> None:
         """Read ids and `vesper.lock` again at the next check."""
@@ -96,11 +102,10 @@ class Folder(callees.Collection):
 
     def files(self) -> dict[str, Path]:
         if self._files is None:
-            found: dict[str, Path] = {}
-            for entry in sorted(self._entries.values(), key=lambda each: each.path):
+            self._files = {}
+            for entry in sorted(self._entries.values(), key=lambda each: str(each.path)):
                 if self.holds(entry.path):
-                    found.setdefault(entry.file_id, entry.path)
-            self._files = found
+                    self._files.setdefault(entry.file_id, entry.path)
         return self._files
 
     def holds(self, path: Path) -> bool:
@@ -110,9 +115,11 @@ class Folder(callees.Collection):
         return self._entries[self.files()[node_id]].is_library
 
     def resolve(self, wanted: str, libraries: bool = False) -> str | NotCallable:
+        found = super().resolve(wanted, libraries)
         if self._wanted:
             self._wanted[-1].add(wanted)
-        return super().resolve(wanted, libraries)
+            self._reached[-1] |= {found} if isinstance(found, str) else set()
+        return found
 
     def compiled(self, node_id: str, stack: tuple[str, ...]) -> tuple[Compiled, Interface] | None:
         found = self._compiled_file(node_id, stack)
@@ -126,12 +133,14 @@ class Folder(callees.Collection):
         entry = self._entries[self.files()[node_id]]
         result = self.check(entry, (*stack, node_id), needs_node=True)
         self.cycles |= result.cycles
+        self._reached[-1] |= result.reached
         return result.checked.compiled
 
     def check(self, entry: Entry, stack: tuple[str, ...], needs_node: bool = False) -> _Result:
         """Return the result of the newest text, from before where nothing has changed since."""
         known, data = entry.result, entry.data
-        if known is not None and known.data is data:
+        # A known result of a node that calls its caller is of the time before that call.
+        if known is not None and known.data is data and known.reached.isdisjoint(stack):
             if known.checked.compiled is not None or known.checked.is_wrong or not needs_node:
                 return known
         shown = entry.path.as_posix()
@@ -139,13 +148,15 @@ class Folder(callees.Collection):
             return _Result(data, unreadable_file(shown, data))
         outer, self.cycles = self.cycles, {}
         self._wanted.append(set())
+        self._reached.append(set())
         try:
             checked = check_bytes(shown, data, self, stack)
         finally:
-            wanted, cycles, self.cycles = self._wanted.pop(), self.cycles, outer
+            wanted, reached = self._wanted.pop(), self._reached.pop()
+            cycles, self.cycles = self.cycles, outer
         if checked.is_wrong and entry.settled is not None:
             wanted |= entry.settled.wanted  # an error may have ended the check before it read the names of others
-        result = _Result(data, checked, frozenset(wanted), cycles)
+        result = _Result(data, checked, frozenset(wanted), frozenset(reached), cycles)
         # Only these errors depend on the calls that led here.
         if len(stack) == 1 or not (cycles or any(each.code is Code.TOO_DEEP for each in checked.diagnostics)):
             entry.result = result
@@ -159,6 +170,9 @@ class Collection:
         self.entries: dict[Path, Entry] = {}
         self._folders: dict[Path, Folder] = {}
         self._checking = threading.RLock()
+        self._caches: dict[Path, NodeCache] | None = {}
+        """Results of earlier processes by folder; None after the first check of all files."""
+        self._has_new_names = False
         self.pending: dict[Path, None] = {}
         """Files to check, in the order of their changes."""
 
@@ -172,30 +186,35 @@ class Collection:
         entry = self.entries.get(path)
         self._mark(path)
         if entry is None:
-            folder = self._folder(callees.collection_of(path))
-            entry = self.entries[path] = Entry(path, folder, data, file_id, is_library, is_open)
-            self._change_names(entry.words)
+            with self._checking:
+                folder = self._folder(callees.collection_of(path))
+                entry = self.entries[path] = Entry(path, folder, data, file_id, is_library, is_open)
+                self._change_names(entry.words)
             return
         entry.is_open = is_open
         entry.data = data
         if (entry.file_id, entry.is_library) != (file_id, is_library):
-            before = entry.words
-            entry.file_id, entry.is_library = file_id, is_library
-            self._change_names(before | entry.words)
+            with self._checking:
+                before = entry.words
+                entry.file_id, entry.is_library = file_id, is_library
+                self._change_names(before | entry.words)
 
     def remove(self, path: Path) -> None:
         """Remove a file."""
-        if (entry := self.entries.pop(path, None)) is not None:
-            self.pending.pop(path, None)
-            self._change_names(entry.words)
+        with self._checking:
+            if (entry := self.entries.pop(path, None)) is not None:
+                self._has_new_names = True
+                self.pending.pop(path, None)
+                self._change_names(entry.words)
 
     def refresh(self, path: Path) -> None:
         """Check the files again that may depend on a file that is no node: `vesper.lock`, rows of a table."""
-        for entry in self.entries.values():
-            if entry.folder.holds(path) and entry.settled is not None and entry.settled.checked.reads_others:
-                self._invalidate(entry)
-        for folder in self._folders.values():
-            folder.forget()
+        with self._checking:
+            for entry in self.entries.values():
+                if entry.folder.holds(path) and entry.settled is not None and entry.settled.checked.reads_others:
+                    self._invalidate(entry)
+            for folder in self._folders.values():
+                folder.forget()
 
     def _folder(self, root: Path) -> Folder:
         if root not in self._folders:
@@ -221,23 +240,42 @@ class Collection:
 
     # -- checks -----------------------------------------------------------------------------------
 
-    def next_pending(self) -> Path | None:
+    def next_pending(self, waiting: Container[Path] = ()) -> Path | None:
         """Return the file to check next: one that is open, the latest change first, else any."""
-        is_open = (path for path in reversed(self.pending) if self.entries[path].is_open)
-        return next(is_open, None) or next(iter(self.pending), None)
+        ready = [path for path in self.pending if path not in waiting]
+        is_open = (path for path in reversed(ready) if self.entries[path].is_open)
+        return next(is_open, None) or next(iter(ready), None)
 
-    def check(self, path: Path, cache: NodeCache | None = None) -> Checked | None:
-        """Run the front end on a file, in any thread; None for a file removed meanwhile."""
+    def check(self, path: Path) -> None:
+        """Run the front end on a file, in any thread; `settle` takes the result over."""
         entry = self.entries.get(path)
         if entry is None:
-            return None
+            return
         with self._checking:
-            if cache is not None and entry.result is None and not entry.is_open:
-                found = cache.find(path)
-                if found is not None and isinstance(entry.data, bytes):
-                    source = SourceFile(found.source.path, entry.text)
-                    entry.result = _Result(entry.data, replace(found, source=source))
-            return entry.folder.check(entry, (entry.file_id,)).checked
+            cache, data = self._cache_of(entry), entry.data
+            found = None if cache is None or entry.result is not None else cache.find(path)
+            if found is not None:
+                entry.result = _Result(data, replace(found, source=SourceFile(found.source.path, entry.text)))
+                return
+            checked = entry.folder.check(entry, (entry.file_id,)).checked
+            if cache is not None and isinstance(data, bytes) and not checked.reads_others:
+                cache.put(checked, hashlib.sha256(data).hexdigest(), None)
+
+    def _cache_of(self, entry: Entry) -> NodeCache | None:
+        root = entry.folder.root
+        if self._caches is None or entry.is_open or root.name != FOLDER or (file := cache_path(root)) is None:
+            return None
+        if root not in self._caches:
+            self._caches[root] = NodeCache(file)
+        return self._caches[root]
+
+    def save_caches(self) -> None:
+        """Write what was checked for the first time, for the next process."""
+        with self._checking:
+            caches, self._caches = self._caches or {}, None
+            for cache in caches.values():
+                cache.save()
+                cache.close()
 
     def settle(self, path: Path) -> set[Path]:
         """Take the result of `check` over; return the files whose diagnostics may have changed.
@@ -246,7 +284,7 @@ class Collection:
         """
         entry = self.entries.get(path)
         if entry is None or entry.result is None or entry.result.data is not entry.data:
-            return set()  # removed or changed again: still pending, or not of interest
+            return set()  # removed, or changed again and still pending
         self.pending.pop(path, None)
         before, entry.settled = entry.settled, entry.result
         checked = entry.settled.checked
@@ -254,14 +292,17 @@ class Collection:
         if before is not None and before.checked.semantic_hash != checked.semantic_hash:
             for other in self.callers(path):
                 self._invalidate(self.entries[other])
-        if before is None or _names(before.checked) != _names(checked):
-            return {path, *self._update_problems()}
-        return {path}
+        self._has_new_names |= before is None or _names(before.checked) != _names(checked)
+        return {path, *(self.update_problems() if entry.is_open else ())}
 
-    def _update_problems(self) -> Iterator[Path]:
-        """Compare ids, file names and routes of all files; return the files whose problems changed."""
+    def update_problems(self) -> set[Path]:
+        """Compare ids, file names and routes where one of them is new; return the files whose problems changed."""
+        if not self._has_new_names:
+            return set()
+        self._has_new_names = False
         names: dict[Path, Names] = {}
-        for entry in sorted(self.entries.values(), key=lambda each: each.path):
+        changed = set()
+        for entry in sorted(self.entries.values(), key=lambda each: str(each.path)):
             checked = None if entry.settled is None else entry.settled.checked
             if checked is None or checked.node_id is None:
                 continue
@@ -272,7 +313,8 @@ class Collection:
                 problems += known.route_problems(entry.path, checked.node_id[0], http["method"], http["path"], text)
             if entry.problems != tuple(problems):
                 entry.problems = tuple(problems)
-                yield entry.path
+                changed.add(entry.path)
+        return changed
 
     # -- questions of features --------------------------------------------------------------------
 
@@ -297,10 +339,21 @@ class Collection:
         with self._checking:
             return entry.folder.check(entry, (entry.file_id,), needs_node=True).checked.compiled
 
+    def check_now(self, path: Path, text: str | None = None) -> Checked | None:
+        """Return the result for the newest text of a file, or for another text of it; None for an unknown file."""
+        entry = self.entries.get(path)
+        if entry is None:
+            return None
+        with self._checking:
+            if text is None:
+                return entry.folder.check(entry, (entry.file_id,)).checked
+            return check_bytes(path.as_posix(), text.encode("utf-8", "replace"), entry.folder, (entry.file_id,))
+
     def ids(self, path: Path) -> dict[str, Path]:
         """Return the files that a file can call or use, by id."""
         entry = self.entries.get(path)
-        return {} if entry is None else entry.folder.files()
+        with self._checking:
+            return {} if entry is None else dict(entry.folder.files())
 
     def is_library(self, path: Path) -> bool:
         entry = self.entries.get(path)
@@ -313,7 +366,7 @@ class Collection:
             return None
         with self._checking:
             found = callees.Collection.resolve(entry.folder, wanted, libraries)
-        return None if isinstance(found, NotCallable) else entry.folder.files()[found]
+            return None if isinstance(found, NotCallable) else entry.folder.files()[found]
 
     def callers(self, path: Path) -> list[Path]:
         """Return the files that call or use a file, as far as they were checked."""
