@@ -173,15 +173,10 @@ def knowledge(view: View) -> Knowledge | None:
 
 def analyse_text(view: View, text: str) -> Knowledge | None:
     """Return what would be known about another text of a view's file."""
-    source = SourceFile(view.source.path, text)
-    return analyse(source, neighbours(view))
-
-
-def neighbours(view: View) -> Callees:
-    """Return the nodes and libraries that the file can refer to."""
     entry = view.collection.entries[view.path]
-    stack = (entry.file_id,)
-    return UsedLibraries(entry.folder, stack) if entry.is_library else Neighbours(entry.folder, stack)
+    kind = UsedLibraries if entry.is_library else Neighbours
+    with view.collection._checking:  # other files are compiled on the way, and another thread may check them
+        return analyse(SourceFile(view.source.path, text), kind(entry.folder, (entry.file_id,)))
 
 
 def analyse(source: SourceFile, callees: Callees) -> Knowledge | None:

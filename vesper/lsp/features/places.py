@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vesper.language.diagnostics.source import Span
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 from vesper.lsp.features.reference import Field, Shape, alternatives, inside, shapes, step_shapes
 
@@ -58,6 +57,12 @@ def place_at(tree: Tree, offset: int) -> Place | None:
         elif span.start > offset:
             break
     return found
+
+
+def place_before(tree: Tree, text: str, offset: int) -> Place | None:
+    """Return the place at an offset, or where only spaces follow, the one before them."""
+    found = place_at(tree, offset)
+    return place_at(tree, len(text[:offset].rstrip(" "))) if found is None else found
 
 
 def _walk(
@@ -131,10 +136,3 @@ def _scalar_kind(kind: str) -> str:
 
 def _passed_on(kind: str) -> str:
     return next((each for each in alternatives(kind) if each in _PASSED_ON), "")
-
-
-def span_of_line(text: str, offset: int) -> Span:
-    """Return the span of the line at an offset, without its line break."""
-    start = text.rfind("\n", 0, offset) + 1
-    end = text.find("\n", offset)
-    return Span(start, len(text) if end < 0 else end)

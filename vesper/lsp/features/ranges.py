@@ -107,7 +107,7 @@ def _interval(known: Interval, what: str) -> str | None:
 
 def _number(number: Number | None) -> str | None:
     """Return an end in digits; None for one that says little: without a short decimal, or near the 64-bit limits."""
-    if number is None or abs(number) >= _LARGE:
+    if number is None or not -_LARGE < number < _LARGE:
         return None
     if isinstance(number, Fraction) and number.denominator != 1:
         found = Decimal(number.numerator) / Decimal(number.denominator)

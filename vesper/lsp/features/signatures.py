@@ -9,7 +9,7 @@ from lsprotocol import types
 from vesper.language.syntax.tokens import NAME, SIGN, Token
 from vesper.lsp.features.describe import describe_file
 from vesper.lsp.features.knowledge import Knowledge, knowledge
-from vesper.lsp.features.places import Place, place_at
+from vesper.lsp.features.places import place_before
 from vesper.lsp.features.reference import functions, operation_text
 from vesper.lsp.features.texts import tokens_in
 from vesper.lsp.positions import to_offset
@@ -55,18 +55,15 @@ def signature_help(view: View, position: types.Position) -> types.SignatureHelp 
     """Return the signatures of the function that is called around a position."""
     known = knowledge(view)
     offset = to_offset(view.source, position)
-    place = None if known is None else place_at(known.tree, offset)
-    if known is None or place is None or (call := _call_at(known, place, offset)) is None:
+    place = None if known is None else place_before(known.tree, view.source.text, offset)
+    call = None if known is None or place is None else open_call(tokens_in(known.source, place), offset)
+    if known is None or call is None:
         return None
     found = _signatures(view, known, call)
     fitting = [number for number, each in enumerate(found) if call.argument < len(each.parameters or ())]
     if not found:
         return None
     return types.SignatureHelp(found, fitting[0] if fitting else 0, call.argument)
-
-
-def _call_at(known: Knowledge, place: Place, offset: int) -> OpenCall | None:
-    return open_call(tokens_in(known.source, place), offset)
 
 
 def _signatures(view: View, known: Knowledge, call: OpenCall) -> list[types.SignatureInformation]:
