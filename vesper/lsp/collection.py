@@ -143,24 +143,29 @@ class Folder(callees.Collection):
         if known is not None and known.data is data and known.reached.isdisjoint(stack):
             if known.checked.compiled is not None or known.checked.is_wrong or not needs_node:
                 return known
-        shown = entry.path.as_posix()
         if isinstance(data, OSError):
-            return _Result(data, unreadable_file(shown, data))
+            return _Result(data, unreadable_file(entry.path.as_posix(), data))
+        result = self.check_bytes(entry.path, data, stack)
+        checked = result.checked
+        if checked.is_wrong and entry.settled is not None:
+            # An error may have ended the check before it read the names of others.
+            result = replace(result, wanted=result.wanted | entry.settled.wanted)
+        # Only these errors depend on the calls that led here.
+        if len(stack) == 1 or not (result.cycles or any(each.code is Code.TOO_DEEP for each in checked.diagnostics)):
+            entry.result = result
+        return result
+
+    def check_bytes(self, path: Path, data: bytes, stack: tuple[str, ...]) -> _Result:
+        """Return the result of a text, and what it depends on."""
         outer, self.cycles = self.cycles, {}
         self._wanted.append(set())
         self._reached.append(set())
         try:
-            checked = check_bytes(shown, data, self, stack)
+            checked = check_bytes(path.as_posix(), data, self, stack)
         finally:
             wanted, reached = self._wanted.pop(), self._reached.pop()
             cycles, self.cycles = self.cycles, outer
-        if checked.is_wrong and entry.settled is not None:
-            wanted |= entry.settled.wanted  # an error may have ended the check before it read the names of others
-        result = _Result(data, checked, frozenset(wanted), frozenset(reached), cycles)
-        # Only these errors depend on the calls that led here.
-        if len(stack) == 1 or not (cycles or any(each.code is Code.TOO_DEEP for each in checked.diagnostics)):
-            entry.result = result
-        return result
+        return _Result(data, checked, frozenset(wanted), frozenset(reached), cycles)
 
 
 class Collection:
@@ -347,7 +352,7 @@ class Collection:
         with self._checking:
             if text is None:
                 return entry.folder.check(entry, (entry.file_id,)).checked
-            return check_bytes(path.as_posix(), text.encode("utf-8", "replace"), entry.folder, (entry.file_id,))
+            return entry.folder.check_bytes(path, text.encode("utf-8", "replace"), (entry.file_id,)).checked
 
     def ids(self, path: Path) -> dict[str, Path]:
         """Return the files that a file can call or use, by id."""

@@ -10,7 +10,7 @@ from lsprotocol import types
 from vesper.compiler.check_result import Checked
 from vesper.compiler.fixing import Check, repair, safe_fixes, with_proved_fixes
 from vesper.language.diagnostics.diagnostic import Diagnostic
-from vesper.language.diagnostics.fix import Safety
+from vesper.language.diagnostics.fix import Fix, Safety
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.repairs import with_fix
 from vesper.lsp.diagnostics import to_lsp
@@ -44,17 +44,22 @@ def _quick_fixes(view: View, uri: str, range_: types.Range) -> list[types.CodeAc
         if each.primary.span.start <= span.end and each.primary.span.end >= span.start
         if (found := with_fix(source, each)).fix is not None
     ]
-    actions = []
+    by_fix: dict[Fix, list[Diagnostic]] = {}
     for each in with_proved_fixes(source, diagnostics, _check_in(view)):
-        if each.fix is None:
-            continue
-        edits = [types.TextEdit(to_range(source, edit.span), edit.replacement) for edit in each.fix.edits]
-        title = each.fix.description[0].upper() + each.fix.description[1:]
-        shown = [to_lsp(source, uri, each)]
-        is_safe = each.fix.safety is Safety.SAFE
-        edit = types.WorkspaceEdit({uri: edits})
-        actions.append(types.CodeAction(title, _QUICK, shown, is_safe, edit=edit))
-    return actions
+        if each.fix is not None:
+            by_fix.setdefault(each.fix, []).append(each)
+    return [
+        types.CodeAction(
+            fix.description[0].upper() + fix.description[1:],
+            _QUICK,
+            [to_lsp(source, uri, each) for each in fixed],
+            fix.safety is Safety.SAFE,
+            edit=types.WorkspaceEdit(
+                {uri: [types.TextEdit(to_range(source, edit.span), edit.replacement) for edit in fix.edits]}
+            ),
+        )
+        for fix, fixed in by_fix.items()
+    ]
 
 
 def _fix_all(view: View, uri: str) -> list[types.CodeAction]:
