@@ -57,10 +57,10 @@ def _colored(known: Knowledge) -> Iterator[_Colored]:
     for start, occurrence in by_start.items():
         found.setdefault(start, (occurrence.span, *_of_symbol(occurrence)))
     end = 0
-    for _, each in sorted(found.items()):
-        if each[0].start >= end:
-            yield each
-            end = each[0].end
+    for _, colored in sorted(found.items()):
+        if colored[0].start >= end:
+            yield colored
+            end = colored[0].end
 
 
 def _of_symbol(occurrence: Occurrence) -> tuple[str, int]:

@@ -44,10 +44,17 @@ def owner_view(view: View, symbol: Symbol) -> View | None:
     """Return the file that declares a symbol."""
     owner = symbol.name if symbol.kind in ("node", "library") else symbol.owner.partition("@")[0].partition(".")[0]
     known = knowledge(view)
-    if known is not None and owner == known.id:
+    if known is not None and (owner == known.id or symbol.kind == "member"):
         return view
     path = view.collection.ids(view.path).get(owner)
     return None if path is None else view.collection.view(path)
+
+
+def called(view: View, word: str) -> Knowledge | None:
+    """Return what is known about the node that a word in `node:` or before `(` names."""
+    path = view.collection.resolve(view.path, word)
+    there = None if path is None else view.collection.view(path)
+    return None if there is None else knowledge(there)
 
 
 def declaration(view: View, symbol: Symbol) -> tuple[View, Knowledge, Occurrence] | None:

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from vesper.compiler.callees import Neighbours
-from vesper.compiler.libraries import UsedLibraries
 from vesper.language.check.ast_to_ir import CheckedNode, check_document
 from vesper.language.check.callees import Callees
 from vesper.language.check.expressions.checker import ExpressionChecker
@@ -173,10 +171,7 @@ def knowledge(view: View) -> Knowledge | None:
 
 def analyse_text(view: View, text: str) -> Knowledge | None:
     """Return what would be known about another text of a view's file."""
-    entry = view.collection.entries[view.path]
-    kind = UsedLibraries if entry.is_library else Neighbours
-    with view.collection._checking:  # other files are compiled on the way, and another thread may check them
-        return analyse(SourceFile(view.source.path, text), kind(entry.folder, (entry.file_id,)))
+    return analyse(SourceFile(view.source.path, text), view.collection.neighbours(view.path))
 
 
 def analyse(source: SourceFile, callees: Callees) -> Knowledge | None:

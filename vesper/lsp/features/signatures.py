@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lsprotocol import types
 
 from vesper.language.syntax.tokens import NAME, SIGN, Token
-from vesper.lsp.features.describe import describe_file
+from vesper.lsp.features.describe import called, describe_file
 from vesper.lsp.features.knowledge import Knowledge, knowledge
 from vesper.lsp.features.places import place_before
 from vesper.lsp.features.reference import functions, operation_text
@@ -84,9 +84,7 @@ def _signatures(view: View, known: Knowledge, call: OpenCall) -> list[types.Sign
 
 
 def _node_signature(view: View, call: OpenCall) -> list[types.SignatureInformation]:
-    path = view.collection.resolve(view.path, call.function)
-    there = None if path is None else view.collection.view(path)
-    callee = None if there is None else knowledge(there)
+    callee = called(view, call.function)
     if callee is None or callee.node is None:
         return []
     inputs = [(each.name, str(each.type)) for each in callee.node.inputs]
