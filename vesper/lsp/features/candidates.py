@@ -158,6 +158,8 @@ def _names(view: View, known: Knowledge | None, place: Place) -> Iterator[Candid
     if is_value and place.path[-2:-1] in (("inputs",), ("given",), ("expect",)):
         yield from literals(_declared_type(known, place.path[-1]))
     name = f"{shape.name}.{field.name}"
+    if is_value and place.path[-1] != field.name and field.name != "expect":
+        return
     find = _BY_FIELD.get(name) or _BY_FIELD.get(f"*.{field.name}")
     if find is not None:
         yield from find(_Asked(view, known, place))

@@ -232,7 +232,7 @@ def resolve(view: View, item: types.CompletionItem) -> types.CompletionItem:
 
 def register(server: VesperServer) -> None:
     """Answer requests for completions."""
-    options = types.CompletionOptions(trigger_characters=[".", " ", "[", "{", "(", ":"], resolve_provider=True)
+    options = types.CompletionOptions(trigger_characters=[".", "[", "{", "("], resolve_provider=True)
     server.on_position(types.TEXT_DOCUMENT_COMPLETION, complete, options)
 
     @server.feature(types.COMPLETION_ITEM_RESOLVE)

@@ -260,9 +260,9 @@ class Occurrences:
             if (owner := self._type_owner(name.name.text)) is not None:
                 self._add(name.name, Symbol("type", name.name.text, owner))
         for enum in known.all(ast.TypeEnum):
-            type_ = Enum(tuple(each.text for each in enum.members))
+            owner = str(Enum(tuple(each.text for each in enum.members)))
             for member in enum.members:
-                self._add(member, Symbol("member", member.text, str(type_)), is_declaration=True)
+                self._add(member, Symbol("member", member.text, owner), is_declaration=True)
         for at in known.all(ast.AtDate):
             declared = None if known.checker is None else known.checker.scope.names.get(at.parameter.text)
             owner = None if declared is None else declared.library or known.id

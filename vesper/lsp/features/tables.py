@@ -14,7 +14,7 @@ from vesper.language.syntax.yaml.reader import read_yaml
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 from vesper.language.tables.cells import Between, Compare, Condition, IsNull, Not, Operand, Test
 from vesper.lsp.features.knowledge import Knowledge, knowledge
-from vesper.lsp.positions import to_range, to_span, uri_of
+from vesper.lsp.positions import to_range, to_span
 from vesper.lsp.view import View
 
 _COMPARED = {
@@ -95,7 +95,7 @@ def _flat(source: SourceFile, span: Span) -> str:
 # -- alignment ------------------------------------------------------------------------------------
 
 
-def align_actions(view: View, range_: types.Range) -> list[types.CodeAction]:
+def align_actions(view: View, uri: str, range_: types.Range) -> list[types.CodeAction]:
     """Return the action that aligns the table around a range, where that changes it."""
     known = knowledge(view)
     offset = to_span(view.source, range_).start
@@ -107,7 +107,7 @@ def align_actions(view: View, range_: types.Range) -> list[types.CodeAction]:
     if not edits:
         return []
     listed = [types.TextEdit(to_range(view.source, span), text) for span, text in edits]
-    edit = types.WorkspaceEdit(changes={uri_of(view.path): listed})
+    edit = types.WorkspaceEdit({uri: listed})
     return [types.CodeAction("Align the table", types.CodeActionKind.RefactorRewrite, edit=edit)]
 
 
