@@ -27,7 +27,20 @@ from vesper.lsp.view import View
 from vesper.repository.locate import SUFFIX
 from vesper.verify.node_tests import CaseResult
 
-FEATURES: tuple[str, ...] = ("fixes", "formatting", "lenses", "links", "outline")
+FEATURES: tuple[str, ...] = (
+    "fixes",
+    "formatting",
+    "lenses",
+    "links",
+    "outline",
+    "features.coloring",
+    "features.completion",
+    "features.hierarchy",
+    "features.hints",
+    "features.hover",
+    "features.navigation",
+    "features.signatures",
+)
 """Modules of features. Each has `register(server)`, which calls `on_document`, `on_position` or `feature`."""
 _PROGRESS = "vesper-check"
 _PROGRESS_SECONDS = 0.5
