@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from vesper.cli.check.fixing import repair_file, with_proved_fixes
+from vesper.cli.check.fixing import repair_file
 from vesper.compiler import compile_bytes, compile_source
+from vesper.compiler.fixing import with_proved_fixes
 from vesper.language.diagnostics.explanations import EXPLANATIONS
 from vesper.language.diagnostics.fix import Edit, Safety, apply_edits, can_be_applied_together
 from vesper.language.diagnostics.source import SourceFile, Span

@@ -31,6 +31,7 @@ COMMANDS = {
     "fmt": "Format the text of nodes.",
     "import": "Write nodes from the rules of other tools.",
     "journal": "Show runs with effects; resolve runs with an unknown outcome.",
+    "lsp": "Serve an editor by the Language Server Protocol.",
     "migrate": "Roll nodes out to the direct engine; simulate a rollout.",
     "new": "Create a node from a template, or the next version of a node.",
     "nodes": "List nodes and show their contents.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from vesper.language.diagnostics.codes import Code
@@ -10,6 +10,8 @@ from vesper.language.diagnostics.diagnostic import Diagnostic, DiagnosticBag, La
 from vesper.language.diagnostics.source import SourceFile, Span
 
 if TYPE_CHECKING:
+    from vesper.compiler.callees import Collection
+    from vesper.compiler.libraries import CompiledLibrary
     from vesper.compiler.pipeline import Compiled
 
 
@@ -33,6 +35,8 @@ class Checked:
     """The entry of the list of nodes, as JSON values: the IR has no names of record types."""
     reads_others: bool = False
     """Whether the result depends on other files too; it is not cached then."""
+    compiled: Compiled | CompiledLibrary | None = None
+    """The node or library, for a caller that brought its collection; never cached."""
 
     @property
     def is_library(self) -> bool:
@@ -48,16 +52,23 @@ class Checked:
         return sum(diagnostic.severity is Severity.WARNING for diagnostic in self.diagnostics)
 
 
-def check_bytes(shown: str, data: bytes) -> Checked:
-    """Run the whole pipeline on the bytes of a file."""
+def check_bytes(shown: str, data: bytes, collection: Collection | None = None, stack: tuple[str, ...] = ()) -> Checked:
+    """Run the whole pipeline on the bytes of a file.
+
+    With a collection its neighbours come from there, and the result has the node; `stack` are the calls that led here.
+    """
+    from vesper.compiler.callees import Neighbours
     from vesper.compiler.pipeline import compile_bytes
 
-    if b"library_id" in data and (found := _check_library(shown, data)) is not None:
+    if b"library_id" in data and (found := _check_library(shown, data, collection, stack)) is not None:
         return found
-    return _result_of(*compile_bytes(shown, data))
+    if collection is None:
+        return _result_of(*compile_bytes(shown, data))
+    compiled, bag = compile_bytes(shown, data, Neighbours(collection, stack))
+    return replace(_result_of(compiled, bag), compiled=compiled)
 
 
-def _check_library(shown: str, data: bytes) -> Checked | None:
+def _check_library(shown: str, data: bytes, collection: Collection | None, stack: tuple[str, ...]) -> Checked | None:
     """Return the result of checking a library; None for a file that is none."""
     from pathlib import Path
 
@@ -74,7 +85,7 @@ def _check_library(shown: str, data: bytes) -> Checked | None:
         source = SourceFile(shown, text_of(data))
     except NotText:
         return None
-    compiled, bag = compile_library(source, Collection(collection_of(Path(shown))))
+    compiled, bag = compile_library(source, collection or Collection(collection_of(Path(shown))), stack[:-1])
     if bag.has_errors:
         bag.improve(with_advice)
     library_id, hash_ = declared_id(source.text), None if compiled is None else compiled.hash
@@ -82,7 +93,8 @@ def _check_library(shown: str, data: bytes) -> Checked | None:
     if compiled is not None:
         about = {"type": LIBRARY, "intent": compiled.intent, "inputs": [], "outputs": []}
         about |= {"semantic_hash": hash_, "cases": 0, "definitions": list(compiled.library.names())}
-    return Checked(source, tuple(bag.sorted(notes=True)), hash_, None, library_id, about, bag.reads_others)
+    found = None if collection is None else compiled
+    return Checked(source, tuple(bag.sorted(notes=True)), hash_, None, library_id, about, bag.reads_others, found)
 
 
 def unreadable_file(shown: str, error: OSError) -> Checked:

@@ -24,7 +24,7 @@ from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.repository.names import Names
 
 if TYPE_CHECKING:
-    from vesper.cli.check.fixing import AppliedFix
+    from vesper.compiler.fixing import AppliedFix
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _add_fixes(checked: Checked) -> _CheckedFile:
     if not checked.is_wrong:
         http = (checked.about or {}).get("http")
         return _CheckedFile(checked.source, checked.diagnostics, False, checked.node_id, http=http)
-    from vesper.cli.check.fixing import safe_fixes, with_proved_fixes
+    from vesper.compiler.fixing import safe_fixes, with_proved_fixes
 
     diagnostics = with_proved_fixes(checked.source, checked.diagnostics)
     fixable = len(safe_fixes(diagnostics))

@@ -18,6 +18,7 @@ from vesper.compiler.reading import MAX_BYTES, NotText, read_bytes, text_of
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.format.formatter import FormatFault, format_source
+from vesper.language.syntax.format.line_changes import line_changes
 
 STDIN = "-"
 
@@ -153,13 +154,10 @@ class _Run:
 
 
 def _diff_lines(shown: str, before: str, after: str) -> Iterator[str]:
-    """Yield a unified diff.
-
-    Lines that are not blank correspond one to one, so no search is needed; `difflib` alone takes quadratic time.
-    """
+    """Yield a unified diff."""
     old, new = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (before, after))
     matcher = difflib.SequenceMatcher(None, [""], [""])
-    matcher.opcodes = _opcodes(old, new)  # type: ignore[attr-defined]
+    matcher.opcodes = line_changes(old, new)  # type: ignore[attr-defined]
     yield f"--- {shown}\n+++ {shown}\n"
     for group in matcher.get_grouped_opcodes():
         (_, old_start, _, new_start, _), (_, _, old_end, _, new_end) = group[0], group[-1]
@@ -167,24 +165,6 @@ def _diff_lines(shown: str, before: str, after: str) -> Iterator[str]:
         for tag, i, i_end, j, j_end in group:
             yield from (_diff_line(" " if tag == "equal" else "-", line) for line in old[i:i_end])
             yield from (_diff_line("+", line) for line in new[j:j_end] if tag != "equal")
-
-
-def _opcodes(old: list[str], new: list[str]) -> list[tuple[str, int, int, int, int]]:
-    """Compute the opcodes of `SequenceMatcher.get_opcodes`."""
-    found: list[tuple[str, int, int, int, int]] = []
-    i = j = 0
-    while i < len(old) or j < len(new):
-        blank_old = i < len(old) and not old[i].strip()
-        blank_new = j < len(new) and not new[j].strip()
-        i_next = i + (i < len(old) and not (blank_new and not blank_old))
-        j_next = j + (j < len(new) and not (blank_old and not blank_new))
-        tag = "equal" if i_next > i and j_next > j and old[i] == new[j] else "replace"
-        if found and found[-1][0] == tag:
-            found[-1] = (tag, found[-1][1], i_next, found[-1][3], j_next)
-        else:
-            found.append((tag, i, i_next, j, j_next))
-        i, j = i_next, j_next
-    return found
 
 
 def _extent(start: int, end: int) -> str:

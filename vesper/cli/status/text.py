@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,8 @@ from vesper.migration.stores.overview import (
     Overview,
     PathOverview,
     Statistics,
+    bound_text,
+    confidence_text,
     fleet,
     lacking,
     running_mode,
@@ -148,17 +149,6 @@ def _holds(state: NodeState, highest: Mode | None, now_us: int) -> str:
     return ", ".join(found)
 
 
-def confidence_text(state: NodeState) -> str:
-    """Format the lower bound, rounded down: 0.99990 is shown only once it is reached."""
-    if state.is_complete:
-        return "complete"
-    return _digits(lower_bound(state.clean + state.divergences, state.divergences))
-
-
-def _digits(bound: float) -> str:
-    return f"{math.floor(bound * 10**5) / 10**5:.5f}"
-
-
 def _totals(overview: Overview, highest: Mapping[str, Mode | None], now_us: int) -> list[str]:
     found = fleet(overview, highest, now_us)
     listed = [f"{found.nodes[mode]:,} {mode.value}" for mode in LADDER if found.nodes[mode]]
@@ -253,7 +243,7 @@ def _facts(detail: Detail, now_us: int) -> list[tuple[str, str]]:
 
 
 def _statistics(found: Statistics) -> list[tuple[str, str]]:
-    wilson = f"{_digits(found.lower_bound)} of {found.threshold}"
+    wilson = f"{bound_text(found.lower_bound)} of {found.threshold}"
     process = f"e^{found.log_e:.2f} of e^{found.log_needed:.2f}"
     return [
         (f"for {found.mode.value}", f"{number(found.clean_needed, 'distinct run')} that agree, by both of these:"),

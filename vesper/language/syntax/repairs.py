@@ -1,7 +1,7 @@
 """Fixes for diagnostics: edits derived from a diagnostic and the text around it.
 
 Takes a source file and one diagnostic; returns a `Fix` or None and writes nothing. A fix marked safe is safe as far as
-its text shows; `vesper.cli.check.fixing` checks the repaired node before it accepts the fix. Repairs that depend on the
+its text shows; `vesper.compiler.fixing` checks the repaired node before it accepts the fix. Repairs that depend on the
 author's intention are not offered.
 """
 

@@ -5,6 +5,7 @@ Each node is read consistently; two nodes may be read at different times.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -84,6 +85,18 @@ def newest(nodes: Iterable[NodeOverview]) -> list[NodeOverview]:
         if known is None or (each.written_us, each.key.epoch) > (known.written_us, known.key.epoch):
             found[each.key.node] = each
     return [found[name] for name in sorted(found)]
+
+
+def confidence_text(state: NodeState) -> str:
+    """Format the lower bound of the share of runs that agree."""
+    if state.is_complete:
+        return "complete"
+    return bound_text(wilson.lower_bound(state.clean + state.divergences, state.divergences))
+
+
+def bound_text(bound: float) -> str:
+    """Format a bound, rounded down: 0.99990 is shown only once it is reached."""
+    return f"{math.floor(bound * 10**5) / 10**5:.5f}"
 
 
 # -- what is missing ------------------------------------------------------------------------------
