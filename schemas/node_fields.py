@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 PATH = Path(__file__).parent / "fields.toml"
-SLOTS = ("id", "name", "text", "type", "expression", "literal", "word", "constraint", "step", "template")
+SLOTS = (
+    "id", "name", "configured_name", "text", "type", "expression", "clause", "literal", "word", "constraint", "step",
+    "observation", "template", "json_template",
+)  # fmt: skip
 
 
 class FieldError(Exception):

@@ -39,6 +39,7 @@ COMMANDS = {
     "profile": "Show where a node spends its time, on each engine.",
     "replay": "Replay an execution from its trace; change it, derive a fix.",
     "run": "Run a node on one engine or on both.",
+    "schema": "Print the JSON Schema of nodes, for editors.",
     "serve": "Serve nodes over HTTP.",
     "status": "Show each node's mode, and what it still needs for promotion.",
     "stubs": "Generate type stubs of nodes for type checkers.",

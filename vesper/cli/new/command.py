@@ -8,6 +8,7 @@ import click
 
 from vesper.cli.options import nodes_option
 from vesper.cli.write_file import create_text
+from vesper.repository.editor_schema import with_modeline
 from vesper.repository.locate import SUFFIX, node_files, versions
 from vesper.repository.starter import STARTERS, replace_id, starter
 from vesper.values.node_id import MAX_NAME, NODE_ID_HELP, split_node_id
@@ -51,7 +52,7 @@ def command(name: str, root: Path, folder: Path | None, type_: str, is_next: boo
         target = (folder or root) / f"{node_id}{SUFFIX}"
         message = f"wrote {target.as_posix()}"
     try:
-        create_text(target, text)
+        create_text(target, with_modeline(text, target.parent))
     except FileExistsError as error:
         raise click.UsageError(f"{error.filename} already exists and is not overwritten") from None
     except OSError as error:

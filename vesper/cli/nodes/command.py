@@ -227,6 +227,17 @@ def _section(title: str, rows: Sequence[tuple[str, ...]]) -> list[str]:
 # -- graph and capabilities -----------------------------------------------------------------------
 
 
+@command.command("flow")
+@click.argument("node")
+@nodes_option
+def flow_command(node: str, root: Path) -> None:
+    """Draw the flow of a node as SVG: steps from top to bottom, alternatives side by side."""
+    compiled = compile_or_exit(find_node(node, root), is_run=False)
+    from vesper.repository.flow_picture import draw_flow
+
+    click.echo(draw_flow(compiled.source), nl=False)
+
+
 @command.command("graph")
 @nodes_option
 @no_cache_option
