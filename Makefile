@@ -324,6 +324,10 @@ proof-openapi: build ## Schemathesis and two generated clients against the shipp
 	  $(OPENAPI)/bin/python -m pip install --quiet --no-deps -r tests/proofs/serving/requirements-openapi.txt; }
 	$(BIN)/python -m tests.proofs.serving.openapi
 
+.PHONY: proof-docs
+proof-docs: build ## Chromium visits every page of the documentation site: axe, links, 360 px, search; needs Chromium, Node.js and npm; minutes
+	$(BIN)/python -m tests.proofs.site.run
+
 .PHONY: proof-observe
 proof-observe: build ## spans and counters of two services through a real collector, and an alert of a real Prometheus; needs Go; minutes
 	$(BIN)/python -m tests.proofs.observe.run
