@@ -40,7 +40,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build run test test-rust test-python test-nodes decimal-cases corpus test-pythons check bench-lookups check-python check-types check-generated check-rust check-dependencies \
+.PHONY: help setup build run test test-rust test-python test-nodes decimal-cases corpus test-pythons check bench-lookups check-python check-types check-generated check-rust check-dependencies check-docs docs \
         bench bench-quick bench-growth bench-instructions bench-hooks bench-effects bench-host bench-errors bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-faults proof-mutants proof-breakpoints proof-dap proof-mutated-documents proof-fuzz proof-memory \
         proof-threads proof-batch proof-aarch64 wheels generate update fmt lock clean
 
@@ -125,10 +125,10 @@ test-pythons: ## the reference path on every Python here, and under odd settings
 
 check: build ## lint, format, types, layers, generated files; what CI asks for besides tests
 	@rm -f $(FAILED)
-	@$(SIDE_BY_SIDE) $(addprefix part-,check-rust check-types check-python check-generated check-dependencies) || [ -s $(FAILED) ]
+	@$(SIDE_BY_SIDE) $(addprefix part-,check-rust check-types check-python check-generated check-dependencies check-docs) || [ -s $(FAILED) ]
 	@echo; \
 	if [ -s $(FAILED) ]; then echo "make check: FAILED: $$(tr '\n' ' ' <$(FAILED))"; exit 1; fi; \
-	echo "make check: passed (ruff, mypy, layers, generated files, rustfmt, clippy, dependencies)"
+	echo "make check: passed (ruff, mypy, layers, generated files, rustfmt, clippy, dependencies, documentation)"
 
 check-python: build
 	$(BIN)/ruff check
@@ -138,6 +138,14 @@ check-python: build
 check-types: build
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest vesper._direct --ignore-disjoint-bases
+
+# The notice is about a later version of MkDocs. `check-docs` leaves out the index of the search, a third of the time.
+docs: $(DEPS_STAMP) ## the documentation site, in dist/docs: every link and anchor must resolve
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
+	@echo "dist/docs/index.html"
+
+check-docs: $(DEPS_STAMP)
+	SEARCH=false NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml --site-dir ../../.proofs/docs/checked
 
 check-dependencies: $(DEPS_STAMP) ## licences, bans and sources of crates by deny.toml; writes dist/sbom.cdx.json
 	@$(call need_cargo)
@@ -317,6 +325,10 @@ proof-openapi: build ## Schemathesis and two generated clients against the shipp
 	@[ -x $(OPENAPI)/bin/st ] || { $(BIN)/python -m venv --clear $(OPENAPI) && \
 	  $(OPENAPI)/bin/python -m pip install --quiet --no-deps -r tests/proofs/serving/requirements-openapi.txt; }
 	$(BIN)/python -m tests.proofs.serving.openapi
+
+.PHONY: proof-docs
+proof-docs: build ## Chromium visits every page of the documentation site: axe, links, 360 px, search; needs Chromium, Node.js and npm; minutes
+	$(BIN)/python -m tests.proofs.site.run
 
 .PHONY: proof-observe
 proof-observe: build ## spans and counters of two services through a real collector, and an alert of a real Prometheus; needs Go; minutes
