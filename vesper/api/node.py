@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from keyword import iskeyword
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 from vesper.api.call_entry import Entries, entries_of, name_call
 from vesper.api.call_metrics import count_outcome
@@ -32,15 +32,18 @@ from vesper.values.problem import Problem, ValueProblem
 from vesper.values.types import TIMESTAMP, Type
 
 if TYPE_CHECKING:
+    import builtins
     from inspect import Signature
 
     from vesper.api.execution import Execution
+    from vesper.api.forms.records import Records
     from vesper.api.input_conversion import Plain
     from vesper.batch.table import Decimals
     from vesper.compiler import Compiled
     from vesper.host.host import Host
     from vesper.host.prepared import Prepared, Ran
 
+TableT = TypeVar("TableT")
 _NOTHING: Any = object()
 _DIRECT_MAP_INPUTS = 1_000
 """Inputs of `map` from which loading the direct engine costs less than it saves."""
@@ -185,6 +188,29 @@ class Node:
     def _types(self) -> Mapping[str, Type]:
         return {each.name: each.type for each in self._compiled.node.inputs}
 
+    # -- as dataclasses ---------------------------------------------------------------------------
+
+    @cached_property
+    def _records(self) -> Records:
+        from vesper.api.forms.records import Records
+
+        return Records(self._compiled.node)
+
+    @cached_property
+    def Input(self) -> builtins.type[Any]:  # noqa: N802  # it is a class
+        """The inputs as a frozen dataclass, which a call takes; `node.Input.Line` is the class of a record `Line`."""
+        return self._records.input_class()
+
+    @cached_property
+    def Output(self) -> builtins.type[Any]:  # noqa: N802  # as above
+        """The outputs as a frozen dataclass, which `as_output` returns."""
+        return self._records.output_class()
+
+    def as_output(self, outputs: Outcome[Any] | Mapping[str, Any], /) -> Any:
+        """Return the outputs of an outcome, or a dict of them, as `node.Output`. Raises as `unwrap` does."""
+        values = outputs.unwrap() if isinstance(outputs, Outcome) else outputs
+        return self._records.outputs(self.Output, values)
+
     # -- running ----------------------------------------------------------------------------------
 
     def __call__(self, given: Any = _NOTHING, /, **inputs: Any) -> AnyOutcome:
@@ -215,6 +241,14 @@ class Node:
 
         return await asyncio.to_thread(self, *arguments, **inputs)
 
+    @overload
+    def map(
+        self, many: Iterable[Any], /, *, now: datetime | str | None = None, outcomes: Literal[False] = False
+    ) -> list[dict[str, Any]]: ...
+    @overload
+    def map(
+        self, many: Iterable[Any], /, *, now: datetime | str | None = None, outcomes: Literal[True]
+    ) -> list[AnyOutcome]: ...
     def map(self, many: Iterable[Any], /, *, now: datetime | str | None = None, outcomes: bool = False) -> list[Any]:
         """Return the result of `call` for each dict of inputs, in order.
 
@@ -255,7 +289,7 @@ class Node:
 
     def run_batch(
         self,
-        table: Any,
+        table: TableT,
         /,
         *,
         threads: int | None = None,
@@ -263,7 +297,7 @@ class Node:
         decimals: Decimals = None,
         error_column: str = "error",
         now: datetime | str | None = None,
-    ) -> Any:
+    ) -> TableT:
         """Run the node on every row of a table, and return a table of the same kind.
 
         The direct engine runs tables, also of a node that was loaded without an engine. Accepts tables of pyarrow,
@@ -284,7 +318,8 @@ class Node:
             from vesper.api.observed.batch_trace_sampling import Rows
 
             look_at = Rows(self._entries.sampling, start).look_at
-        return batch_of(self._compiled, self._table_program, self._limits).run(table, wanted, start, look_at)
+        answer: TableT = batch_of(self._compiled, self._table_program, self._limits).run(table, wanted, start, look_at)
+        return answer
 
     @cached_property
     def _table_program(self) -> Program:
@@ -471,13 +506,13 @@ class Node:
 
     def _to_plain(self, given: object) -> Plain:
         """Return the inputs as plain objects."""
-        from vesper.api.input_conversion import fields_of, inputs_of_json, plain_inputs
+        from vesper.api.input_conversion import declared_fields, inputs_of_json, plain_inputs
 
         if is_a(given, dict):
             return plain_inputs(self._types, dict(dict.items(given)))
         if is_a(given, str) or is_a(given, bytes) or is_a(given, bytearray):
             return inputs_of_json(self._compiled.node.inputs, given)
-        found = fields_of(given)
+        found = declared_fields(given, self._types)
         if found is None:
             raise TypeError(
                 f"{self.id} takes its inputs as keywords, a dict, a dataclass instance, a pydantic model or JSON text, "
