@@ -9,7 +9,7 @@ from typing import Any, final
 from vesper.api.error_info import ErrorInfo, Explained, InputProblem
 from vesper.api.input_conversion import Plain
 from vesper.api.json_source import InputSource
-from vesper.api.outcome import AnyOutcome
+from vesper.api.outcome import AnyOutcome, new_outcome
 from vesper.api.problems import describe_problems
 from vesper.compiler import Compiled
 from vesper.engines import outcome as ended
@@ -32,11 +32,11 @@ def outcome_of(
 ) -> AnyOutcome:
     """Return the outcome for the caller. `inputs` are those that the engine received."""
     if isinstance(outcome, ended.Returned):
-        return AnyOutcome(dict(outcome.value))
+        return new_outcome(dict(outcome.value))
     if isinstance(outcome, ended.Failed) and plain is not None and plain.kinds:
         told = tuple(plain.told(each) for each in outcome.problems)
         outcome = ended.Failed(outcome.code, outcome.at, told)
-    return AnyOutcome(None, error_info(compiled, outcome, inputs, None if plain is None else plain.source))
+    return new_outcome(None, error_info(compiled, outcome, inputs, None if plain is None else plain.source))
 
 
 def error_info(

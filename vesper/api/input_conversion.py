@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from keyword import iskeyword
 from types import MemberDescriptorType
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -78,6 +79,17 @@ def fields_of(given: object) -> dict[str, object] | None:
     if isinstance(models, dict) and all(is_a(name, str) for name in models):
         return _in_instance(given, list(models))
     return None
+
+
+def declared_fields(given: object, declared: Collection[str]) -> dict[str, object] | None:
+    """Return the same by declared names: a field `from_` is the declared `from`, which no class can have."""
+    found = fields_of(given)
+    if found is None:
+        return None
+    return {
+        name[:-1] if name not in declared and iskeyword(name[:-1]) and name == f"{name[:-1]}_" else name: each
+        for name, each in found.items()
+    }
 
 
 def _in_instance(given: object, names: Sequence[str]) -> dict[str, object]:
@@ -204,14 +216,14 @@ def _entries(type_: MapOf, given: object, path: str, plain: Plain) -> object:
 
 def _record(type_: Record, given: object, path: str, plain: Plain) -> object:
     found: dict[Any, object] | None
+    types = dict(type_.fields)
     if is_a(given, dict):
         found = dict(dict.items(given))
     else:
-        found = fields_of(given)
+        found = declared_fields(given, types)
         if found is None:
             return given
         plain.changed = True
-    types = dict(type_.fields)
     return {
         name: _convert(types[name], each, f"{path}.{name}", plain) if name in types else each
         for name, each in found.items()

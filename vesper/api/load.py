@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 from vesper.api.call_entry import entries_of
 from vesper.api.description import describe
@@ -31,12 +33,12 @@ def load(
     node: str | os.PathLike[str],
     *,
     nodes: str | os.PathLike[str] | None = None,
-    engine: str = "python",
+    engine: str | None = None,
     limits: Limits | None = None,
     host: Host | None = None,
     routes: Routes | None = None,
     results: bool | None = None,
-    isolation: str = "none",
+    isolation: Literal["none", "sandbox"] = "none",
     overlay: str | os.PathLike[str] | None = None,
 ) -> Node:
     """Load a node: by its id, by its name without a version (then the newest), or by the path of its file.
@@ -45,6 +47,9 @@ def load(
     `nodes`. The file is read each time; a loaded node does not change. `limits` apply to each call; by default it has
     the default fuel and memory, and unlimited time. A node may declare less (`performance`). `host` performs the
     effects of the node; by default it is the Host of the nearest `vesper.toml`.
+
+    Without an `engine`, calls run on `python`, and `run_batch` and long lists of `map` on the direct engine where it is
+    available.
 
     On the engine `auto`, the mode of the node selects the engine of each call: Python leads and the direct engine
     follows, until the evidence promotes it (docs/how-to/roll-out-a-node.md). `routes` hold what such nodes share, such
@@ -60,6 +65,7 @@ def load(
     `overlay` is a file with other values of parameters (docs/how-to/use-values-that-change-with-time.md). The node has
     another semantic hash then, and the engine `auto` refuses it: evidence is about the node as written.
     """
+    named, engine = engine, engine or "python"
     if engine not in NAMES and engine != AUTO:
         raise ValueError(f"no engine `{engine}`; the engines are {', '.join(NAMES)}, and `{AUTO}` for both")
     if results and engine == AUTO:
@@ -78,24 +84,28 @@ def load(
         raise ValueError("an overlay needs one engine: evidence of `auto` is about the node as written")
     compiled, path, messages = compiled_node(node, nodes, overlay)
     limits = limits_of_node(limits, compiled.kept.fact("limits", lambda: _declared_limits(compiled)))
+    name: str = engine
+    direct = None
     try:
         program: Program
         if isolation == "sandbox":
             from vesper.migration.workers.sandboxed import SandboxEngine
 
-            engine = SandboxEngine.name
+            name = SandboxEngine.name
             program = SandboxEngine().load(compiled)
         elif engine == AUTO:
             from vesper.api.default_hosts import default_routes
 
             program = (routes or default_routes(path, host)).program(compiled)
         else:
-            program = _engine(engine, path, host).load(compiled)
+            program = reference = _engine(engine, path, host).load(compiled)
             if results or (results is None and may_have_table(path, "cache")):
                 from vesper.api.default_hosts import with_results
 
                 program = with_results(compiled, program, engine, host, results)
-        loaded = _node(compiled, program, engine, limits, messages, host)
+            if named is None and program is reference:
+                direct = partial(_load_direct, compiled, path, host)
+        loaded = _node(compiled, program, name, limits, messages, host, direct)
     except EngineUnavailable as problem:
         raise NodeError(f"engine {engine}: {problem}") from None
     compiled.kept.save()
@@ -109,6 +119,7 @@ def _node(
     limits: Limits | None,
     warnings: tuple[str, ...],
     host: Host | None,
+    direct: Callable[[], Program] | None,
 ) -> Node:
     """Compose a node: its entries, the sampling of its calls, and the hooks of its Host."""
     about = describe(compiled)
@@ -129,7 +140,11 @@ def _node(
         from vesper.api.observed.call_spans import with_spans
 
         entries = with_spans(entries, compiled, program, engine, observe, about.takes_now)
-    return Node(compiled, program, engine, limits, warnings, host, entries)
+    return Node(compiled, program, engine, limits, warnings, host, entries, direct)
+
+
+def _load_direct(compiled: Compiled, path: str, host: Host | None) -> Program:
+    return _engine(TIERED, path, host).load(compiled)
 
 
 def _observe_settings(path: str, host: Host | None) -> ObserveSettings | None:

@@ -13,16 +13,16 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from keyword import iskeyword
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, overload
 
 from vesper.api.call_entry import Entries, entries_of, name_call
 from vesper.api.call_metrics import count_outcome
 from vesper.api.description import describe
 from vesper.api.errors import Stopped
-from vesper.api.outcome import AnyOutcome
+from vesper.api.outcome import AnyOutcome, Outcome, new_outcome
 from vesper.api.remote_exceptions import BadInput, Told
 from vesper.engines import outcome as ended
-from vesper.engines.engine import DEFAULT_LIMITS, Done, Limits, ModalProgram, Program, PureExecution
+from vesper.engines.engine import DEFAULT_LIMITS, Done, EngineUnavailable, Limits, ModalProgram, Program, PureExecution
 from vesper.kernels import raised
 from vesper.values.base_types import is_a
 from vesper.values.generated.errors import ErrorCode
@@ -32,16 +32,21 @@ from vesper.values.problem import Problem, ValueProblem
 from vesper.values.types import TIMESTAMP, Type
 
 if TYPE_CHECKING:
+    import builtins
     from inspect import Signature
 
     from vesper.api.execution import Execution
+    from vesper.api.forms.records import Records
     from vesper.api.input_conversion import Plain
     from vesper.batch.table import Decimals
     from vesper.compiler import Compiled
     from vesper.host.host import Host
     from vesper.host.prepared import Prepared, Ran
 
+TableT = TypeVar("TableT")
 _NOTHING: Any = object()
+_DIRECT_MAP_INPUTS = 1_000
+"""Inputs of `map` from which loading the direct engine costs less than it saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +131,12 @@ class Node:
         warnings: tuple[str, ...],
         host: Host | None = None,
         entries: Entries | None = None,
+        direct: Callable[[], Program] | None = None,
     ) -> None:
-        """Make a node of a loaded program. `entries` replace those that the program has, to sample traces."""
+        """Make a node of a loaded program. `entries` replace those that the program has, to sample traces.
+
+        `direct` loads the program of tables and long lists; None where all calls are of one engine.
+        """
         about = describe(compiled)
         if about.is_hosted:
             entries = None
@@ -156,6 +165,7 @@ class Node:
             _is_simple=entries is not None and not about.takes_now,
             _host=_DefaultHost(compiled.path) if host is None else _GivenHost(host),
             _is_short=about.is_short,
+            _load_direct=direct,
         )
         self._assign(__doc__=_documentation(self))
 
@@ -178,17 +188,40 @@ class Node:
     def _types(self) -> Mapping[str, Type]:
         return {each.name: each.type for each in self._compiled.node.inputs}
 
+    # -- as dataclasses ---------------------------------------------------------------------------
+
+    @cached_property
+    def _records(self) -> Records:
+        from vesper.api.forms.records import Records
+
+        return Records(self._compiled.node)
+
+    @cached_property
+    def Input(self) -> builtins.type[Any]:  # noqa: N802  # it is a class
+        """The inputs as a frozen dataclass, which a call takes; `node.Input.Line` is the class of a record `Line`."""
+        return self._records.input_class()
+
+    @cached_property
+    def Output(self) -> builtins.type[Any]:  # noqa: N802  # as above
+        """The outputs as a frozen dataclass, which `as_output` returns."""
+        return self._records.output_class()
+
+    def as_output(self, outputs: Outcome[Any] | Mapping[str, Any], /) -> Any:
+        """Return the outputs of an outcome, or a dict of them, as `node.Output`. Raises as `unwrap` does."""
+        values = outputs.unwrap() if isinstance(outputs, Outcome) else outputs
+        return self._records.outputs(self.Output, values)
+
     # -- running ----------------------------------------------------------------------------------
 
     def __call__(self, given: Any = _NOTHING, /, **inputs: Any) -> AnyOutcome:
         """Run the node. Inputs are keywords, or one dict, dataclass instance, pydantic model or JSON text."""
         if given is _NOTHING and self._is_simple:
             try:
-                return AnyOutcome(self.call(inputs), None, self, inputs)
+                return new_outcome(self.call(inputs), None, self, inputs)
             except Told as error:
                 if type(error) is BadInput and self._may_convert(inputs):
                     return self._with_call(self._outcome_of_exception(inputs, None, error), inputs, None)
-                return AnyOutcome(None, error.info, self, inputs)
+                return new_outcome(None, error.info, self, inputs)
             except Exception as error:  # noqa: BLE001  # every exception becomes an outcome
                 return self._with_call(self._outcome_of_exception(inputs, None, error), inputs, None)
         return self._run(given, inputs)
@@ -208,18 +241,33 @@ class Node:
 
         return await asyncio.to_thread(self, *arguments, **inputs)
 
+    @overload
+    def map(
+        self, many: Iterable[Any], /, *, now: datetime | str | None = None, outcomes: Literal[False] = False
+    ) -> list[dict[str, Any]]: ...
+    @overload
+    def map(
+        self, many: Iterable[Any], /, *, now: datetime | str | None = None, outcomes: Literal[True]
+    ) -> list[AnyOutcome]: ...
     def map(self, many: Iterable[Any], /, *, now: datetime | str | None = None, outcomes: bool = False) -> list[Any]:
         """Return the result of `call` for each dict of inputs, in order.
 
         Raises the first other outcome, with a note of its place; later inputs are not run. With `outcomes` there is an
         outcome for each, and inputs may be anything that a call accepts in place of keywords. A node that is no
-        function starts all of them at one time.
+        function starts all of them at one time. A thousand inputs and more run on the direct engine, unless the node
+        was loaded on a named one.
         """
         at = self._shared_start(now)
         if outcomes:
             return [self._run_at(each, at) for each in many]
-        if self._entries is not None and self._entries.call_many is not None:
-            return self._entries.call_many(many if type(many) is list else list(many))
+        if self._entries is not None:
+            call_many = self._entries.call_many
+            if self._load_direct is not None and at is None:
+                many = many if type(many) is list else list(many)
+                if len(many) >= _DIRECT_MAP_INPUTS:
+                    call_many = self._direct_call_many
+            if call_many is not None:
+                return call_many(many if type(many) is list else list(many))
         call = self.call if at is None else partial(self.call, now=at)
         answers = []
         for place, each in enumerate(many):
@@ -241,7 +289,7 @@ class Node:
 
     def run_batch(
         self,
-        table: Any,
+        table: TableT,
         /,
         *,
         threads: int | None = None,
@@ -249,12 +297,12 @@ class Node:
         decimals: Decimals = None,
         error_column: str = "error",
         now: datetime | str | None = None,
-    ) -> Any:
+    ) -> TableT:
         """Run the node on every row of a table, and return a table of the same kind.
 
-        Accepts tables of pyarrow, polars, duckdb and pandas, and objects with `__arrow_c_stream__` or
-        `__arrow_c_array__`. The outputs are columns, with a column of errors that is null where a row has outputs
-        (docs/how-to/run-batches.md).
+        The direct engine runs tables, also of a node that was loaded without an engine. Accepts tables of pyarrow,
+        polars, duckdb and pandas, and objects with `__arrow_c_stream__` or `__arrow_c_array__`. Outputs are columns,
+        with a column of errors that is null where a row has outputs (docs/how-to/run-batches.md).
 
         `threads` run rows, by default one for each processor. `keep` names columns to copy. `decimals` is the form of
         decimals: `"text"`, or the number of digits after the point.
@@ -270,7 +318,26 @@ class Node:
             from vesper.api.observed.batch_trace_sampling import Rows
 
             look_at = Rows(self._entries.sampling, start).look_at
-        return batch_of(self._compiled, self._program, self._limits).run(table, wanted, start, look_at)
+        answer: TableT = batch_of(self._compiled, self._table_program, self._limits).run(table, wanted, start, look_at)
+        return answer
+
+    @cached_property
+    def _table_program(self) -> Program:
+        """The program that runs tables: direct where no engine was named and it is available."""
+        if self._load_direct is None:
+            return self._program
+        try:
+            return self._load_direct()
+        except EngineUnavailable:
+            return self._program
+
+    @cached_property
+    def _direct_call_many(self) -> Callable[[list[Any]], list[dict[str, Any]]] | None:
+        """`map` of long lists; None where each call is observed, or the engine has no such entry."""
+        entries = self._entries
+        if entries is None or entries.sampling is not None or entries.spans is not None:
+            return None
+        return entries_of(self._compiled, self._table_program, self._limits, self._takes_now).call_many
 
     @property
     def mode(self) -> str | None:
@@ -290,7 +357,7 @@ class Node:
         """Run a call with all its arguments."""
         if self._entries is None:
             asked = self._run_arguments(given, inputs)
-            if isinstance(asked, AnyOutcome):
+            if isinstance(asked, Outcome):
                 return asked
             host = self.host
             return self._named_outcome(asked[0], host.run(self._prepare(host), *asked[1]))
@@ -324,7 +391,7 @@ class Node:
             outcome = count_outcome(self._program, self.id, call(plain.inputs, now, self._limits))
             return outcome_of(self._compiled, outcome, plain.inputs, plain)
         try:
-            return AnyOutcome(self.call(given) if now is None else self.call(given, now=now))
+            return new_outcome(self.call(given) if now is None else self.call(given, now=now))
         except Exception as error:  # noqa: BLE001  # as above
             return self._outcome_of_exception(given, now, error)
 
@@ -379,7 +446,7 @@ class Node:
 
     async def _hosted_arun(self, given: Any, inputs: dict[str, Any]) -> AnyOutcome:
         asked = self._run_arguments(given, inputs)
-        if isinstance(asked, AnyOutcome):
+        if isinstance(asked, Outcome):
             return asked
         host = self.host
         return self._named_outcome(asked[0], await host.arun(self._prepare(host), *asked[1]))
@@ -401,7 +468,7 @@ class Node:
         """
         if isinstance(error, Told):
             if type(error) is not BadInput or not self._may_convert(inputs):
-                return AnyOutcome(None, error.info)
+                return new_outcome(None, error.info)
         elif isinstance(error, raised.DeclaredError):
             return outcome_of(self._compiled, ended.DeclaredError(_to_caller(error.values)), inputs)
         elif isinstance(error, raised.ContractBroken):
@@ -419,7 +486,7 @@ class Node:
 
             given = snapshot(inputs)
             again = partial(rerun, given, now, self._limits)
-            return AnyOutcome(None, ErrorInfo(FailedEnding(self._compiled, error.code, again)))
+            return new_outcome(None, ErrorInfo(FailedEnding(self._compiled, error.code, again)))
         found = self._to_plain(inputs)
         outcome = rerun(found.inputs if found.changed else inputs, now, self._limits)
         return outcome_of(self._compiled, outcome, found.inputs, found)
@@ -439,13 +506,13 @@ class Node:
 
     def _to_plain(self, given: object) -> Plain:
         """Return the inputs as plain objects."""
-        from vesper.api.input_conversion import fields_of, inputs_of_json, plain_inputs
+        from vesper.api.input_conversion import declared_fields, inputs_of_json, plain_inputs
 
         if is_a(given, dict):
             return plain_inputs(self._types, dict(dict.items(given)))
         if is_a(given, str) or is_a(given, bytes) or is_a(given, bytearray):
             return inputs_of_json(self._compiled.node.inputs, given)
-        found = fields_of(given)
+        found = declared_fields(given, self._types)
         if found is None:
             raise TypeError(
                 f"{self.id} takes its inputs as keywords, a dict, a dataclass instance, a pydantic model or JSON text, "
@@ -485,6 +552,7 @@ class Node:
     _is_simple: bool
     """True where keyword inputs go to `call` as they are."""
     _is_short: bool
+    _load_direct: Callable[[], Program] | None
 
 
 def outcome_of(

@@ -9,7 +9,7 @@ from _thread import allocate_lock
 from collections.abc import Mapping
 from reprlib import Repr
 from time import time_ns
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from vesper.journal.execution_id import trace_id
 
@@ -150,13 +150,47 @@ class Outcome(Generic[OutputsT]):
 
 
 if TYPE_CHECKING:
+    # For type checkers an outcome is one of two classes, which `if outcome:` and `if outcome.ok:` tell apart.
 
-    class AnyOutcome(Outcome[dict[str, Any]]):
+    class Success(Outcome[OutputsT]):
+        """An outcome with outputs."""
+
+        ok: Literal[True]
+        value: OutputsT
+        error: None
+
+        def __bool__(self) -> Literal[True]: ...
+
+    class Failure(Outcome[OutputsT]):
+        """An outcome without outputs."""
+
+        ok: Literal[False]
+        value: None
+        error: ErrorInfo
+
+        def __bool__(self) -> Literal[False]: ...
+
+    class AnySuccess(Success[dict[str, Any]]):
         """An outcome whose outputs are not known to type checkers."""
 
         def __getattr__(self, name: str) -> Any: ...
+
+    class AnyFailure(Failure[dict[str, Any]]):
+        """An outcome without outputs, whose names are not known to type checkers."""
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    AnyOutcome: TypeAlias = AnySuccess | AnyFailure
+
+    def new_outcome(
+        value: dict[str, Any] | None,
+        error: ErrorInfo | None = None,
+        node: Node | None = None,
+        inputs: Any = None,
+        now: datetime | None = None,
+    ) -> AnyOutcome: ...
 else:
-    AnyOutcome = Outcome
+    AnyOutcome = new_outcome = Outcome
 
 
 def _no_such_output(name: str, outputs: Mapping[str, Any]) -> str:

@@ -43,10 +43,10 @@ def describe_problems(
     """
     whole = record_of(node.inputs)
     if source is None:
-        return tuple(_describe(whole, problem, inputs) for problem in problems)
+        return tuple(describe_problem(whole, problem, inputs) for problem in problems)
     if isinstance(source, TableRow):
         columns = spelled_record(whole, columns=True)
-        return tuple(_describe(columns, problem, inputs) for problem in problems)
+        return tuple(describe_problem(columns, problem, inputs) for problem in problems)
     return tuple(_in_text(spelled_record(whole), problem, inputs, source) for problem in problems)
 
 
@@ -57,7 +57,7 @@ def _in_text(whole: Record, problem: Problem, inputs: Mapping[str, object], sour
         message = f"JSON text: {source.mistake.what} ({place})"
         return InputProblem("", problem.kind.value, "a JSON object", None, message, place.line, place.column)
     spot, is_there = source.find(_steps(whole, problem.path))
-    told = _describe(whole, problem, inputs, str(spot) if is_there else None)
+    told = describe_problem(whole, problem, inputs, str(spot) if is_there else None)
     offset = spot.offset
     if problem.kind is ProblemKind.UNKNOWN and is_there and spot.name_offset is not None:
         offset = spot.name_offset
@@ -65,7 +65,10 @@ def _in_text(whole: Record, problem: Problem, inputs: Mapping[str, object], sour
     return replace(told, message=f"{told.message} ({place})", line=place.line, column=place.column)
 
 
-def _describe(whole: Record, problem: Problem, inputs: Mapping[str, object], came: str | None = None) -> InputProblem:
+def describe_problem(
+    whole: Record, problem: Problem, inputs: Mapping[str, object], came: str | None = None
+) -> InputProblem:
+    """Return a problem of the fields of a record; `came` is the value as JSON writes it."""
     path, kind = printable(problem.path), problem.kind.value
     if not problem.path:
         got = "" if came is None else f", got {came}"

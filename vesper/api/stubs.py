@@ -10,10 +10,11 @@ import builtins
 import keyword
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from vesper.language.ir.nodes import Node
+from vesper.api.forms.records import attribute_name, class_name, holds
+from vesper.language.ir.nodes import Node, record_of
 from vesper.storage.file_access import open_regular
 from vesper.values.node_id import split_node_id
 from vesper.values.types import (
@@ -43,6 +44,8 @@ _NARROWER = "# pyright: reportIncompatibleMethodOverride=false\n"
 """A typed node accepts less than an untyped one; mypy needs an ignore on each such line."""
 PACKAGE = PurePosixPath("vesper")
 NODES = PurePosixPath("vesper_nodes")
+MODELS = NODES / "models"
+"""Stubs of Pydantic models, apart: a type checker without Pydantic does not read them."""
 
 _GIVEN: dict[Type, tuple[str, ...]] = {
     BOOLEAN: ("bool",),
@@ -62,11 +65,23 @@ _GIVEN: dict[Type, tuple[str, ...]] = {
 _NAMES = ("bool", "int", "float", "str", "bytes", "bytearray", "memoryview", "datetime", "date", "time", "timedelta",
           "dict", "list", "frozenset")  # fmt: skip
 """Names of types that a field may have too: the class of such a field imports them under another name."""
-_TAKEN = ("Any", "Callable", "Decimal", "Inputs", "Literal", "Mapping", "Model", "Node", "NotRequired", "Outcome",
-          "Outputs", "Period",
-          "Sequence", "AbstractSet", "TypeAlias", "TypedDict", "Unpack", "Call", "Protocol")  # fmt: skip
-_OWN = ("ok", "value", "error", "trace_id", "unwrap", "overload")
+_TAKEN = ("Any", "Call", "Callable", "ClassVar", "Decimal", "Failure", "Input", "Inputs", "Iterable", "Literal",
+          "Mapping", "Model", "Node", "NodeModel", "NotRequired", "Outcome", "Output", "Outputs", "Period",
+          "Sequence", "AbstractSet", "Success", "TypeAlias", "TypedDict", "Unpack", "Protocol")  # fmt: skip
+_OWN = ("ok", "value", "error", "trace_id", "unwrap", "explain", "is_call", "is_execution", "overload")
 """Attributes of an outcome: an output of this name is read with `[]`."""
+
+
+_LOAD_OPTIONS = {
+    "nodes": "str | PathLike[str] | None",
+    "engine": 'Literal["python", "interp", "jit", "auto"] | None',
+    "limits": "Limits | None",
+    "host": "Host | None",
+    "routes": "Routes | None",
+    "results": "bool | None",
+    "isolation": 'Literal["none", "sandbox"]',
+    "overlay": "str | PathLike[str] | None",
+}
 
 
 def stubs(nodes: Iterable[Node]) -> dict[PurePosixPath, str]:
@@ -76,9 +91,33 @@ def stubs(nodes: Iterable[Node]) -> dict[PurePosixPath, str]:
     found[NODES / "__init__.pyi"] = (
         HEADER + '"""The types of nodes, for type checkers alone: at run time there is no such package."""\n'
     )
+    found[MODELS / "__init__.pyi"] = found[PACKAGE / "integrations" / "__init__.pyi"] = HEADER
+    found[PACKAGE / "integrations" / "pydantic.pyi"] = _models_function(ordered)
     for node in ordered:
         found[NODES / f"{node.node_id}.pyi"] = NodeStub(node).text()
+        found[MODELS / f"{node.node_id}.pyi"] = NodeStub(node).models_text()
     return found
+
+
+def _models_function(nodes: Sequence[Node]) -> str:
+    """Return the stub of `vesper.integrations.pydantic`, whose `models` knows these nodes."""
+    lines = [
+        "from typing import Any, overload",
+        "",
+        "from pydantic import BaseModel",
+        "",
+        "from vesper.api.node import Node",
+        "from vesper.integrations.node_model import Models as Models",
+        "from vesper.integrations.node_model import NodeModel as NodeModel",
+    ]
+    lines += [f"import vesper_nodes.{node.node_id}" for node in nodes]
+    lines += [f"import vesper_nodes.models.{node.node_id}" for node in nodes] + [""]
+    for node in nodes:
+        made = f"vesper_nodes.models.{node.node_id}"
+        lines.append("@overload")
+        lines.append(f"def models(node: vesper_nodes.{node.node_id}.Node) -> Models[{made}.Input, {made}.Output]: ...")
+    lines += ["@overload", "def models(node: Node) -> Models[Any, Any]: ..."]
+    return HEADER + "\n".join(lines) + "\n"
 
 
 def _package(nodes: Sequence[Node]) -> str:
@@ -90,14 +129,15 @@ def _package(nodes: Sequence[Node]) -> str:
     imports = ["from os import PathLike", "from typing import Literal, overload", ""]
     imports += [f"from vesper_nodes import {node.node_id} as _{node.node_id}" for node in nodes]
     newest = dict(split_node_id(node.node_id) or ("", 0) for node in nodes)  # sorted: the newest version remains
-    rest = "nodes: str | PathLike[str] | None = ..., engine: str = ..., limits: Limits | None = ..."
+    rest = ", ".join(f"{name}: {type_} = ..." for name, type_ in _LOAD_OPTIONS.items())
     lines = [*kept[:start], *imports, "", *kept[start:], ""]
     for node in nodes:
         name, number = split_node_id(node.node_id) or ("", 0)
         names = [name, node.node_id] if newest[name] == number else [node.node_id]
         literal = ", ".join(f'"{each}"' for each in names)
         lines += ["@overload", f"def load(node: Literal[{literal}], *, {rest}) -> _{node.node_id}.Node: ..."]
-    lines += ["@overload", f"def load(node: str | PathLike[str], *, {rest}) -> Node: ..."]
+    # A path is a `Path`: a text that is no known name is a mistake.
+    lines += ["@overload", f"def load(node: PathLike[str], *, {rest}) -> Node: ..."]
     return HEADER + "\n".join(lines) + "\n"
 
 
@@ -110,6 +150,11 @@ class NodeStub:
         """The class of each record, as given and as returned."""
         self._classes: list[str] = []
         self._aliases: dict[str, None] = {}
+        self._head = "", ""
+        """Decorator and base of the classes `Input` and `Output`."""
+        self._named: dict[Record, str] = {}
+        """Their records, each with the name of its class."""
+        self._written: list[str] = []
 
     def text(self) -> str:
         node = self._node
@@ -118,13 +163,57 @@ class NodeStub:
         outputs = [(each.name, each.type) for each in node.outputs]
         self._typed_dict("Inputs", inputs, is_given=True)
         self._typed_dict("Outputs", [(name, type_, True) for name, type_ in outputs], is_given=False)
+        self._top_classes("@dataclass(frozen=True, slots=True, kw_only=True)\n", "")
         self._classes += [self._outcome(outputs), self._node_class(inputs)]
+        return self._module()
+
+    def models_text(self) -> str:
+        """Return the module of the Pydantic models."""
+        self._top_classes("", "(NodeModel)")
+        return self._module()
+
+    def _module(self) -> str:
+        node = self._node
         aliases = [f"_{name}: TypeAlias = {name}\n" for name in self._aliases]
         intent = node.source.intent.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
         body = "".join(aliases) + ("\n" if aliases else "") + "\n".join(self._classes)
         return HEADER + _NARROWER + f'"""{node.node_id}: {intent}"""\n\n' + _imports(body) + "\n" + body
 
     # -- classes ----------------------------------------------------------------------------------
+
+    def _top_classes(self, decorator: str, base: str) -> None:
+        """Write the classes `Input` and `Output`, and those of their records, as `Records` makes them."""
+        node = self._node
+        self._head = decorator, base
+        defaults = {each.name for each in node.inputs if each.name not in node.flagged and each.default is not None}
+        self._class("Input", record_of(node.inputs), defaults)
+        self._class("Output", record_of(node.outputs), set())
+
+    def _class(self, name: str, record: Record, defaults: Collection[str]) -> None:
+        hidden = frozenset(field for field, _ in record.fields)
+        is_output = name == "Output"
+        lines = []
+        for field, type_ in record.fields:
+            has_default = field in defaults or (isinstance(type_, OptionalOf) and not is_output)
+            text = self._output_type(type_, hidden, self._nested_class)
+            lines.append(f"    {attribute_name(field)}: {text}" + (" = ..." if has_default else ""))
+        if name in ("Input", "Output"):
+            self._written.append(name)
+            nested = [
+                (of, made) for of, made in self._named.items() if holds(record, of) and class_name(of) not in hidden
+            ]
+            lines += [f"    {class_name(of)}: ClassVar[type[{made}]]" for of, made in nested]
+        decorator, base = self._head
+        self._classes.append(f"{decorator}class {name}{base}:\n" + "\n".join(lines or ["    pass"]) + "\n")
+
+    def _nested_class(self, record: Record) -> str:
+        if record not in self._named:
+            name = class_name(record) + "Record"
+            while name in _TAKEN or name in {*self._named.values(), *self._records.values()}:
+                name += "_"
+            self._named[record] = name
+            self._class(name, record, ())
+        return self._named[record]
 
     def _typed_dict(self, name: str, fields: Sequence[tuple[str, Type, bool]], is_given: bool) -> None:
         """Write a TypedDict: fields, their types, and whether they are required."""
@@ -143,10 +232,9 @@ class NodeStub:
 
     def _outcome(self, outputs: Sequence[tuple[str, Type]]) -> str:
         hidden = frozenset(name for name, _ in outputs)
-        lines = ["class Outcome(_Outcome[Outputs]):"]
+        lines = ["class _Result(_Outcome[Outputs]):"]
         for number, (name, type_) in enumerate(outputs):
-            # Narrower than the general outcome, which is the purpose of the stub.
-            ignored = "  # type: ignore[override]" if number == 0 else ""
+            ignored = _NARROWED if number == 0 else ""
             if len(outputs) > 1:
                 lines.append(f"    @overload{ignored}")
                 ignored = ""
@@ -155,24 +243,45 @@ class NodeStub:
         for name, type_ in outputs:
             if name not in _OWN and not keyword.iskeyword(name):
                 lines.append(f"    {name}: {self._output_type(type_, hidden)}")
-        return "\n".join(lines) + "\n"
+        lines += [
+            "",
+            "class Success(_Result, _Success[Outputs]): ...",
+            "class Failure(_Result, _Failure[Outputs]): ...",
+        ]
+        return "\n".join([*lines, "Outcome: TypeAlias = Success | Failure", ""])
 
     def _node_class(self, inputs: Sequence[tuple[str, Type, bool]]) -> str:
         takes_now = self._node.type != "function"
         now = ["now: datetime | str | None = ..."] if takes_now and all(name != "now" for name, _, _ in inputs) else []
         one = self._parameters(["given: Inputs | Model | str | bytes", "/"], now)
-        lines = ["class Node(_Node):"]
-        if self._node.is_pure():
-            lines.append("    call: Call")
-            for start in ("def __call__", "async def arun"):
-                lines += ["    @overload  # type: ignore[override]", _method_lines(f"{start}({one}) -> Outcome: ...")]
-                lines += ["    @overload", _method_lines(f"{start}({self._keywords(inputs, now)}) -> Outcome: ...")]
-            when = ", *, now: datetime" if takes_now else ""
-            call = f"class Call(Protocol):\n    def __call__(self, inputs: Inputs, /{when}) -> Outputs: ...\n"
-            return call + "\n" + "\n".join(lines) + "\n"
-        one = self._parameters(["given: Inputs | Model | str | bytes", "/"], ["now: datetime | str | None = ..."])
-        lines.append(_method_lines(f"def start({one}) -> Execution: ..."))
-        return "\n".join(lines) + "\n"
+        lines = ["class Node(_Node):", *self._class_attributes(), "    call: Call"]
+        for start in ("def __call__", "async def arun"):
+            lines += [f"    @overload{_NARROWED}", _method_lines(f"{start}({one}) -> Outcome: ...")]
+            lines += ["    @overload", _method_lines(f"{start}({self._keywords(inputs, now)}) -> Outcome: ...")]
+        lines += [
+            f"    @overload{_NARROWED}",
+            _method_lines(f"def map({_map_parameters('Inputs', False)}) -> list[Outputs]: ..."),
+        ]
+        given = "Inputs | Model | str | bytes"
+        lines += ["    @overload", _method_lines(f"def map({_map_parameters(given, True)}) -> list[Outcome]: ...")]
+        if not self._node.is_pure():
+            one = self._parameters(["given: Inputs | Model | str | bytes", "/"], ["now: datetime | str | None = ..."])
+            lines.append(_method_lines(f"def start({one}) -> Execution: ..."))
+        when = ""
+        if takes_now:
+            when = ", *, now: datetime" if self._node.is_pure() else ", *, now: datetime | None = ..."
+        call = f"class Call(Protocol):\n    def __call__(self, inputs: Inputs, /{when}) -> Outputs: ...\n"
+        return call + "\n" + "\n".join(lines) + "\n"
+
+    def _class_attributes(self) -> list[str]:
+        """Return the attributes `Input` and `Output`, of classes that a type checker sees by another name."""
+        lines = []
+        for name in self._written:
+            self._aliases[name] = None
+            lines.append(f"    {name}: type[_{name}]")
+        if "Output" in self._written:
+            lines.append(f"    def as_output(self, outputs: Outcome | Outputs, /) -> _Output: ...{_NARROWED}")
+        return lines
 
     def _keywords(self, inputs: Sequence[tuple[str, Type, bool]], now: Sequence[str]) -> str:
         if any(keyword.iskeyword(name) for name, _, _ in inputs):
@@ -210,22 +319,23 @@ class NodeStub:
             case _:
                 return " | ".join(self._visible_name(name, hidden) for name in _GIVEN[type_])
 
-    def _output_type(self, type_: Type, hidden: frozenset[str]) -> str:
-        """Return the Python type of a returned value."""
+    def _output_type(
+        self, type_: Type, hidden: frozenset[str], record_class: Callable[[Record], str] | None = None
+    ) -> str:
+        """Return the Python type of a returned value; records are TypedDicts unless `record_class` names them."""
         match type_:
             case OptionalOf(inner):
-                return f"{self._output_type(inner, hidden)} | None"
+                return f"{self._output_type(inner, hidden, record_class)} | None"
             case Enum():
                 return _literal(type_)
-            case ArrayOf(element):
-                return f"{self._visible_name('list', hidden)}[{self._output_type(element, hidden)}]"
-            case SetOf(element):
-                return f"{self._visible_name('frozenset', hidden)}[{self._output_type(element, hidden)}]"
+            case ArrayOf(inner) | SetOf(inner):
+                name = "list" if isinstance(type_, ArrayOf) else "frozenset"
+                return f"{self._visible_name(name, hidden)}[{self._output_type(inner, hidden, record_class)}]"
             case MapOf(key, value):
-                both = f"{self._output_type(key, hidden)}, {self._output_type(value, hidden)}"
+                both = ", ".join(self._output_type(each, hidden, record_class) for each in (key, value))
                 return f"{self._visible_name('dict', hidden)}[{both}]"
             case Record():
-                return self._record(type_, is_given=False)
+                return self._record(type_, is_given=False) if record_class is None else record_class(type_)
             case _:
                 return self._visible_name(_GIVEN[type_][0], hidden)
 
@@ -248,8 +358,15 @@ class NodeStub:
         return self._records[type_, is_given]
 
 
+_NARROWED = "  # type: ignore[override]"
+"""On a method that is narrower than the general one, which is the purpose of the stub."""
 _BETWEEN = ",\n"
 _WIDTH = 100
+
+
+def _map_parameters(given: str, has_outcomes: bool) -> str:
+    outcomes = "outcomes: Literal[True]" if has_outcomes else "outcomes: Literal[False] = ..."
+    return _BETWEEN.join(["self", f"many: Iterable[{given}]", "/", "*", "now: datetime | str | None = ...", outcomes])
 
 
 def _method_lines(definition: str) -> str:
@@ -269,13 +386,18 @@ def _literal(type_: Enum) -> str:
 
 
 _IMPORTS = (
-    ("collections.abc", ("Mapping", "Sequence", "Set as AbstractSet")),
+    ("collections.abc", ("Iterable", "Mapping", "Sequence", "Set as AbstractSet")),
+    ("dataclasses", ("dataclass",)),
     ("datetime", ("date", "datetime", "time", "timedelta")),
     ("decimal", ("Decimal",)),
-    ("typing", ("Any", "Literal", "NotRequired", "Protocol", "TypeAlias", "TypedDict", "Unpack", "overload")),
+    (
+        "typing",
+        ("Any", "ClassVar", "Literal", "NotRequired", "Protocol", "TypeAlias", "TypedDict", "Unpack", "overload"),
+    ),
     ("vesper.api.execution", ("Execution",)),
     ("vesper.api.node", ("Node as _Node",)),
-    ("vesper.api.outcome", ("Outcome as _Outcome",)),
+    ("vesper.api.outcome", ("Failure as _Failure", "Outcome as _Outcome", "Success as _Success")),
+    ("vesper.integrations.node_model", ("NodeModel",)),
     ("vesper.api.input_conversion", ("Model",)),
     ("vesper.values.period", ("Period",)),
 )
@@ -300,7 +422,7 @@ def differences(folder: Path, wanted: Mapping[PurePosixPath, str]) -> list[tuple
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             found.append((path, text))
     known = {folder / name for name in wanted}
-    found += [(path, None) for path in sorted((folder / NODES).glob("*.pyi")) if path not in known and is_ours(path)]
+    found += [(path, None) for path in sorted((folder / NODES).rglob("*.pyi")) if path not in known and is_ours(path)]
     return found
 
 

@@ -149,7 +149,7 @@ class _Opened:
         """Return the answer to a call; None where the client is gone."""
         until = None if call.timeout is None else time.monotonic() + call.timeout
         try:
-            body = await _read_body(receive, self._settings.limits.max_body_bytes)
+            body = await read_body(receive, self._settings.limits.max_body_bytes)
         except ConnectionError:
             return None
         if body is None:
@@ -172,12 +172,12 @@ class _Opened:
             return call.refuse("closing", None, 1.0, None)
         future.add_done_callback(lambda _: self._places.release())
         # A run outlives the caller's patience: its effects have begun.
-        done, _ = await asyncio.wait({asyncio.wrap_future(future)}, timeout=_left(until))
+        done, _ = await asyncio.wait({asyncio.wrap_future(future)}, timeout=seconds_left(until))
         return done.pop().result() if done else call.refuse("deadline", None, None, None)
 
     def _run(self, call: ExchangeCall, node: Node, inputs: bytes, until: float | None) -> Answer:
         try:
-            return run_call(call, node, inputs, _left(until), self._service)
+            return run_call(call, node, inputs, seconds_left(until), self._service)
         except Exception as error:  # noqa: BLE001  # a bug of one request ends that request
             _log.error("%s broke\n%s", node.id, describe_error(error, self._service, node))
             return call.refuse("internal", None, None, None)
@@ -199,7 +199,8 @@ class _Opened:
             self.exchange = Exchange(build_table(self._service.nodes, self._settings, auth))
 
 
-def _left(until: float | None) -> float | None:
+def seconds_left(until: float | None) -> float | None:
+    """Return the seconds until a deadline; None without one."""
     return None if until is None else max(0.0, until - time.monotonic())
 
 
@@ -214,7 +215,7 @@ def _target(scope: Scope) -> str:
     return f"{path}?{query}" if query else path
 
 
-async def _read_body(receive: Receive, max_bytes: int) -> bytes | None:
+async def read_body(receive: Receive, max_bytes: int) -> bytes | None:
     """Return the body; None where it is too large. Raises `ConnectionError` where the client is gone."""
     chunks: list[bytes] = []
     size = 0

@@ -16,7 +16,7 @@ from vesper.serve.nodes import is_sensitive
 
 if TYPE_CHECKING:
     from vesper.api.node import Node
-    from vesper.serve.nodes import Service
+    from vesper.host.host import Host
 
 _log = logging.getLogger("vesper.serve")
 _AnswerT = TypeVar("_AnswerT", covariant=True)  # noqa: PLC0105  # the house names type variables so
@@ -45,7 +45,14 @@ class Call(Protocol[_AnswerT]):
     ) -> _AnswerT: ...
 
 
-def run_call(call: Call[_AnswerT], node: Node, inputs: bytes, seconds_left: float | None, service: Service) -> _AnswerT:
+class HasHost(Protocol):
+    """A service, or a node: its Host redacts secrets in messages."""
+
+    @property
+    def host(self) -> Host: ...
+
+
+def run_call(call: Call[_AnswerT], node: Node, inputs: bytes, seconds_left: float | None, service: HasHost) -> _AnswerT:
     """Run a node for its caller and answer the request."""
     if seconds_left is not None and seconds_left <= 0:
         return call.refuse("deadline", None, None, None)
@@ -76,7 +83,7 @@ def run_call(call: Call[_AnswerT], node: Node, inputs: bytes, seconds_left: floa
         return call.refuse("journal", None, 1.0, None)
 
 
-def describe_error(error: Exception, service: Service, node: Node | None) -> str:
+def describe_error(error: Exception, service: HasHost, node: Node | None) -> str:
     """Return a traceback without secrets, and without the message where it may repeat a sensitive value."""
     lines = traceback.format_exception(error)
     if node is not None and is_sensitive(node):

@@ -31,6 +31,19 @@ def test_it_is_call_for_each_in_order(payment: vesper.Node) -> None:
     assert payment.map([]) == []
 
 
+def test_long_lists_run_on_the_direct_engine_unless_another_is_named() -> None:
+    """The direct entry counts no Python call."""
+    many = amounts(*range(1, 1_001))
+    unnamed, named = (vesper.load("payment_decision", nodes=NODES, **more) for more in ({}, {"engine": "python"}))
+    expected = named.map(many)
+    assert unnamed.map(many) == expected
+    assert type(unnamed._table_program).__name__ != type(named._table_program).__name__
+    assert unnamed._direct_call_many is not None
+    with pytest.raises(vesper.ContractBroken) as broken:
+        unnamed.map([*many, *amounts(0)])
+    assert "inputs 1000 of `map`" in broken.value.__notes__[-1]
+
+
 def test_the_first_that_ends_otherwise_is_raised_with_its_place(payment: vesper.Node) -> None:
     with pytest.raises(vesper.ContractBroken) as broken:
         payment.map(amounts(1, 2, 0, "x"))

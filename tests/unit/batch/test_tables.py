@@ -315,9 +315,18 @@ def test_words_that_mean_nothing_are_refused(payment: vesper.Node) -> None:
         payment.run_batch(given, decimals={"risk": 2})
 
 
+def test_a_node_without_a_named_engine_runs_tables_on_the_direct_one() -> None:
+    table = payments(3)
+    unnamed = vesper.load("payment_decision", nodes=NODES)
+    assert unnamed.engine == "python"
+    assert unnamed.run_batch(table).equals(
+        vesper.load("payment_decision", nodes=NODES, engine="interp").run_batch(table)
+    )
+
+
 def test_effects_and_other_engines_are_refused(tmp_path: Path) -> None:
     with pytest.raises(vesper.BatchError, match='engine="interp"'):
-        vesper.load("payment_decision", nodes=NODES).run_batch(payments(1))
+        vesper.load("payment_decision", nodes=NODES, engine="python").run_batch(payments(1))
     path = tmp_path / "asking_v1.vsp"
     path.write_text(ASKING, encoding="utf-8")
     with pytest.raises(vesper.BatchError, match="has effects"):

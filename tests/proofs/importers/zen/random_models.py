@@ -295,7 +295,7 @@ def compare(seed: int, counts: Counter[str]) -> list[str]:
                 found.append(f"seed {seed}: zen ends with `{error}`, the node returns; {_text(test['input'])}")
             continue
         if not outcomes[0].ok:
-            counts[f"refused: {outcomes[0].error.code}"] += 1  # type: ignore[union-attr]
+            counts[f"refused: {outcomes[0].error.code}"] += 1
             continue
         value = outside_of(outcomes[0].value, Slot(imported.outputs))
         differences = differences_of(expected, value.get("result") if imported.is_whole else value)
