@@ -222,7 +222,7 @@ bench-lookups: build ## measure the check of a table of 100,000 rows and calls b
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
-SAMPLES := dmn numbers zones fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills controller observe serve http openapi lsp
+SAMPLES := numbers zones fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills controller observe serve http openapi lsp
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	@rm -f $(FAILED)
@@ -233,8 +233,6 @@ proof-sample: build ## a sample of every proof, as CI takes it
 	echo "make proof-sample: passed"
 
 .PHONY: $(addprefix sample-,$(SAMPLES) service)
-sample-dmn:
-	$(BIN)/python -m tests.proofs.importers.dmn.run --sample 6
 sample-numbers:
 	$(BIN)/python -m tests.proofs.numbers.campaign --count 1000 --seed 2
 sample-zones:

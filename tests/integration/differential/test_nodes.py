@@ -11,8 +11,8 @@ from vesper.cli.verify.text import difference_text
 from vesper.verify.differential.forms import COMPARED
 from vesper.verify.differential.verifier import Verifier
 
-INPUTS = 300
-"""Inputs per node, so that all nodes take a minute or two; `make test-nodes` draws others."""
+INPUTS = 120
+"""Inputs per node; `make test-nodes` draws others."""
 
 
 @pytest.mark.parametrize("path", [*worked_nodes(), *written_for_tests()], ids=lambda path: path.stem)

@@ -16,10 +16,10 @@ from vesper.verify.programs.nodes import draw_program
 
 
 def test_engines_agree_on_random_programs() -> None:
-    report = verify_programs(COMPARED, count=150, seed=20261115, stop_after=5)
+    report = verify_programs(COMPARED, count=60, seed=20261115, stop_after=5)
     texts = [f"{failure_text(each, None, None)}\n\n{each.text}" for each in report.failures]
     assert not texts, "\n\n" + "\n\n".join(texts)
-    assert report.programs == 150
+    assert report.programs == 60
     assert report.not_comparable == 0
     assert report.outcomes["returned"] * 5 > report.executions * 2, "too few of the programs come to their end"
 

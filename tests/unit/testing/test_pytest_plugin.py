@@ -74,7 +74,8 @@ def _payment_decision(project: Path) -> None:
 def _pytest(project: Path, *arguments: str) -> tuple[int, str]:
     path = os.pathsep.join([str(ROOT), str(project.parent / "installed")])
     environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "100"}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", *arguments]
+    others = (f"no:{name}" for name in ("cacheprovider", "hypothesispytest", "asyncio", "pytest-lsp", "anyio"))
+    command = [sys.executable, "-m", "pytest", *(part for name in others for part in ("-p", name)), *arguments]
     done = subprocess.run(
         command,
         cwd=project,

@@ -166,10 +166,10 @@ def test_text_with_another_meaning_is_never_returned(monkeypatch: pytest.MonkeyP
             format_text("a: 1\n")
 
 
-SIZE = 1024 * 1024
+SIZE = 256 * 1024
 HOSTILE = {
     "flow": "a: [" + "b," * (SIZE // 2) + "]",
-    "rows": "".join(f"- {{a: {number},  b: {number}}}\n" for number in range(40_000)),
+    "rows": "".join(f"- {{a: {number},  b: {number}}}\n" for number in range(10_000)),
     "comments": "a: 1\n" + "#c\n" * (SIZE // 3),
     "blank lines": "a: 1" + "\n" * SIZE + "b: 2",
     "spaces": "a:" + " " * SIZE + "b",
@@ -183,6 +183,6 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_file_is_formatted_quickly(text: str) -> None:
-    with processor_seconds(30):
+    with processor_seconds(8):
         bag = DiagnosticBag(SourceFile("test.vsp", text))
         assert (format_source(bag) is None) == bag.has_errors

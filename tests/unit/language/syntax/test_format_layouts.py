@@ -334,6 +334,7 @@ def test_standard_layout_is_unchanged(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", SAMPLES.values(), ids=SAMPLES)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_damaged_layout_is_repaired(text: str, data: st.DataObject) -> None:
     before = data.draw(damage(text))
@@ -365,7 +366,7 @@ FOLDERS = {path.stem: path.parent for path in worked_nodes()}
 
 
 @pytest.mark.parametrize("name", NODES)
-@settings(max_examples=5)
+@settings(max_examples=2)
 @given(data=st.data())
 def test_formatting_keeps_the_semantic_hash(name: str, data: st.DataObject) -> None:
     wanted = hash_as_written(name)
