@@ -160,13 +160,12 @@ check-generated: $(DEPS_STAMP)
 	$(BIN)/python schemas/generate.py --check
 	$(BIN)/python -m tests.proofs.faults.weave --check
 
-# The first clippy reports code that only tests use. The copy with the planted faults must compile; it shares the target
+# Clippy checks each library also without its tests, and so reports code that only tests use. The copy with the planted faults must compile; it shares the target
 # folder, so that only the crates of the workspace are checked again.
 check-rust: $(VENV_STAMP)
 	@$(call need_cargo)
 	$(CARGO) fmt --manifest-path $(WORKSPACE) --all --check
 	$(CARGO) fmt --manifest-path $(FUZZ) --check
-	$(ALONE) $(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace -- -D warnings
 	$(ALONE) $(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets -- -D warnings
 	$(BIN)/python -m tests.proofs.faults.weave
 	$(ALONE) $(CARGO) check --quiet --locked --manifest-path $(WOVEN) --workspace --all-targets \
