@@ -63,9 +63,9 @@ async def _prove(folder: Path, nodes: int, edits: int) -> dict[str, float]:
     files = write_collection(folder, nodes)
     began = time.perf_counter()
     async with start(folder) as session:
-        features = await use_features(session, folder)
         await session.wait_until_checked()
         loaded = time.perf_counter() - began
+        features = await use_features(session, folder)
         took, callers = await _type(session, files, edits)
     async with start(folder) as session:
         began = time.perf_counter()
