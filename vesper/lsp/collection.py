@@ -146,7 +146,8 @@ class Folder(callees.Collection):
             if known.checked.compiled is not None or known.checked.is_wrong or not needs_node:
                 return known
         if isinstance(data, OSError):
-            return _Result(data, unreadable_file(entry.path.as_posix(), data))
+            entry.result = _Result(data, unreadable_file(entry.path.as_posix(), data))
+            return entry.result
         result = self.check_bytes(entry.path, data, stack)
         checked = result.checked
         if checked.is_wrong and entry.settled is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import traceback
 from collections.abc import Callable, Generator
 from functools import partial
 from pathlib import Path
@@ -67,7 +68,7 @@ class VesperServer(LanguageServer):
         self.case_text = case_text
         self.initialization_options: object = None
         self.collection = Collection()
-        self._checker = Checker(self.collection, self._publish)
+        self._checker = Checker(self.collection, self._publish, self._report_defect)
         self._published: dict[Path, list[types.Diagnostic]] = {}
         self._reporting: asyncio.Task[None] | None = None
         self._uris: dict[Path, str] = {}
@@ -228,6 +229,11 @@ class VesperServer(LanguageServer):
             found = [to_lsp(source, uri, each) for each in entry.diagnostics]
             if entry.is_open or found != self._published.get(path, []):
                 self._send(path, found)
+
+    def _report_defect(self, path: Path, error: Exception) -> None:
+        trace = "".join(traceback.format_exception(error))
+        message = f"{trace}\nThis is a bug in Vesper, not in {path.name}. Please report it with the lines above."
+        self.window_log_message(types.LogMessageParams(types.MessageType.Error, message))
 
     def _send(self, path: Path, found: list[types.Diagnostic]) -> None:
         entry, uri = self.collection.entries.get(path), self.uri_of(path)
