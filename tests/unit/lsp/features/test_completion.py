@@ -48,6 +48,13 @@ PIECES = "SUM(line.qty FOR line IN lines)"
         ("{fee: 0.20}", "{|}", ["fee", "breaks", "error", "fails"]),
         ("testing:\n", "security:\n  capabilities_required: [|]\ntesting:\n", ["cache.read", "cache.write"]),
         ("testing:\n", "security: {sensitive_data: [|]}\ntesting:\n", ["amount", "country", "lines"]),
+        ("- return: [fee]", "- operation: |", ["cache", "call_node", "clock"]),
+        ("{type: decimal, constraints: [{min: 0}, {max: 1000}]}", "\n    |", ["Line", "type", "absent"]),
+        (f"value: {VALUE}", f"value: {VALUE}\n    on_error:\n      |", ["any", "bad_cast"]),
+        (f"value: {VALUE}", 'template: "fee of {am|"', ["amount", "country"]),
+        (f"value: {VALUE}", "on: country\n    cases:\n      - {is: |, then: 1}", ["DE", "FR"]),
+        (f"value: {VALUE}", "over: line IN lines\n    state: {total: 0}\n    next: {|}", ["total"]),
+        ("outputs:\n", "contracts:\n  postconditions:\n    - fe|\noutputs:\n", ["false", "true", "amount"]),
         ("intent: Work", "intent: W|", []),
     ],
 )
