@@ -63,14 +63,11 @@ async def _prove(folder: Path, nodes: int, edits: int) -> dict[str, float]:
     files = write_collection(folder, nodes)
     began = time.perf_counter()
     async with start(folder) as session:
-        features = await use_features(session, folder)
         await session.wait_until_checked()
         loaded = time.perf_counter() - began
+        features = await use_features(session, folder)
         took, callers = await _type(session, files, edits)
-    async with start(folder) as session:
-        began = time.perf_counter()
-        await session.wait_until_checked()
-        again = time.perf_counter() - began
+    again = await _time_restart(folder) if nodes == NODES else 0.0
     ordered = sorted(took)
     return {
         "nodes": nodes,
@@ -85,6 +82,14 @@ async def _prove(folder: Path, nodes: int, edits: int) -> dict[str, float]:
         "callers_p50_ms": round(statistics.median(callers), 1),
         "callers_max_ms": round(max(callers), 1),
     }
+
+
+async def _time_restart(folder: Path) -> float:
+    """Return the seconds until a second server has checked all files, with the cache of the first."""
+    began = time.perf_counter()
+    async with start(folder) as session:
+        await session.wait_until_checked()
+        return time.perf_counter() - began
 
 
 async def _type(session: Session, files: list[Path], edits: int) -> tuple[list[float], list[float]]:

@@ -30,12 +30,15 @@ class Session:
         """Time of the last diagnostics, by path."""
         self._seen: dict[Path, int | None] = {}
         self._versions: dict[Path, int] = {}
+        self._texts: dict[Path, str] = {}
+        self.capabilities = types.ServerCapabilities()
         self._changed = asyncio.Event()
         self._is_checked = asyncio.Event()
         features = client.protocol.fm.features
         features[types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS] = self._publish
         features[types.PROGRESS] = self._progress
         client.feature(types.CLIENT_REGISTER_CAPABILITY)(lambda _: None)
+        client.feature(types.WORKSPACE_CODE_LENS_REFRESH)(lambda _: None)
 
     def _publish(self, params: types.PublishDiagnosticsParams) -> None:
         path = path_of(params.uri)
@@ -55,16 +58,21 @@ class Session:
 
     def open(self, path: Path, text: str | None = None) -> types.TextDocumentIdentifier:
         self._versions[path] = self._versions.get(path, 0) + 1
-        shown = path.read_text("utf-8") if text is None else text
+        shown = self._texts[path] = path.read_text("utf-8") if text is None else text
         item = types.TextDocumentItem(uri_of(path), "vesper", self._versions[path], shown)
         self.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
         return types.TextDocumentIdentifier(item.uri)
 
     def change(self, path: Path, text: str) -> None:
         self._versions[path] += 1
+        self._texts[path] = text
         document = types.VersionedTextDocumentIdentifier(self._versions[path], uri_of(path))
         change = types.TextDocumentContentChangeWholeDocument(text)
         self.client.text_document_did_change(types.DidChangeTextDocumentParams(document, [change]))
+
+    def text(self, path: Path) -> str:
+        """Return the text of an open file."""
+        return self._texts[path]
 
     def close(self, document: types.TextDocumentIdentifier) -> None:
         self.client.text_document_did_close(types.DidCloseTextDocumentParams(document))
@@ -94,13 +102,14 @@ async def start(folder: Path) -> AsyncIterator[Session]:
         client = await ClientServerConfig(command, server_env=dict(os.environ)).start()
         assert isinstance(client, LanguageClient)
         session = Session(client)
-        await client.initialize_session(
+        answer = await client.initialize_session(
             types.InitializeParams(
                 client_capabilities("visual-studio-code"),
                 workspace_folders=[types.WorkspaceFolder(uri_of(folder), folder.name)],
                 initialization_options={"commands": [DEBUG]},
             )
         )
+        session.capabilities = answer.capabilities
         try:
             yield session
         finally:

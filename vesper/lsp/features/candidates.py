@@ -54,9 +54,9 @@ def key_candidates(view: View, known: Knowledge | None, place: Place) -> Iterato
     if "step" in (place.kind, place.kind.removeprefix("list<").removesuffix(">")):
         yield from _step_keys(present)
         return
-    wanted = [each for each in shapes().values() if not place.is_key and _has_kind(place.kind, each.name)]
-    for shape in wanted:
-        yield from _fields(shape, present)
+    for shape in () if place.is_key else shapes().values():
+        if _has_kind(place.whole_kind, shape.name):
+            yield from _fields(shape, present)
     for each in _names(view, known, place):
         if each.label not in present:
             yield Candidate(each.label, each.kind, each.detail, each.doc, f"{each.label}: ", rank=each.rank)
@@ -110,7 +110,7 @@ def value_candidates(view: View, known: Knowledge | None, place: Place) -> Itera
     field = place.field
     if place.kind == "type":
         yield from _types(known)
-    elif field is not None and field.name == "operation":
+    elif place.path[-1:] == ("operation",):
         for step in dict.fromkeys(each.step for each in step_shapes() if each.step is not None):
             doc = next(each.fields["operation"].doc for each in step_shapes() if each.step == step)
             yield Candidate(step, "value", "", doc)
@@ -220,7 +220,7 @@ def _listed(names: Iterable[tuple[str, str]], kind: str = "value") -> Iterator[C
 
 def _codes(asked: _Asked) -> Iterator[Candidate]:
     yield from _listed(error_docs().items())
-    if asked.place.is_key:
+    if asked.place.is_key or asked.place.kind.startswith("map<"):
         yield Candidate("any", "value", "", "Every code without a handler of its own.")
 
 

@@ -55,13 +55,16 @@ def complete(view: View, position: types.Position) -> types.CompletionList:
     is_expression = not place.is_key and place.kind in ("expression", "template")
     text = _finished(view.source.path, marked, place, offset) if is_expression else marked
     known = analyse_text(view, text) or knowledge(view)
+    found: list[Candidate] = []
     if is_expression and known is not None:
-        found = [*_in_expression(view, known, marked, place, offset)]
-    elif place.is_key or _is_mapping(place.kind):
-        found = [*key_candidates(view, known, place)]
-    else:
-        found = [*value_candidates(view, known, place)]
-    return types.CompletionList(False, [_item(view, place, offset, each) for each in found])
+        found += _in_expression(view, known, marked, place, offset)
+    elif not place.is_key and not _is_mapping(place.kind):
+        found += value_candidates(view, known, place)
+    is_alone = _KEY_LINE.fullmatch(view.source.text[:offset].rpartition("\n")[2]) is not None
+    if place.is_key or _is_mapping(place.kind) or (is_alone and _is_mapping(place.whole_kind)):
+        found += key_candidates(view, known, place)
+    by_label = {each.label: each for each in reversed(found)}
+    return types.CompletionList(False, [_item(view, place, offset, each) for each in by_label.values()])
 
 
 def _marked(source: SourceFile, offset: int) -> tuple[str, Tree | None]:

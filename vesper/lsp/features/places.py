@@ -28,6 +28,8 @@ class Place:
     """Keys from the top, without positions in lists."""
     around: tuple[Mapping, ...]
     """Mappings around it, the innermost last."""
+    whole_kind: str = ""
+    """Kind of a value with all alternatives."""
 
     @property
     def present(self) -> set[str]:
@@ -74,7 +76,7 @@ def _walk(
     around: tuple[Mapping, ...],
 ) -> Iterator[Place]:
     if isinstance(tree, Scalar):
-        yield Place(tree, _scalar_kind(kind), False, field, shape, path, around)
+        yield Place(tree, _scalar_kind(kind), False, field, shape, path, around, kind)
     elif isinstance(tree, Sequence):
         inner = next((found for each in alternatives(kind) if (found := inside(each, "list"))), None)
         for item in tree.items:

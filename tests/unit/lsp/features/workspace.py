@@ -45,6 +45,42 @@ testing:
       expect: {fee: 0.20}
 """
 
+RULES = """\
+library_id: rules_v1
+intent: Rules of prices.
+constants:
+  discount: {type: decimal, value: 0.9}
+functions:
+  doubled: {params: {value: decimal}, returns: decimal, value: value * 2}
+"""
+ORDER = """\
+node_id: order_v1
+type: workflow
+intent: Price an order.
+use: [rules_v1]
+inputs:
+  total: decimal
+outputs:
+  success: {cost: decimal}
+flow:
+  - step: priced
+    node: fee
+    inputs: {amount: total, country: DE, lines: "[]"}
+  - step: cost
+    value: doubled(priced.fee) + total * discount
+  - step: noted
+    operation: custom
+    name: ledger
+    request: [cost]
+    returns: integer
+    effect: read
+    on_error:
+      unavailable: {value: 0}
+  - return: [cost]
+security:
+  capabilities_required: [effect.call.ledger]
+"""
+
 
 def marked(text: str, mark: str, source: str = FEE) -> str:
     """Return a source with a text of it replaced by one that has the cursor, `|`."""
