@@ -214,7 +214,7 @@ bench-lookups: build ## measure the check of a table of 100,000 rows and calls b
 bench-check: build ## measure `vesper check` of a thousand nodes; PYTHON=/usr/bin/python3.11 measures that interpreter
 	$(BIN)/python tests/bench/check_speed.py $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
-SAMPLES := dmn numbers zones fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills controller observe serve http openapi
+SAMPLES := dmn numbers zones fuzz documents programs preconditions replay taint memory threads batch deopt code-memory faults mutants kills migration-kills controller observe serve http openapi lsp
 
 proof-sample: build ## a sample of every proof, as CI takes it
 	@rm -f $(FAILED)
@@ -279,6 +279,8 @@ sample-http:
 # Without Schemathesis, whose environment takes a minute to install: every example of the document is sent.
 sample-openapi:
 	$(BIN)/python -m tests.proofs.serving.examples
+sample-lsp:
+	$(BIN)/python -m tests.proofs.editor.run --nodes 100 --edits 20
 sample-observe:
 	$(BIN)/python -m tests.proofs.observe.run --sample
 # Alone: it asks the service for half of what one processor can do.
@@ -319,6 +321,10 @@ proof-openapi: build ## Schemathesis and two generated clients against the shipp
 .PHONY: proof-observe
 proof-observe: build ## spans and counters of two services through a real collector, and an alert of a real Prometheus; needs Go; minutes
 	$(BIN)/python -m tests.proofs.observe.run
+
+.PHONY: proof-lsp
+proof-lsp: build ## the language server: every feature, and 200 changes in a collection of 1,000 nodes; minutes
+	$(BIN)/python -m tests.proofs.editor.run
 
 .PHONY: proof-code-points
 proof-code-points: build ## every code point through every operation of one string, on both engines; minutes

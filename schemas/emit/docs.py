@@ -127,7 +127,7 @@ def _family(declarations: Declarations, family: str) -> str:
 def _operation(operation: Operation) -> list[str]:
     facts = [] if operation.is_implemented else ["- Status: **specified**, not implemented yet"]
     if operation.function is not None or operation.call is not None:
-        facts.append(f"- Call: `{operation.call or _call(operation)}`")
+        facts.append(f"- Call: `{operation.call or call_text(operation)}`")
     facts += [f"- Default: `{name}` is `{_default(operation, name, value)}`" for name, value in operation.defaults]
     facts += [f"- Literal: `{name}` is read when the node is checked" for name in operation.literals]
     if operation.form is not None:
@@ -141,10 +141,10 @@ def _operation(operation: Operation) -> list[str]:
     facts.append(f"- Since: {operation.since}")
     return [
         f"## {operation.full_name}",
-        f"```\n{_signature(operation)}\n```",
+        f"```\n{signature(operation)}\n```",
         operation.doc,
         "\n".join(facts),
-        _table(("example", "result", "why"), (_example(operation, example) for example in operation.examples)),
+        _table(("example", "result", "why"), (example_row(operation, example) for example in operation.examples)),
     ]
 
 
@@ -159,7 +159,7 @@ def _bound(bound: str) -> str:
     }[bound]
 
 
-def _call(operation: Operation) -> str:
+def call_text(operation: Operation) -> str:
     shown = [name for name, _ in operation.params]
     first_default = len(shown) - len(operation.defaults)
     required, optional = shown[:first_default], shown[first_default:]
@@ -171,13 +171,13 @@ def _default(operation: Operation, name: str, value: Any) -> str:
     return _literal(type_text.parse(dict(operation.params)[name]), value)
 
 
-def _signature(operation: Operation) -> str:
+def signature(operation: Operation) -> str:
     params = ", ".join(f"{name}: {text}" for name, text in operation.params)
     type_params = ", ".join(name for name, _ in operation.type_params)
     return f"{operation.full_name}{f'<{type_params}>' if type_params else ''}({params}) -> {operation.returns}"
 
 
-def _example(operation: Operation, example: Example) -> tuple[str, str, str]:
+def example_row(operation: Operation, example: Example) -> tuple[str, str, str]:
     known = {name: type_text.parse(of) for (name, _), of in zip(operation.type_params, example.of, strict=True)}
     types = [type_text.substitute(type_text.parse(text), known) for _, text in operation.params]
     arguments = ", ".join(_literal(of_type, value) for of_type, value in zip(types, example.args, strict=False))

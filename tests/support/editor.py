@@ -35,8 +35,8 @@ class Editor(LanguageClient):
         self._seen: dict[Path, int | None] = {}
         self._new: set[Path] = set()
         self.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(partial(self._publish))
-        self.feature(types.WINDOW_SHOW_MESSAGE)(lambda params: self.messages.append(params.message))
-        self.feature(types.WINDOW_LOG_MESSAGE)(lambda params: self.messages.append(params.message))
+        self.feature(types.WINDOW_SHOW_MESSAGE)(partial(self._hear))
+        self.feature(types.WINDOW_LOG_MESSAGE)(partial(self._hear))
         self.feature(types.CLIENT_REGISTER_CAPABILITY)(lambda _: None)
         self.feature(types.WORKSPACE_CODE_LENS_REFRESH)(lambda *_: None)
 
@@ -47,6 +47,17 @@ class Editor(LanguageClient):
             self._seen[path] = params.version
             self._new.add(path)
             self._arrived.notify_all()
+
+    async def _hear(self, params: types.ShowMessageParams | types.LogMessageParams) -> None:
+        async with self._arrived:
+            self.messages.append(params.message)
+            self._arrived.notify_all()
+
+    async def message(self) -> str:
+        """Wait for the next message, and return it."""
+        async with asyncio.timeout(DEADLINE_SECONDS), self._arrived:
+            await self._arrived.wait_for(lambda: self.messages)
+            return self.messages.pop(0)
 
     def path(self, name: str) -> Path:
         return self.root / name

@@ -16,10 +16,16 @@ DEBOUNCE_SECONDS = 0.03
 class Checker:
     """Checks files of a collection when they change. INVARIANT: all methods run in the event loop."""
 
-    def __init__(self, collection: Collection, publish: Callable[[set[Path]], None]) -> None:
-        """`publish` receives the files whose diagnostics may have changed."""
+    def __init__(
+        self,
+        collection: Collection,
+        publish: Callable[[set[Path]], None],
+        report: Callable[[Path, Exception], None],
+    ) -> None:
+        """`publish` receives files whose diagnostics may have changed, `report` a file on which the front end fails."""
         self._collection = collection
         self._publish = publish
+        self._report = report
         self._wake = asyncio.Event()
         self._due: dict[Path, float] = {}
         self._pool = ThreadPoolExecutor(1, "vesper-check")
@@ -49,7 +55,11 @@ class Checker:
             self._due = {path: due for path, due in self._due.items() if due > now}
             path = self._collection.next_pending(self._due)
             if path is not None:
-                await loop.run_in_executor(self._pool, self._collection.check, path)
+                try:
+                    await loop.run_in_executor(self._pool, self._collection.check, path)
+                except Exception as error:  # noqa: BLE001  # a defect met in one text must not end all diagnostics
+                    self._collection.pending.pop(path, None)
+                    self._report(path, error)
                 self._publish(self._collection.settle(path))
             elif self._due:
                 await asyncio.sleep(min(self._due.values()) - now)

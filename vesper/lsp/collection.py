@@ -18,10 +18,11 @@ from pathlib import Path
 from vesper.compiler import callees
 from vesper.compiler.check_result import Checked, check_bytes, unreadable_file
 from vesper.compiler.compiled import Compiled
-from vesper.compiler.libraries import CompiledLibrary
+from vesper.compiler.libraries import CompiledLibrary, UsedLibraries
 from vesper.compiler.node_cache import NodeCache, cache_path
 from vesper.compiler.reading import read_bytes
-from vesper.language.check.callees import Interface, NotCallable
+from vesper.language.check.callees import Callees, Interface, NotCallable
+from vesper.language.check.libraries import Library
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import Diagnostic
 from vesper.language.diagnostics.source import SourceFile
@@ -133,7 +134,8 @@ class Folder(callees.Collection):
         entry = self._entries[self.files()[node_id]]
         result = self.check(entry, (*stack, node_id), needs_node=True)
         self.cycles |= result.cycles
-        self._reached[-1] |= result.reached
+        if self._reached:
+            self._reached[-1] |= result.reached
         return result.checked.compiled
 
     def check(self, entry: Entry, stack: tuple[str, ...], needs_node: bool = False) -> _Result:
@@ -144,7 +146,8 @@ class Folder(callees.Collection):
             if known.checked.compiled is not None or known.checked.is_wrong or not needs_node:
                 return known
         if isinstance(data, OSError):
-            return _Result(data, unreadable_file(entry.path.as_posix(), data))
+            entry.result = _Result(data, unreadable_file(entry.path.as_posix(), data))
+            return entry.result
         result = self.check_bytes(entry.path, data, stack)
         checked = result.checked
         if checked.is_wrong and entry.settled is not None:
@@ -354,6 +357,12 @@ class Collection:
                 return entry.folder.check(entry, (entry.file_id,)).checked
             return entry.folder.check_bytes(path, text.encode("utf-8", "replace"), (entry.file_id,)).checked
 
+    def neighbours(self, path: Path) -> Callees:
+        """Return the nodes and libraries that a file can refer to, for checks outside of the collection."""
+        entry = self.entries[path]
+        kind = UsedLibraries if entry.is_library else callees.Neighbours
+        return _Locked(kind(entry.folder, (entry.file_id,)), self._checking)
+
     def ids(self, path: Path) -> dict[str, Path]:
         """Return the files that a file can call or use, by id."""
         entry = self.entries.get(path)
@@ -385,6 +394,23 @@ class Collection:
             and other.folder.holds(path)
             and other.path != path
         ]
+
+
+class _Locked:
+    """Called nodes and used libraries, found while no other thread checks a file."""
+
+    def __init__(self, inner: Callees, lock: threading.RLock) -> None:
+        self._inner = inner
+        self._lock = lock
+        self.overlay = inner.overlay
+
+    def library(self, wanted: str) -> Library | NotCallable:
+        with self._lock:
+            return self._inner.library(wanted)
+
+    def find(self, wanted: str) -> Interface | NotCallable:
+        with self._lock:
+            return self._inner.find(wanted)
 
 
 def _declared(text: str) -> str | None:

@@ -14,22 +14,24 @@ from vesper.language.diagnostics.fix import Fix, Safety
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.repairs import with_fix
 from vesper.lsp.diagnostics import to_lsp
+from vesper.lsp.features.tables import align_actions
 from vesper.lsp.positions import to_range, to_span
 from vesper.lsp.server import VesperServer
 from vesper.lsp.view import View
 
 _QUICK, _ALL = types.CodeActionKind.QuickFix, types.CodeActionKind.SourceFixAll
+_REWRITE = types.CodeActionKind.RefactorRewrite
 
 
 def register(server: VesperServer) -> None:
-    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions([_QUICK, _ALL]))
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions([_QUICK, _ALL, _REWRITE]))
     def _(params: types.CodeActionParams) -> list[types.CodeAction]:
         view, uri = server.view(params.text_document.uri), params.text_document.uri
         actions = _quick_fixes(view, uri, params.range) if _is_wanted(_QUICK, params.context) else []
         has_safe = any(each.is_preferred for each in actions)
         if (params.context.only and _is_wanted(_ALL, params.context)) or has_safe:
             actions += _fix_all(view, uri)
-        return actions
+        return actions + (align_actions(view, uri, params.range) if _is_wanted(_REWRITE, params.context) else [])
 
 
 def _is_wanted(kind: str, context: types.CodeActionContext) -> bool:

@@ -31,7 +31,7 @@ RUN, VERIFY = "vesper.runCases", "vesper.verify"
 """Commands that the server executes: a URI, and for `RUN` the name of a case or null for all."""
 DEBUG = "vesper.debug"
 """Command of the client with the same arguments, offered where `initializationOptions.commands` names it."""
-_VERIFY_EXAMPLES = 1000
+_VERIFY_EXAMPLES = 300
 
 
 def register(server: VesperServer) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
+import traceback
 from collections.abc import Callable, Generator
 from functools import partial
 from pathlib import Path
@@ -25,8 +27,23 @@ from vesper.lsp.view import View
 from vesper.repository.locate import SUFFIX
 from vesper.verify.node_tests import CaseResult
 
-FEATURES: tuple[str, ...] = ("fixes", "formatting", "lenses", "links", "outline")
+FEATURES: tuple[str, ...] = (
+    "fixes",
+    "formatting",
+    "lenses",
+    "links",
+    "outline",
+    "features.coloring",
+    "features.completion",
+    "features.hierarchy",
+    "features.hints",
+    "features.hover",
+    "features.navigation",
+    "features.signatures",
+)
 """Modules of features. Each has `register(server)`, which calls `on_document`, `on_position` or `feature`."""
+_PROGRESS = "vesper-check"
+_PROGRESS_SECONDS = 0.5
 _WATCHED = "**/*.{vsp,csv,xlsx,lock,toml}"
 
 _Answer = TypeVar("_Answer")
@@ -51,8 +68,9 @@ class VesperServer(LanguageServer):
         self.case_text = case_text
         self.initialization_options: object = None
         self.collection = Collection()
-        self._checker = Checker(self.collection, self._publish)
+        self._checker = Checker(self.collection, self._publish, self._report_defect)
         self._published: dict[Path, list[types.Diagnostic]] = {}
+        self._reporting: asyncio.Task[None] | None = None
         self._uris: dict[Path, str] = {}
         """URIs as the client spells them, of documents that it has opened."""
         for method, handler in (
@@ -106,6 +124,7 @@ class VesperServer(LanguageServer):
         uris = [each.uri for each in self.workspace.folders.values()] or [self.workspace.root_uri or ""]
         await self._load([path for each in uris if (path := path_of(each)) is not None])
         self._checker.start()
+        self._reporting = asyncio.create_task(self._report_progress())
         watches = self.client_capabilities.workspace and self.client_capabilities.workspace.did_change_watched_files
         if watches and watches.dynamic_registration:
             options = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher(_WATCHED)])
@@ -113,6 +132,22 @@ class VesperServer(LanguageServer):
             await self.client_register_capability_async(
                 types.RegistrationParams([types.Registration("vesper-files", method, options)])
             )
+
+    async def _report_progress(self) -> None:
+        """Show how many files are left until all have been checked once."""
+        window = self.client_capabilities.window
+        if not window or not window.work_done_progress:
+            return
+        total = len(self.collection.pending)
+        await self.work_done_progress.create_async(_PROGRESS)
+        self.work_done_progress.begin(_PROGRESS, types.WorkDoneProgressBegin("Checking nodes", percentage=0))
+        while not self._checker.is_idle.is_set():
+            done = total - min(total, len(self.collection.pending))
+            report = types.WorkDoneProgressReport(message=f"{done}/{total}", percentage=100 * done // max(1, total))
+            self.work_done_progress.report(_PROGRESS, report)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._checker.is_idle.wait(), _PROGRESS_SECONDS)
+        self.work_done_progress.end(_PROGRESS, types.WorkDoneProgressEnd())
 
     async def _load(self, folders: list[Path]) -> None:
         """Add all files below folders that are not open."""
@@ -123,6 +158,8 @@ class VesperServer(LanguageServer):
 
     def _stop(self, _: None) -> None:
         self._checker.stop()
+        if self._reporting is not None:
+            self._reporting.cancel()
 
     def _open(self, params: types.DidOpenTextDocumentParams) -> None:
         path = path_of(params.text_document.uri)
@@ -192,6 +229,11 @@ class VesperServer(LanguageServer):
             found = [to_lsp(source, uri, each) for each in entry.diagnostics]
             if entry.is_open or found != self._published.get(path, []):
                 self._send(path, found)
+
+    def _report_defect(self, path: Path, error: Exception) -> None:
+        trace = "".join(traceback.format_exception(error))
+        message = f"{trace}\nThis is a bug in Vesper, not in {path.name}. Please report it with the lines above."
+        self.window_log_message(types.LogMessageParams(types.MessageType.Error, message))
 
     def _send(self, path: Path, found: list[types.Diagnostic]) -> None:
         entry, uri = self.collection.entries.get(path), self.uri_of(path)

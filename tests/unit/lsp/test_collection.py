@@ -116,6 +116,16 @@ def test_rows_of_a_table_and_the_lock_are_read_again(tmp_path: Path) -> None:
     assert _codes(collection, order) == [Code.BAD_LOCK]
 
 
+def test_an_unreadable_file_is_a_diagnostic(tmp_path: Path) -> None:
+    nodes = write_shop(tmp_path)
+    (nodes / "fee_v1.vsp").write_bytes(b"\xff")
+    (nodes / "order_v1.vsp").unlink()
+    (nodes / "order_v1.vsp").symlink_to("/etc/hostname")
+    collection = _loaded(nodes)
+    assert _codes(collection, nodes / "fee_v1.vsp") == [Code.UNREADABLE_FILE]
+    assert _codes(collection, nodes / "order_v1.vsp") == [Code.UNREADABLE_FILE]
+
+
 def test_results_that_need_no_other_file_come_from_the_cache(tmp_path: Path) -> None:
     nodes = write_shop(tmp_path)
     (nodes / "alone_v1.vsp").write_text(

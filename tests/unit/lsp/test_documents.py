@@ -129,8 +129,9 @@ def test_lenses_run_cases(tmp_path: Path) -> None:
         run_all = commands[0]
         found = await editor.workspace_execute_command_async(types.ExecuteCommandParams(RUN, run_all.arguments))
         assert found == {"a hundred": True, "wrong": False}
-        assert "1 of 2 cases passed" in editor.messages[0]
-        assert "case `wrong` of fee_v1 is not met" in editor.messages[0]
+        message = await editor.message()
+        assert "1 of 2 cases passed" in message
+        assert "case `wrong` of fee_v1 is not met" in message
         lenses = await editor.text_document_code_lens_async(types.CodeLensParams(document))
         titles = [each.command.title for each in lenses or () if each.command is not None]
         assert titles[3] == "✓ Run case"
@@ -146,8 +147,8 @@ def test_a_node_with_errors_runs_no_case(tmp_path: Path) -> None:
         document = editor.open("fee_v1.vsp", FEE.replace("amount * rate", "amont * rate"))
         arguments = types.ExecuteCommandParams(RUN, [document.uri, None])
         assert await editor.workspace_execute_command_async(arguments) == {}
-        assert editor.messages == ["fee_v1.vsp has errors: correct them to run its cases"]
+        assert await editor.message() == "fee_v1.vsp has errors: correct them to run its cases"
         assert await editor.workspace_execute_command_async(types.ExecuteCommandParams(VERIFY, [document.uri])) is False
-        assert editor.messages[1] == "save fee_v1.vsp first: the engines are compared on the file"
+        assert await editor.message() == "save fee_v1.vsp first: the engines are compared on the file"
 
     _edit(nodes, story)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
+import pytest
 from lsprotocol import types
 
 from tests.support.editor import editing
 from tests.unit.lsp.nodes import FEE, RULES, write_shop
+from vesper.compiler.check_result import Checked, check_bytes
 from vesper.language.diagnostics.codes import Code
+from vesper.lsp import collection
 from vesper.lsp.positions import uri_of
 
 UNKNOWN_NAME, UNKNOWN_NODE = Code.UNKNOWN_NAME.number, Code.UNKNOWN_NODE.number
@@ -35,17 +39,36 @@ def test_diagnostics_follow_the_text(tmp_path: Path) -> None:
 
 def test_files_that_depend_on_a_changed_text_are_checked_again(tmp_path: Path) -> None:
     async def story() -> None:
-        async with editing(write_shop(tmp_path)) as (editor, server):
+        async with editing(write_shop(tmp_path)) as (editor, _):
             assert editor.diagnostics == {}
             editor.open("rules_v1.vsp")
             editor.change("rules_v1.vsp", RULES.replace("rate:", "ratio:"))
             assert await editor.codes("rules_v1.vsp") == []
-            await server.wait_until_checked()
             assert await editor.told("fee_v1.vsp") == [UNKNOWN_NAME]
             assert await editor.told("order_v1.vsp") == [WRONG_CALLEE]
             editor.change("rules_v1.vsp", RULES)
             assert await editor.told("order_v1.vsp") == []
             assert await editor.told("fee_v1.vsp") == []
+
+    asyncio.run(story())
+
+
+def test_a_defect_of_the_front_end_ends_no_other_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def defective(shown: str, data: bytes, *rest: Any) -> Checked:
+        if b"defect" in data:
+            raise AssertionError("planted")
+        return check_bytes(shown, data, *rest)
+
+    monkeypatch.setattr(collection, "check_bytes", defective)
+
+    async def story() -> None:
+        async with editing(write_shop(tmp_path)) as (editor, _):
+            editor.open("fee_v1.vsp", FEE.replace("Work out", "defect"))
+            message = await editor.message()
+            assert "planted" in message
+            assert "a bug in Vesper, not in fee_v1.vsp" in message
+            editor.change("fee_v1.vsp", FEE)
+            assert await editor.codes("fee_v1.vsp") == []
 
     asyncio.run(story())
 

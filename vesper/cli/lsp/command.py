@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import sys
 
 import click
+
+_ALLOCATIONS = 50_000
+"""Allocations between two collections of cycles, as in `vesper check`."""
 
 
 @click.command("lsp")
@@ -26,4 +30,6 @@ def command(stdio: bool) -> None:  # noqa: ARG001  # some editors pass it
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     sys.stdin.close()
+    # Results of thousands of nodes stay; looking for cycles among them at every turn would delay answers.
+    gc.set_threshold(_ALLOCATIONS, 20, 100)
     VesperServer(case_failure_text).start_io(requests, answers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.fix import Fix
@@ -60,6 +61,9 @@ class DiagnosticBag:
 
     A phase reports everything it finds; the next one runs only without errors.
     """
+
+    observe_checker: Callable[[Any], None] | None = None
+    """Receives the expression checker of the file, for editors that ask about types and names at a place."""
 
     def __init__(self, source: SourceFile) -> None:
         self.source = source

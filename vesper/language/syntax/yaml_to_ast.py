@@ -56,15 +56,15 @@ def _is_moment(text: str) -> bool:
     return True
 
 
-def build_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
-    """Return the document; None when a part of it is missing.
+def build_ast(tree: Tree, bag: DiagnosticBag, is_partial: bool = False) -> ast.Document | None:
+    """Return the document; None when a part of it is missing, which `is_partial` allows.
 
     An unreadable expression or type becomes `Unread`, so that its error does not hide those of the other parts.
     """
     root = expect_mapping(tree, "a node", bag)
     builder = _Builder(bag)
     document = None if root is None else builder.document(root)
-    return document if bag.error_count == builder.unread_errors else None
+    return document if is_partial or bag.error_count == builder.unread_errors else None
 
 
 def is_library(tree: Tree | None) -> bool:
@@ -72,12 +72,12 @@ def is_library(tree: Tree | None) -> bool:
     return isinstance(tree, Mapping) and any(key.text == "library_id" for key, _ in tree.entries)
 
 
-def build_library(tree: Tree, bag: DiagnosticBag) -> library_ast.Library | None:
+def build_library(tree: Tree, bag: DiagnosticBag, is_partial: bool = False) -> library_ast.Library | None:
     """Return the library; None when a part of it is missing, as `build_ast` does."""
     root = expect_mapping(tree, "a library", bag)
     builder = _Builder(bag)
     library = None if root is None else builder.library(root)
-    return library if bag.error_count == builder.unread_errors else None
+    return library if is_partial or bag.error_count == builder.unread_errors else None
 
 
 def build_overlay(tree: Tree, bag: DiagnosticBag) -> library_ast.OverlayEntries:

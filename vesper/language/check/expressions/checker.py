@@ -105,6 +105,8 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
         """Clauses that hold where a table is checked: constraints, preconditions, conditions of steps above."""
         self.analysed: list[Span] = []
         """Spans of rows and cells about which the analysis of tables reports, and no other one."""
+        if bag.observe_checker is not None:
+            bag.observe_checker(self)
 
     def table(self, table: ast.DecisionTable, name: ast.Word, expected: Type | None) -> ir.Expression | None:
         """Check a decision table; `name` is that of its step or function."""

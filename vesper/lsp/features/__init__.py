@@ -1,0 +1,1 @@
+"""What the language server knows about a position: one module for each feature."""
