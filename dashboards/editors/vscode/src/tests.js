@@ -4,6 +4,7 @@ const vscode = require('vscode')
 const { launch } = require('./debugger')
 const { folderOf, runVesper } = require('./vesper')
 
+const CASE = 'case'
 const CONTRACTS = 'contracts on generated inputs'
 
 /** @param {vscode.ExtensionContext} context */
@@ -37,10 +38,10 @@ function addFile(controller, uri) {
 /** @param {vscode.TestController} controller @param {vscode.TestItem} file */
 async function listTests(controller, file) {
   try {
-    const node = await testNode(file.uri, ['--max-examples', '0'])
+    const node = await testNode(file.uri, ['--max-examples', '1'])
     file.error = undefined
-    file.children.replace(testsOf(node).map(({ name, line }) => {
-      const item = controller.createTestItem(`${file.id}::${name}`, name, file.uri)
+    file.children.replace(testsOf(node).map(({ kind, name, line }) => {
+      const item = controller.createTestItem(`${file.id}::${kind}::${name}`, name, file.uri)
       if (line) item.range = new vscode.Range(line - 1, 0, line - 1, 0)
       return item
     }))
@@ -66,12 +67,13 @@ function testsOf(node) {
   const { properties } = node
   const cases = node.cases.map((each) => ({
     ...each,
+    kind: CASE,
     message: each.passed ? '' : `expected: ${each.expected}\nactual: ${JSON.stringify(each.actual, null, 2)}`,
   }))
-  const claims = node.claims.map((each) => ({ ...each, message: each.passed ? '' : JSON.stringify(each, null, 2) }))
+  const claims = node.claims.map((each) => ({ ...each, kind: 'claim', message: each.passed ? '' : JSON.stringify(each, null, 2) }))
   const failures = properties?.failures ?? []
   const message = failures.map((each) => `${each.kind} ${each.clause}\n${each.case}`).join('\n')
-  const contracts = { name: CONTRACTS, line: failures[0]?.line, passed: properties?.passed ?? true, message }
+  const contracts = { kind: 'contracts', name: CONTRACTS, line: failures[0]?.line, passed: properties?.passed ?? true, message }
   return [...cases, ...claims, contracts]
 }
 
@@ -108,7 +110,7 @@ async function runTests(controller, request, token) {
  */
 async function runFile(run, file, wanted, token) {
   const settings = vscode.workspace.getConfiguration('vesper.test', file.uri)
-  const needsInputs = [...wanted].some((item) => !item.range || item.label === CONTRACTS)
+  const needsInputs = [...wanted].some((item) => !isCase(item))
   const examples = needsInputs ? String(settings.get('maxExamples', 100)) : '0'
   for (const item of wanted) run.started(item)
   if (file.error && !wanted.size) run.errored(file, new vscode.TestMessage(String(file.error)))
@@ -126,6 +128,11 @@ async function runFile(run, file, wanted, token) {
   }
 }
 
+/** @param {vscode.TestItem} item */
+function isCase(item) {
+  return item.parent !== undefined && item.id.startsWith(`${item.parent.id}::${CASE}::`)
+}
+
 /** @param {vscode.TestItem} item @param {{message: string, line?: number}} result */
 function located(item, result) {
   const message = new vscode.TestMessage(result.message)
@@ -137,7 +144,7 @@ function located(item, result) {
 async function debugTests(request) {
   const item = request.include?.[0]
   if (!item) return
-  const name = item.parent && item.label !== CONTRACTS ? item.label : undefined
+  const name = isCase(item) ? item.label : undefined
   await vscode.debug.startDebugging(folderOf(item.uri), launch(item.uri.fsPath, name))
 }
 
