@@ -117,14 +117,14 @@ def test_json_counts_and_says_which_fixes_are_safe(folder: Path) -> None:
     assert code == 1
     assert (found["files"], found["errors"], found["warnings"]) == (3, 2, 1)
     listed = [(each["path"], each["code"], each.get("fix", {}).get("safety")) for each in found["diagnostics"]]
-    assert listed == [("a_v1.vsp", "VSP0102", "safe"), ("b_v1.vsp", "VSP1102", None), ("c_v1.vsp", "VSP1204", None)]
+    assert listed == [("a_v1.vsp", "VSP0105", "safe"), ("b_v1.vsp", "VSP1102", None), ("c_v1.vsp", "VSP1204", None)]
 
 
 def test_json_says_what_was_fixed(folder: Path) -> None:
     code, found = checked_json(write(folder, "amount = 0"), "--fix", "--format", "json")
     assert (code, found["errors"], found["diagnostics"]) == (0, 0, [])
     assert found["fixed"] == [
-        {"code": "VSP0102", "path": "test_v1.vsp", "line": 11, "column": 14, "description": "write `==`"}
+        {"code": "VSP0105", "path": "test_v1.vsp", "line": 11, "column": 14, "description": "write `amount == 0`"}
     ]
     assert "amount == 0" in (folder / "test_v1.vsp").read_text(encoding="utf-8")
 

@@ -25,7 +25,9 @@ __all__ = ["Compiled", "compile_bytes", "compile_file", "compile_source", "unrea
 def compile_source(
     source: SourceFile, neighbours: Neighbours | None = None, judge_contracts: bool = True
 ) -> tuple[Compiled | None, DiagnosticBag]:
-    """Compile a text, and return the node and its diagnostics. A phase runs only where the one before found no errors.
+    """Compile a text, and return the node and its diagnostics.
+
+    A phase runs only where the one before found no errors; what a faulty file has besides its faults is reported too.
 
     Without `judge_contracts` a node with unsatisfiable preconditions compiles: a random program may be one.
     """
@@ -47,9 +49,13 @@ def _compile(
             bag.error(Code.IS_A_LIBRARY, library_id[1], id=library_id[0], help=help_)
             return None
         document = None if tree is None else build_ast(tree, bag)
-        if neighbours is None and document is not None:
+        if neighbours is None and (document is not None or bag.has_errors):
             collection = Collection(collection_of(Path(source.path)))
-            neighbours = Neighbours(collection, (document.node_id.text,))
+            neighbours = Neighbours(collection, () if document is None else (document.node_id.text,))
+        if document is None:
+            from vesper.language.check.remainder import check_remainder  # for a faulty file only
+
+            check_remainder(bag, neighbours or NoCallees())
         checked = None if document is None else check_document(document, bag, neighbours or NoCallees())
         if document is not None and checked is not None and judge_contracts:
             report_constants(checked.node, bag, [*checked.silent, *checked.analysed])

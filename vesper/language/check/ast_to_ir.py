@@ -45,7 +45,7 @@ from vesper.language.ir.lookup_tables import Table
 from vesper.language.ir.recursion import MAX_FRAMES, count_frames, reachable_functions
 from vesper.language.syntax import ast
 from vesper.values.model import Value
-from vesper.values.types import BOOLEAN, Enum, Type, optional
+from vesper.values.types import BOOLEAN, Enum, Type, optional, without_null
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,7 @@ def check_document(
     http = check_http(document, node, bag)
     if bag.has_errors:
         return None
+    checker.report_unused()
     declared = checker.declared_types(found)
     return CheckedNode(node, cases, checker.silent, analysed, properties, checker.files, http, declared)
 
@@ -208,7 +209,6 @@ class _NodeChecker:
         check_releases(document, self._scope, self._bag)
         if self._bag.has_errors:
             return None
-        self._report_unused()
         node = ir.Node(
             node_id=document.node_id.text,
             type=document.type.text,
@@ -365,11 +365,26 @@ class _NodeChecker:
             span = next((word.span for word in words if word.text == member), declared.name.span)
             self._bag.error(Code.ERROR_NEVER_RAISED, span, failure=member)
 
-    def _report_unused(self) -> None:
+    def report_unused(self) -> None:
+        """Report values that nothing reads. Comes after properties and audit fields, which may be all that does."""
         self._expressions.report_unused_functions()
+        checked = {each.name.text for each in self._document.inputs if self._is_checked(each)}
         for declared in (*self._scope.names.values(), *self._scope.ended.values()):
-            if declared.kind in ("constant", "parameter", "step") and not declared.used:
-                self._bag.warning(Code.UNUSED_VALUE, declared.span, what=f"the {declared.kind}", name=declared.name)
+            if declared.kind == "input" and declared.name in checked:
+                continue
+            if declared.kind in ("input", "constant", "parameter", "step") and not declared.used:
+                help_ = "use it or remove it" if declared.kind == "input" else None
+                what = f"the {declared.kind}"
+                self._bag.warning(Code.UNUSED_VALUE, declared.span, what=what, name=declared.name, help=help_)
+
+    def _is_checked(self, declared: ast.Input) -> bool:
+        """Return whether an input is of use although no expression reads it: it refuses values, or delivers them."""
+        if declared.constraints or self._types.has_constraints(declared.type):
+            return True
+        type_ = self._scope.names[declared.name.text].type
+        is_event = declared.name.text == "event_id" and self._document.type.text == "event_handler"
+        is_flag = any(each.flag is not None and each.flag.text == declared.name.text for each in self._document.inputs)
+        return is_event or is_flag or (type_ is not None and isinstance(without_null(type_), Enum))
 
 
 def _output(declared: ast.Output, type_: Type) -> ir.Output:

@@ -10,8 +10,8 @@ from vesper.language.check.recursive_types import contains_directly, find_recurs
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag, Label
 from vesper.language.diagnostics.source import Span
-from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.syntax import ast
+from vesper.language.syntax.habits.lookup import help_for_type
 from vesper.values.node_id import MAX_NAME
 from vesper.values.types import (
     KEY_TYPES,
@@ -193,7 +193,7 @@ class TypeResolver:
             return self._known[name.text].type
         names = (*PRIMITIVES, "enum", "set", "array", "map", "optional", *self._known, *self.declared_names())
         later = any(each.name.text == name.text for each in self._declared)
-        help_ = "a type sees only those declared above it" if later else did_you_mean(name.text, names)
+        help_ = "a type sees only those declared above it" if later else help_for_type(name.text, names)
         self._bag.error(Code.UNKNOWN_TYPE, name.span, name=name.text, help=help_)
         return None
 

@@ -103,6 +103,11 @@ class Code(Enum):
         "bad-path",
         "`{path}` is no path that a service has: {problem}",
     )
+    OTHER_SPELLING = (
+        "VSP0105",
+        "other-spelling",
+        "`{written}` is written `{meant}` here",
+    )
     NAME_TAKEN = (
         "VSP1101",
         "name-taken",

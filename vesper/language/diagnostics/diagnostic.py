@@ -113,6 +113,22 @@ class DiagnosticBag:
             Diagnostic(code, severity, headline, primary, secondary, None if help is None else one_line(help, MAX_HELP))
         )
 
+    def errors_since(self, count: int) -> list[Diagnostic]:
+        """Return the errors after the first `count`. Only errors may have been added since then."""
+        return self._found[len(self._found) - (self.error_count - count) :]
+
+    def retract(self, count: int) -> None:
+        """Drop the errors after the first `count`; a better explanation replaces them."""
+        del self._found[len(self._found) - (self.error_count - count) :]
+        self.error_count = count
+
+    def adopt(self, other: DiagnosticBag, accept: Callable[[Diagnostic], bool] = lambda _: True) -> None:
+        """Add the accepted diagnostics of another bag for the same source."""
+        for each in other._found:
+            if accept(each) and len(self._found) < MAX_DIAGNOSTICS:
+                self._found.append(each)
+                self.error_count += each.severity is Severity.ERROR
+
     @property
     def has_errors(self) -> bool:
         return self.error_count > 0

@@ -14,7 +14,9 @@ from dataclasses import replace
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import MAX_HELP, Diagnostic, one_line
 from vesper.language.diagnostics.source import SourceFile
+from vesper.language.syntax.expression_slot import expression_slot, quote_scalar
 from vesper.language.syntax.fields import QUOTE_HELP
+from vesper.language.syntax.repairs import respelt_call
 from vesper.language.syntax.yaml.reader import UNDER_INDENTED
 
 _QUANTIFIER = re.compile(r"(?P<head>(?:FORALL|EXISTS)\s+[a-z_][^:#]*?\s+IN\s+[^:#]*?)\s*:\s+(?P<rest>[^#]*\S)")
@@ -144,7 +146,12 @@ def _expression(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     if "open string" in diagnostic.headline:
         # A second quote after ` #` means that the string was closed and YAML cut it as a comment.
         _, hash_, comment = rest[1:].partition(" #")
-        return CUT_BY_COMMENT if hash_ and rest[0] in comment else None
+        if not hash_ or rest[0] not in comment:
+            return f"write the closing `{rest[:1]}`"
+        slot = expression_slot(source, offset)
+        if slot is not None and source.text[slot.start] in "'\"":
+            return f"write the closing `{rest[:1]}`"
+        return CUT_BY_COMMENT if slot is None else f"{CUT_BY_COMMENT}: `{quote_scalar(source.slice(slot))}`"
     goes_on = rest.lstrip().startswith((",", "]", "}", "[", "{")) and rest.strip() not in ("}", "},")
     if _IN_BRACES.match(line) and goes_on:
         return CUT_IN_BRACES
@@ -202,6 +209,11 @@ def _unknown_name(source: SourceFile, diagnostic: Diagnostic) -> str | None:
         return (
             f"write `{_QUANTIFIERS[name]} {item} IN {item}s SATISFIES {clause}`, over the collection of each `{item}`"
         )
+    if (
+        headline.startswith("no function")
+        and (found := respelt_call(source, diagnostic.primary.span.start)) is not None
+    ):
+        return f"write `{found}`"
     if "invariants no error" in headline:
         return _OF_ERRORS.get(name, f"write it under `invariants`, as in `error.{name} IS NULL`")
     if headline.startswith("no output, input or constant") and rest.startswith("."):

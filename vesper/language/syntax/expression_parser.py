@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.syntax import ast
-from vesper.language.syntax.token_reader import MAX_DEPTH, SyntaxProblem, read_tokens
-from vesper.language.syntax.tokens import NAME, NUMBER, SIGN, STRING, WORD, Token
+from vesper.language.syntax.scalar_text import PlacedText, place_text
+from vesper.language.syntax.token_reader import MAX_DEPTH, SyntaxProblem
+from vesper.language.syntax.tokens import NAME, NUMBER, SIGN, STRING, WORD, Token, tokenize
 from vesper.language.syntax.type_parser import TypeParser
 from vesper.language.syntax.yaml_tree import Scalar
 from vesper.values.generated.operators import OPERATOR_LEVELS
@@ -27,12 +31,31 @@ _INFIX = {
 }
 _COMPARISON = _INFIX["=="]
 _POSTFIX = (".", "[", "WITH", "AS")
+_Parsed = TypeVar("_Parsed")
 
 
 def parse_expression(scalar: Scalar, bag: DiagnosticBag) -> ast.Expression | None:
     """Return the expression in a scalar, or None after reporting why there is none."""
-    tokens = read_tokens(scalar, bag)
-    return None if tokens is None else parse_tokens(tokens, bag)
+    return parse_placed(place_text(bag.source, scalar), bag)
+
+
+def parse_placed(placed: PlacedText, bag: DiagnosticBag) -> ast.Expression | None:
+    """Return the expression in a text; after reporting an error, what was evidently meant or None."""
+    before = bag.error_count
+    tokens = tokenize(placed, bag)
+    parsed = None if tokens is None else parse_tokens(tokens, bag)
+    if parsed is None:
+        parsed = _rescue(placed, bag, before, parse_tokens)
+    return parsed
+
+
+def _rescue(
+    placed: PlacedText, bag: DiagnosticBag, before: int, parse: Callable[[list[Token], DiagnosticBag], _Parsed | None]
+) -> _Parsed | None:
+    """Explain a text in the spelling of another language. The table of those is loaded for a faulty file only."""
+    from vesper.language.syntax.habits.rescue import rescue
+
+    return rescue(placed, bag, before, parse)
 
 
 def parse_tokens(tokens: list[Token], bag: DiagnosticBag) -> ast.Expression | None:
@@ -52,9 +75,21 @@ def parse_tokens(tokens: list[Token], bag: DiagnosticBag) -> ast.Expression | No
 
 def parse_binding(scalar: Scalar, bag: DiagnosticBag) -> ast.Binding | None:
     """Return a binding such as `line IN items WHERE line.qty > 0`. None after reporting an error."""
-    tokens = read_tokens(scalar, bag)
-    if tokens is None:
-        return None
+    before, placed = bag.error_count, place_text(bag.source, scalar)
+    tokens = tokenize(placed, bag)
+    parsed = None if tokens is None else _parse_binding_tokens(tokens, bag)
+    if parsed is not None:
+        return parsed
+    from vesper.language.syntax.habits.rescue import rescue_binding  # for a faulty file only
+
+    meant = rescue_binding(placed, bag, before, parse_tokens)
+    if meant is None:
+        return _rescue(placed, bag, before, _parse_binding_tokens)
+    tokens = tokenize(meant, bag)
+    return None if tokens is None else _parse_binding_tokens(tokens, bag)
+
+
+def _parse_binding_tokens(tokens: list[Token], bag: DiagnosticBag) -> ast.Binding | None:
     parser = ExpressionParser(tokens, bag)
     parsed = parser.whole(parser.binding)
     parts = () if parsed is None else (parsed.over, *(() if parsed.where is None else (parsed.where,)))

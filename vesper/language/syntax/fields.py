@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
-from vesper.language.diagnostics.suggest import did_you_mean
+from vesper.language.diagnostics.suggest import did_you_mean, single_suggestion
+from vesper.language.syntax.habits.lookup import known_field
 from vesper.language.syntax.shape import Shape
-from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree, describe
+from vesper.language.syntax.yaml_tree import UNREAD, Mapping, Scalar, Sequence, Tree, describe
 
 QUOTE_HELP = "if this is meant as text, put it in quotes: YAML reads `: `, `{` and `[` as structure"
+_JOINED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*):([^ \t\r\n:/][^ \t\r\n]*)")
+"""A key and a value without the space between them."""
 
 
 class Fields:
@@ -23,19 +28,25 @@ class Fields:
         for key, value in mapping.entries:
             if key.text in required or key.text in optional:
                 entries[key.text] = value
-            else:
-                self._refuse(key)
+            elif key.style != UNREAD:
+                self._refuse(key, value)
         for name in required:
             if name not in entries:
                 bag.error(Code.MISSING_KEY, self.span, where=shape.where, key=name)
 
-    def _refuse(self, key: Scalar) -> None:
+    def _refuse(self, key: Scalar, value: Tree) -> None:
+        """Report an unknown field; its value counts for the field that is evidently meant."""
         shape = self._shape
         if key.text in shape.later:
             self._bag.error(Code.NOT_IN_THIS_VERSION, key.span, what=f"`{key.text}` in {shape.where}")
-        else:
-            help_ = did_you_mean(key.text, (*shape.required, *shape.optional, *shape.later))
-            self._bag.error(Code.UNKNOWN_KEY, key.span, where=shape.where, key=key.text, help=help_)
+            return
+        allowed = (*shape.required, *shape.optional)
+        meant = known_field(shape.where, key.text, allowed)
+        help_ = did_you_mean(key.text, (*allowed, *shape.later)) if meant is None else f"write `{meant}`"
+        self._bag.error(Code.UNKNOWN_KEY, key.span, where=shape.where, key=key.text, help=help_)
+        meant = meant or single_suggestion(help_)
+        if meant is not None:
+            self._entries.setdefault(meant, value)
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._entries)
@@ -61,7 +72,7 @@ class Fields:
 
 def expect_scalar(tree: Tree, key: str, bag: DiagnosticBag) -> Scalar | None:
     """Return the tree as a scalar with text, or None after reporting another kind."""
-    if isinstance(tree, Scalar) and (tree.text != "" or tree.style != ""):
+    if isinstance(tree, Scalar) and tree.style != UNREAD and (tree.text != "" or tree.style != ""):
         return tree
     help_ = None
     if isinstance(tree, Mapping | Sequence):
@@ -82,11 +93,18 @@ def expect_mapping(tree: Tree, key: str, bag: DiagnosticBag) -> Mapping | None:
     """Return the tree as a mapping, or None after reporting another kind."""
     if isinstance(tree, Mapping):
         return tree
-    report_wrong_kind(tree, key, "a mapping", bag)
+    joined = _JOINED.match(tree.text) if isinstance(tree, Scalar) and tree.style == "" else None
+    if joined is not None:
+        span, help_ = bag.source.character(tree.span.start + joined.end(1)), f"write `{joined[1]}: {joined[2]}`"
+        bag.error(Code.INVALID_YAML, span, reason="a space is missing after `:`", help=help_)
+    else:
+        report_wrong_kind(tree, key, "a mapping", bag)
     return None
 
 
 def report_wrong_kind(tree: Tree, key: str, expected: str, bag: DiagnosticBag, help_: str | None = None) -> None:
     """Report a tree of another kind than expected."""
+    if isinstance(tree, Scalar) and tree.style == UNREAD:
+        return  # its own error is reported
     span = tree.span if tree.span.end > tree.span.start else bag.source.character(tree.span.start)
     bag.error(Code.WRONG_KIND, span, key=key, expected=expected, found=describe(tree), help=help_)

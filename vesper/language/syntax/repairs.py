@@ -17,14 +17,18 @@ from vesper.language.diagnostics.fix import Edit, Fix, Safety, apply_edits
 from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.language.diagnostics.suggest import single_suggestion
 from vesper.language.syntax.expression_slot import expression_slot, quote_scalar
-from vesper.language.syntax.yaml.reader import UNDER_INDENTED, missing_spaces, read_yaml
-from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree
+from vesper.language.syntax.habits.forms import respell
+from vesper.language.syntax.habits.rescue import is_plain
+from vesper.language.syntax.habits.table import NAMES
+from vesper.language.syntax.habits.type_forms import respell_type
+from vesper.language.syntax.scalar_text import place_text
+from vesper.language.syntax.yaml.reader import UNDER_INDENTED, missing_spaces, read_yaml, recover_yaml
+from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ENUM_TYPE = re.compile(r"(?<=type: )(?P<type>(?P<set>set<)?enum\[[^\[\]{}'\"\n]*\](?(set)>))(?= *[,}])")
 _TAB_INDENT = re.compile(r"^ *\t[ \t]*", re.MULTILINE)
 _TAB_WIDTHS = (2, 4, 8)
-_SIGNS = frozenset("=<>!&|+-*/~^%:?")
 
 
 def with_fix(source: SourceFile, diagnostic: Diagnostic) -> Diagnostic:
@@ -41,7 +45,7 @@ def _safe(description: str, *edits: Edit) -> Fix:
 
 
 def _suggestion(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
-    """Return a fix with the single close name. Never safe, because a close name may mean something else."""
+    """Return a fix with the single close name. Safe only if the case differs; another name may mean something else."""
     meant = single_suggestion(diagnostic.help)
     span = diagnostic.primary.span
     written = source.slice(span)
@@ -49,48 +53,161 @@ def _suggestion(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
         span, written = Span(span.start + 1, span.end - 1), written[1:-1]
     if meant is None or not _WORD.fullmatch(meant) or not _WORD.fullmatch(written):
         return None
-    return Fix(f"write `{meant}`", Safety.SUGGESTED, (Edit(span, meant),))
+    safety = Safety.SAFE if meant.lower() == written.lower() else Safety.SUGGESTED
+    return Fix(f"write `{meant}`", safety, (Edit(span, meant),))
 
 
-# -- signs of other languages ---------------------------------------------------------------------
+# -- other spellings ------------------------------------------------------------------------------
+
+
+def _respelling(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
+    """Fix an expression or a type in another spelling, as the help shows it."""
+    at = diagnostic.primary.span.start
+    scalar = _scalar_at(source, at)
+    if scalar is None or diagnostic.help is None:
+        return None
+    meant = respell_type(scalar.text)
+    if meant is not None and f"write `{meant}`" == diagnostic.help:
+        return _safe(f"write `{meant}`", Edit(scalar.span, meant if scalar.style == "" else quote_scalar(meant)))
+    bound = re.fullmatch(r"write `(.*)`: each item needs a name", diagnostic.help)
+    if bound is not None:
+        return _safe(f"write `{bound[1]}`", Edit(scalar.span, bound[1]))
+    return _of_expression(source, scalar, at, None)
+
+
+def _of_expression(source: SourceFile, scalar: Scalar, at: int, call: int | None) -> Fix | None:
+    """Return the fix of an expression whose first habit is at an offset; with `call`, of the call there alone."""
+    placed = place_text(source, scalar)
+    try:
+        index = placed.offsets.index(at)
+    except ValueError:
+        return None
+    found = respell(placed.text, None if call is None else index)
+    if not found.habits or min(each.start for each in found.habits) != index:
+        return None
+    edits = found.edits()
+    description = f"write `{' '.join(found.translation().split())}`"
+    start, end, text = edits[0]
+    if not found.has_forms and len(edits) == len(found.habits):
+        return _safe(description, *(Edit(placed.span(start, end), new) for start, end, new in edits))
+    if "\n" in placed.text.strip():
+        return None
+    if scalar.style == "'":
+        text = text.replace("'", "''")
+    elif scalar.style == '"':
+        text = text.replace("\\", "\\\\").replace('"', '\\"')
+    elif scalar.style == "" and not (is_plain(text) and (_is_block_style(source, at) or not set(",[]{}") & set(text))):
+        return _safe(description, Edit(scalar.span, quote_scalar(text)))
+    return _safe(description, Edit(placed.span(start, end), text))
+
+
+def respelt_call(source: SourceFile, offset: int) -> str | None:
+    """Return the expression in which the call of a foreign function at an offset is written in our form."""
+    scalar = _scalar_at(source, offset)
+    if scalar is None:
+        return None
+    placed = place_text(source, scalar)
+    found = respell(placed.text, placed.offsets.index(offset)) if offset in placed.offsets else None
+    return " ".join(found.translation().split()) if found is not None and found.habits else None
+
+
+def _is_block_style(source: SourceFile, at: int) -> bool:
+    """Return whether no bracket is open on the line before an offset."""
+    line, column = source.position(at)
+    before = source.line_text(line)[: column - 1]
+    return before.count("{") == before.count("}") and before.count("[") == before.count("]")
+
+
+def _scalar_at(source: SourceFile, offset: int) -> Scalar | None:
+    """Return the scalar around an offset, also in a file that is not YAML."""
+    tree = recover_yaml(source)[0]
+    while tree is not None and not isinstance(tree, Scalar):
+        parts = tree.items if isinstance(tree, Sequence) else tuple(part for entry in tree.entries for part in entry)
+        tree = next((each for each in parts if each.span.start <= offset < each.span.end), None)
+    return tree
 
 
 def _character(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
     span = diagnostic.primary.span
-    written = source.slice(span)
-    if written == "=":
-        return _sign(source, span, "==", longest=1, may_follow="-")
-    if written == "&":
-        return _sign(source, span, "AND", longest=2, may_follow="!-")
-    if written == "|":
-        return _sign(source, span, "OR", longest=2, may_follow="!-")
-    if written == "!":
-        return _sign(source, span, "NOT", longest=1, may_precede="&|")
-    return _comment_in_string(source, span) if written in ("'", '"') else None
+    return _comment_in_string(source, span) if source.slice(span) in ("'", '"') else None
 
 
-def _sign(
-    source: SourceFile, span: Span, word: str, *, longest: int, may_precede: str = "", may_follow: str = ""
-) -> Fix | None:
-    """Return a fix that replaces a sign by its operator. Returns None where the sign is part of a longer one."""
-    text, sign = source.text, source.text[span.start]
-    start, end = span.start, span.end
-    while start > 0 and text[start - 1] == sign and end - start <= longest:
-        start -= 1
-    while end < len(text) and text[end] == sign and end - start <= longest:
-        end += 1
-    before, after = text[start - 1 : start], text[end : end + 1]
-    if end - start > longest or before in _SIGNS - {*may_precede} or after in _SIGNS - {*may_follow}:
+def _property(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
+    """Fix `name.length`, which is a call here."""
+    span, call = diagnostic.primary.span, re.fullmatch(r"only a record has fields: write `(.*)`", diagnostic.help or "")
+    field = re.match(r"\.[A-Za-z_0-9]+", source.text[span.end : span.end + 64])
+    if call is None or field is None:
         return None
-    replacement = word
-    if word[0].isalpha():
-        replacement = f"{' ' * _touches(before)}{word}{' ' * (after != '' and not after.isspace())}"
-    return _safe(f"write `{word}`", Edit(Span(start, end), replacement))
+    return _safe(f"write `{call[1]}`", Edit(Span(span.start, span.end + field.end()), call[1]))
 
 
-def _touches(before: str) -> bool:
-    """Return whether a word written after this character would join it. After `(` or a sign no space is needed."""
-    return before != "" and not before.isspace() and before not in "(&|"
+def _operand(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
+    """Fix an operand of another type by the call around it that the help names."""
+    call = re.search(r"write `(\w+\((.*)\))`$", diagnostic.help or "")
+    if call is None:
+        return None
+    span = diagnostic.primary.span
+    line_start = source.offset(source.position(span.start)[0], 1)
+    before = source.text[line_start : span.start].rstrip()
+    after = source.text[span.end :].partition("\n")[0]
+    start = span.end + len(after) - len(after.lstrip())
+    for inner in (call[2], call[2].replace("'", '"')):
+        if after.lstrip().startswith(inner):
+            return _safe(f"write `{call[1]}`", Edit(Span(start, start + len(inner)), call[1].replace(call[2], inner)))
+        if before.endswith(inner):
+            end = line_start + len(before)
+            return _safe(f"write `{call[1]}`", Edit(Span(end - len(inner), end), call[1].replace(call[2], inner)))
+    return None
+
+
+def _cut_expression(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
+    """Fix an expression that a comma in `{…}` cut."""
+    quoted = re.search(r"put the expression in quotes: `(\".*\"|'.*')`$", diagnostic.help or "")
+    line = source.position(diagnostic.primary.span.start)[0]
+    text = "" if quoted is None else quoted[1][1:-1].replace("''", "'" if quoted[1][0] == "'" else "''")
+    at = source.line_text(line).find(text) if text else -1
+    if quoted is None or at < 0:
+        return None
+    start = source.offset(line, 1) + at
+    return _safe("put the expression in quotes", Edit(Span(start, start + len(text)), quoted[1]))
+
+
+def _bad_name(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
+    """Fix a declared name everywhere in the file, unless the new one is taken."""
+    match = re.match(r"write `([a-z][a-z0-9_]*)`", diagnostic.help or "")
+    written = source.slice(diagnostic.primary.span).strip("'\"")
+    if match is None or re.search(rf"\b{match[1]}\b", source.text):
+        return None
+    if not _WORD.fullmatch(written):
+        return _safe(f"write `{match[1]}`", Edit(diagnostic.primary.span, match[1]))
+    uses = re.finditer(rf"(?<![\w.#]){re.escape(written)}(?!\w)", source.text)
+    return _safe(f"write `{match[1]}`", *(Edit(Span(*use.span()), match[1]) for use in uses))
+
+
+_WRITE_CALL = re.compile(r"write `([A-Za-z_]+)\(")
+
+
+def _unknown_name(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
+    """Fix the function or the word of another language, or a name in another case."""
+    span, help_ = diagnostic.primary.span, diagnostic.help or ""
+    written = source.slice(span)
+    if diagnostic.headline.startswith("no function"):
+        scalar = _scalar_at(source, span.start)
+        form = None if scalar is None else _of_expression(source, scalar, span.start, span.start)
+        call = _WRITE_CALL.match(help_)
+        if form is not None or call is not None:
+            return form if form is not None or call is None else _safe(f"write `{call[1]}`", Edit(span, call[1]))
+    elif written in NAMES and help_ == f"write `{NAMES[written]}`":
+        return _safe(help_, Edit(span, NAMES[written]))
+    return _suggestion(source, diagnostic)
+
+
+def _written_out(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
+    """Fix a name, a type or a field by the word that the help names."""
+    match = re.match(r"write `([A-Za-z_][A-Za-z0-9_]*)`", diagnostic.help or "")
+    if match is None:
+        return _suggestion(source, diagnostic)
+    return _safe(f"write `{match[1]}`", Edit(diagnostic.primary.span, match[1]))
 
 
 def _tag(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
@@ -127,6 +244,14 @@ def _mapping_for_text(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
 
 def _not_yaml(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
     at = diagnostic.primary.span.start
+    if diagnostic.headline.endswith("a space is missing after `:`"):
+        return _safe("write a space after the colon", Edit(Span(at + 1, at + 1), " "))
+    fault = next((each for each in recover_yaml(source)[1] if each.offset == at and each.edits), None)
+    if fault is not None:
+        # A colon and a dash have one place. Where a line belongs, or a bracket ends, only the author knows.
+        safety = Safety.SAFE if "is missing" in fault.reason else Safety.SUGGESTED
+        repairs = tuple(Edit(Span(start, end), new) for start, end, new in fault.edits)
+        return Fix((fault.help or "").split(": `")[0], safety, repairs)
     if UNDER_INDENTED in diagnostic.headline:
         edits = (Edit(Span(offset, offset), " " * count) for offset, count in missing_spaces(source).items())
         return _safe("indent the lines inside quotes and brackets", *edits)
@@ -199,7 +324,16 @@ def _shape(tree: Tree) -> str:
 
 _FINDERS: dict[Code, Callable[[SourceFile, Diagnostic], Fix | None]] = {
     Code.BAD_CHARACTER: _character,
+    Code.BAD_NAME: _bad_name,
+    Code.EXPRESSION_SYNTAX: _cut_expression,
     Code.INVALID_YAML: _not_yaml,
+    Code.OPERATOR_TYPES: _operand,
+    Code.OTHER_SPELLING: _respelling,
+    Code.TYPE_MISMATCH: _property,
+    Code.UNKNOWN_KEY: _written_out,
+    Code.UNKNOWN_NAME: _unknown_name,
+    Code.UNKNOWN_OPERATION: _written_out,
+    Code.UNKNOWN_TYPE: _written_out,
     Code.WRONG_KIND: _mapping_for_text,
     Code.YAML_FEATURE: _tag,
 }

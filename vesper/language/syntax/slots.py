@@ -18,7 +18,7 @@ from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar
 from vesper.language.syntax.shape import Shape
 from vesper.language.syntax.template import parse_template
 from vesper.language.syntax.type_parser import parse_type
-from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
+from vesper.language.syntax.yaml_tree import UNREAD, Mapping, Scalar, Sequence, Tree
 from vesper.values.node_id import MAX_NAME
 
 MAX_EXPRESSIONS = 2_048
@@ -50,6 +50,11 @@ _JSON_SCALAR = re.compile(r"null|~|true|false|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?
 _Item = TypeVar("_Item")
 
 
+def _is_cut_off(key: Scalar, value: Tree) -> bool:
+    """Return whether a key without value is the rest of an expression that a comma in `{…}` cut."""
+    return isinstance(value, Scalar) and value.span.start == value.span.end and not re.fullmatch(r"\w+", key.text)
+
+
 class SlotReader:
     """Reads slots by their kind and reports malformed ones."""
 
@@ -69,6 +74,8 @@ class SlotReader:
         """Read every entry of a mapping whose keys are names."""
         found = []
         for key, value in mapping.entries if mapping else ():
+            if self.unread_errors and _is_cut_off(key, value):
+                continue
             name = self._name(key, "this", pattern)
             item = read(name, value)
             if item is not None:
@@ -78,12 +85,16 @@ class SlotReader:
     def _name(self, scalar: Scalar, what: str, pattern: re.Pattern[str] = NAME) -> ast.Word:
         name = scalar.text
         if not pattern.fullmatch(name) or len(name) > MAX_NAME or (name in RESERVED and pattern is not CONFIGURED_NAME):
+            snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9_]+", "_", name).lower().strip("_")
             help_ = "names are lower-case letters, digits and underscores, and start with a letter"
+            if pattern is NAME and NAME.fullmatch(snake) and snake not in RESERVED and len(snake) <= MAX_NAME:
+                help_ = f"write `{snake}`: {help_}"
             if name in RESERVED:
                 help_ = f"`{name}` is a word of the language: choose another name"
             elif pattern is TYPE_NAME:
                 help_ = "names of types are letters and digits, and start with a capital"
             self._bag.error(Code.BAD_NAME, scalar.span, name=name, what=what, help=help_)
+            self.unread_errors += 1  # it names the value all the same
         return ast.Word(name, scalar.span)
 
     def _word(self, scalar: Scalar | None, key: str, allowed: tuple[str, ...]) -> ast.Word | None:
@@ -120,13 +131,21 @@ class SlotReader:
         if scalar is None:
             return None
         before = self._bag.error_count
-        return parse_type(self._count(scalar), self._bag) or self._unread(scalar, before)
+        parsed = parse_type(self._count(scalar), self._bag)
+        if self._bag.error_count > before:  # even then it may be known what was meant
+            unread = self._unread(scalar, before)
+            return parsed or unread
+        return parsed
 
     def _expression(self, scalar: Scalar | None) -> ast.Expression | None:
         if scalar is None:
             return None
         before = self._bag.error_count
-        return parse_expression(self._count(scalar), self._bag) or self._unread(scalar, before)
+        parsed = parse_expression(self._count(scalar), self._bag)
+        if self._bag.error_count > before:  # even then it may be known what was meant
+            unread = self._unread(scalar, before)
+            return parsed or unread
+        return parsed
 
     def _unread(self, tree: Tree, before: int) -> ast.Unread:
         """Return a placeholder for unreadable text; count the errors reported since `before`."""
@@ -137,6 +156,8 @@ class SlotReader:
         """Read an expression. In a computed value a mapping is a record and a list is an array."""
         if tree is None:
             return None
+        if isinstance(tree, Scalar) and tree.style == UNREAD:
+            return ast.Unread(tree.span)
         if isinstance(tree, Scalar):
             return self._expression(expect_scalar(tree, key, self._bag))
         if isinstance(tree, Sequence):
@@ -159,7 +180,12 @@ class SlotReader:
         return self._each(expect_mapping(tree, key, self._bag), self._entry)
 
     def _binding(self, scalar: Scalar | None) -> ast.Binding | None:
-        return None if scalar is None else parse_binding(self._count(scalar), self._bag)
+        if scalar is None:
+            return None
+        before = self._bag.error_count
+        parsed = parse_binding(self._count(scalar), self._bag)
+        self.unread_errors += 0 if parsed is None else self._bag.error_count - before
+        return parsed
 
     def _template(self, scalar: Scalar | None, in_url: bool = False) -> ast.Expression | None:
         return None if scalar is None else parse_template(self._count(scalar), self._bag, in_url)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from vesper.language.diagnostics.codes import Code
-from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.syntax import ast, shapes
 from vesper.language.syntax.effects_to_ast import EffectReader
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, report_wrong_kind
+from vesper.language.syntax.habits.lookup import help_for_operation
 from vesper.language.syntax.table_to_ast import TableReader
 from vesper.language.syntax.template import as_text
 from vesper.language.syntax.transform_stages import Stages
@@ -60,13 +60,14 @@ class StepReader(EffectReader, TableReader):
         operation = next((value for key, value in mapping.entries if key.text == "operation"), None)
         if operation is None:
             span = mapping.entries[0][0].span if mapping.entries else mapping.span
-            self._bag.error(Code.MISSING_KEY, span, where="a step", key="operation")
+            help_ = f"add `operation: …`, one of {', '.join(shapes.STEPS)}"
+            self._bag.error(Code.MISSING_KEY, span, where="a step", key="operation", help=help_)
             return []
         scalar = expect_scalar(operation, "operation", self._bag)
         if scalar is None:
             return []
         if scalar.text not in shapes.STEPS:
-            help_ = did_you_mean(scalar.text, shapes.STEPS) or f"the operations are {', '.join(shapes.STEPS)}"
+            help_ = help_for_operation(scalar.text, shapes.STEPS)
             self._bag.error(Code.UNKNOWN_OPERATION, scalar.span, name=scalar.text, help=help_)
             return []
         word = ast.Word(scalar.text, scalar.span)

@@ -10,9 +10,8 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
 from vesper.language.syntax import ast
-from vesper.language.syntax.expression_parser import parse_tokens
+from vesper.language.syntax.expression_parser import parse_placed
 from vesper.language.syntax.scalar_text import PlacedText, place_text
-from vesper.language.syntax.tokens import tokenize
 from vesper.language.syntax.yaml_tree import Scalar
 
 _Hole = tuple[int, int]
@@ -62,8 +61,7 @@ def _hole(placed: PlacedText, start: int, end: int, bag: DiagnosticBag) -> ast.E
         help_ = "put an expression between the braces, or write `{{}}` for braces"
         bag.error(Code.EXPRESSION_SYNTAX, span, expected="an expression", found="nothing in this hole", help=help_)
         return None
-    tokens = tokenize(inside, bag)
-    return None if tokens is None else parse_tokens(tokens, bag)
+    return parse_placed(inside, bag)
 
 
 def _split(placed: PlacedText, bag: DiagnosticBag | None) -> list[str | _Hole] | None:

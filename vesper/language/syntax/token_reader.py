@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NoReturn, TypeVar
@@ -10,9 +11,8 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
 from vesper.language.syntax import ast
-from vesper.language.syntax.scalar_text import place_text
-from vesper.language.syntax.tokens import END, NAME, SIGN, WORD, Token, tokenize
-from vesper.language.syntax.yaml_tree import Scalar
+from vesper.language.syntax.expression_slot import quote_scalar
+from vesper.language.syntax.tokens import END, NAME, SIGN, WORD, Token
 
 MAX_DEPTH = 100
 _Parsed = TypeVar("_Parsed")
@@ -20,11 +20,6 @@ _Parsed = TypeVar("_Parsed")
 
 class SyntaxProblem(Exception):
     """The text cannot be parsed further; the bag holds the reason."""
-
-
-def read_tokens(scalar: Scalar, bag: DiagnosticBag) -> list[Token] | None:
-    """Return the tokens of a scalar; None after reporting invalid characters."""
-    return tokenize(place_text(bag.source, scalar), bag)
 
 
 class TokenReader:
@@ -86,13 +81,33 @@ class TokenReader:
         if self.at("="):  # `=` is valid only in LET and fold; elsewhere a comparison was meant
             self.bag.error(Code.BAD_CHARACTER, self.next.span, help="compare with `==`", what="`=`")
             raise SyntaxProblem
-        self.fail_at(self.next.span, expected, self.next.describe(), self._cut_short())
+        self.fail_at(self.next.span, expected, self.next.describe(), self._cut_short() or self._left_open())
 
     def _cut_short(self) -> str | None:
         """Return help for `{total: round(x, 2)}`, where YAML ends the value at the comma."""
         text = self.bag.source.text
         is_cut = self.next.kind is END and text[self.next.span.start : self.next.span.end + 1].lstrip()[:1] == ","
-        return "inside `{…}` or `[…]` a comma ends the value: put the expression in quotes" if is_cut else None
+        if not is_cut:
+            return None
+        start = self._tokens[0].span.start
+        rest = re.match(r"(?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))*", text[start:])
+        whole = "" if rest is None else re.split(r"[}\]]\s*$|, *\w+: ", rest[0])[0]
+        quoted = f": `{quote_scalar(whole)}`" if whole.count("(") == whole.count(")") > 0 else ""
+        return f"inside `{{…}}` or `[…]` a comma ends the value: put the expression in quotes{quoted}"
+
+    def _left_open(self) -> str | None:
+        """Return help for a bracket that is still open at the end."""
+        open_: list[Token] = []
+        for token in self._tokens if self.next.kind is END else ():
+            if token.kind is SIGN and token.text in "([{":
+                open_.append(token)
+            elif token.kind is SIGN and token.text in ")]}" and open_:
+                open_.pop()
+        if not open_:
+            return None
+        _, column = self.bag.source.position(open_[-1].span.start)
+        close = {"(": ")", "[": "]", "{": "}"}[open_[-1].text]
+        return f"the `{open_[-1].text}` in column {column} is not closed: write `{close}` where it ends"
 
     def fail_at(self, span: Span, expected: str, found: str, help_: str | None = None) -> NoReturn:
         """Report a span as unexpected and stop."""

@@ -131,6 +131,5 @@ def _report_character(character: str, span: Span, bag: DiagnosticBag) -> None:
     if character in "'\"":
         bag.error(Code.BAD_CHARACTER, span, "this string does not end on its line", what="an open string")
         return
-    help_ = {"&": "write `AND`", "|": "write `OR`", "!": "write `NOT`", "%": "write `mod(a, b)`"}.get(character)
     shown = f"`{character}`" if character.isprintable() else f"the character U+{ord(character):04X}"
-    bag.error(Code.BAD_CHARACTER, span, help=help_, what=shown)
+    bag.error(Code.BAD_CHARACTER, span, help="remove it, or put the text that it belongs to in quotes", what=shown)

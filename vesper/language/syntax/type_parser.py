@@ -5,20 +5,32 @@ from __future__ import annotations
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.syntax import ast
-from vesper.language.syntax.token_reader import TokenReader, read_tokens
-from vesper.language.syntax.tokens import NAME, STRING, WORD
+from vesper.language.syntax.scalar_text import PlacedText, place_text
+from vesper.language.syntax.token_reader import TokenReader
+from vesper.language.syntax.tokens import NAME, STRING, WORD, tokenize
 from vesper.language.syntax.yaml_tree import Scalar
 
 ARITY = {"array": 1, "set": 1, "optional": 1, "map": 2}
 
 
 def parse_type(scalar: Scalar, bag: DiagnosticBag) -> ast.TypeText | None:
-    """Return the type in a scalar, or None after reporting why there is none."""
-    if " | " in scalar.text and "'" not in scalar.text:
+    """Return the type in a scalar; after reporting an error, the one that was evidently meant or None."""
+    before = bag.error_count
+    placed = place_text(bag.source, scalar)
+    parsed = None if " | " in scalar.text else _parse_placed(placed, bag)
+    if parsed is not None:
+        return parsed
+    from vesper.language.syntax.habits.rescue import rescue_type  # for a faulty file only
+
+    meant = rescue_type(scalar, bag, before)
+    if meant is None and bag.error_count == before:
         help_ = "a value has one type: write one of them, or `json` for a value of any type"
         bag.error(Code.BAD_CHARACTER, scalar.span, help=help_, what="`|`")
-        return None
-    tokens = read_tokens(scalar, bag)
+    return None if meant is None else _parse_placed(meant, bag)
+
+
+def _parse_placed(placed: PlacedText, bag: DiagnosticBag) -> ast.TypeText | None:
+    tokens = tokenize(placed, bag)
     if tokens is None:
         return None
     first = tokens[0]

@@ -41,8 +41,12 @@ NODE_TYPES = (
 
 
 def _id_help(text: str) -> str:
-    """Return the help for an invalid id: the same name with a version, where that is one."""
-    return f"write a version, too: `{text}_v1`" if split_node_id(f"{text}_v1") is not None else NODE_ID_HELP
+    """Return the help for an invalid id: the same name in our form with a version, where that is one."""
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", text).strip("_").lower()
+    for meant in (snake, f"{snake}_v1"):
+        if split_node_id(meant) is not None:
+            return f"write `{meant}`: a name in lower case, and a version"
+    return NODE_ID_HELP
 
 
 def _is_moment(text: str) -> bool:
@@ -65,6 +69,11 @@ def build_ast(tree: Tree, bag: DiagnosticBag, is_partial: bool = False) -> ast.D
     builder = _Builder(bag)
     document = None if root is None else builder.document(root)
     return document if is_partial or bag.error_count == builder.unread_errors else None
+
+
+def build_partial_ast(tree: Tree, bag: DiagnosticBag) -> ast.Document | None:
+    """Return the document of a faulty file with the parts that can be read; the bag has the errors of the others."""
+    return _Builder(bag).document(tree, is_partial=True) if isinstance(tree, Mapping) else None
 
 
 def is_library(tree: Tree | None) -> bool:
@@ -93,7 +102,7 @@ def build_cases(tree: Tree, bag: DiagnosticBag) -> tuple[case_ast.TestCase, ...]
 
 
 class _Builder(StepReader):
-    def document(self, root: Mapping) -> ast.Document | None:
+    def document(self, root: Mapping, is_partial: bool = False) -> ast.Document | None:
         node = Fields(root, shapes.NODE, self._bag)
         node_id = self._node_id(node.scalar("node_id"))
         type_ = self._node_type(node.scalar("type"))
@@ -123,6 +132,10 @@ class _Builder(StepReader):
         cases, properties = self._cases(testing), self._properties(testing)
         request = node.mapping("http")
         http = None if request is None else read_http(request, self._bag)
+        if is_partial:  # a workflow may use every operation and the clock
+            missing = ast.Word("", root.span)
+            node_id, type_ = node_id or missing, type_ or ast.Word("workflow", root.span)
+            intent, flow = intent or Scalar("", "", root.span), flow or Sequence((), root.span)
         if node_id is None or type_ is None or intent is None or flow is None:
             return None
         return ast.Document(
@@ -206,6 +219,7 @@ class _Builder(StepReader):
             return None
         if split_node_id(scalar.text) is None:
             self._bag.error(Code.BAD_NAME, scalar.span, name=scalar.text, what="a node", help=_id_help(scalar.text))
+            self.unread_errors += 1
         return ast.Word(scalar.text, scalar.span)
 
     def _node_type(self, scalar: Scalar | None) -> ast.Word | None:
@@ -304,6 +318,14 @@ class _Builder(StepReader):
         return None if bound is None else ast.Constraint(ast.Word(key.text, key.span), bound, key.span.to(bound.span))
 
     def _outputs(self, mapping: Mapping | None) -> tuple[ast.Output, ...]:
+        if (
+            mapping is not None
+            and mapping.entries
+            and not {"success", "error"} & {key.text for key, _ in mapping.entries}
+        ):
+            help_ = "put `success:` on a line of its own below `outputs:`, and the outputs below it, 2 spaces deeper"
+            self._bag.error(Code.MISSING_KEY, mapping.entries[0][0].span, where="`outputs`", key="success", help=help_)
+            return _with_flags(self._each(mapping, self._output), ast.Output)
         outputs = self._fields(mapping, shapes.OUTPUTS)
         success = None if outputs is None else outputs.mapping("success")
         if success is not None and not success.entries:

@@ -11,6 +11,9 @@ from typing import TypeAlias
 
 from vesper.language.diagnostics.source import Span
 
+UNREAD = "?"
+"""Style of a scalar in the place of text that is not YAML; what it was is unknown."""
+
 
 # Never changed, but not frozen, as `Span`: a frozen one takes three times as long to create.
 @dataclass(slots=True, unsafe_hash=True)
@@ -19,7 +22,7 @@ class Scalar:
 
     text: str
     style: str
-    """Quoting style: empty for plain, or one of `'`, `"`, `|`, `>`."""
+    """Quoting style: empty for plain, one of `'`, `"`, `|`, `>`, or UNREAD."""
     span: Span
 
 

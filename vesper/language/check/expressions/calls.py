@@ -32,14 +32,20 @@ from vesper.language.diagnostics.source import Span
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast
+from vesper.language.syntax.habits.lookup import meant_functions
 from vesper.values.model import parse_decimal
 from vesper.values.operation import OpSpec
 from vesper.values.types import (
+    DATE,
     DECIMAL,
+    DURATION,
     FLOAT,
     INTEGER,
     NULL,
+    PERIOD,
     STRING,
+    TIME_OF_DAY,
+    TIMESTAMP,
     ArrayOf,
     Enum,
     MapOf,
@@ -123,7 +129,8 @@ class Calls(NodeFunctions, Parameters):
         if found is None:
             return None
         if not isinstance(found.type, OptionalOf):
-            self.bag.error(Code.TYPE_MISMATCH, operand.span, expected="a value that may be null", found=found.type)
+            expected, help_ = "a value that may be null", never_null(found.type)
+            self.bag.error(Code.TYPE_MISMATCH, operand.span, expected=expected, found=found.type, help=help_)
             return None
         null = ir.Literal(found.type, None, self.place(expression.span))
         # SEMANTICS: a literal cannot fail, so the order of the operands is unobservable.
@@ -179,7 +186,7 @@ class Calls(NodeFunctions, Parameters):
         if call is None:
             types = " and ".join(str(operand.type) for operand in operands)
             label = f"between {types}" if len(operands) > 1 else ""
-            help_ = self._text_help(operands) if sign == "+" else None
+            help_ = self._text_help(operands) if sign == "+" else _moment_help(operands)
             if any(isinstance(operand.type, OptionalOf) for operand in operands):
                 help_ = "a value that may be null has no operators: test it with IS NOT NULL first, or use `??`"
             self.bag.error(Code.OPERATOR_TYPES, operator.span, label, operator=sign, types=types, help=help_)
@@ -242,7 +249,7 @@ class Calls(NodeFunctions, Parameters):
             self.bag.error(Code.NOT_IN_THIS_VERSION, expression.function.span, what=f"the function `{name}`")
             return None
         if not specs:
-            help_ = did_you_mean(name, (*self.functions, *SCALES, *function_names()))
+            help_ = self._help_for_function(expression)
             self.bag.error(Code.UNKNOWN_NAME, expression.function.span, kinds="no function", name=name, help=help_)
             return None
         if expression.named:
@@ -252,6 +259,19 @@ class Calls(NodeFunctions, Parameters):
             # `sum(e FOR …)` is `SUM(e FOR …)`: values are added one by one, without an array.
             return self.bound_form(name, expression.binding, expression.arguments[0], expression.span)
         return self._library(with_array(expression), specs)
+
+    def _help_for_function(self, expression: ast.Call) -> str | None:
+        """Return our function for one of another language, chosen by the types of the arguments, or a close name."""
+        name = expression.function.text
+        meant = meant_functions(name)
+        if len(meant) > 1:
+            given = [self.infer(argument, None) for argument in expression.arguments]
+            known = tuple(each for each in given if each is not None)
+            fitting = (each for each in meant if self._choose_overload(by_function(each), known, expression.span))
+            meant = (next(fitting, meant[0]),)
+        if meant:
+            return f"write `{meant[0]}(…)`"
+        return did_you_mean(name, (*self.functions, *SCALES, *function_names()))
 
     def _library(self, expression: ast.Call, specs: tuple[OpSpec, ...]) -> ir.Expression | None:
         name = expression.function.text
@@ -288,11 +308,30 @@ class Calls(NodeFunctions, Parameters):
         return is_member_there(specs, position, argument.text)
 
 
+def never_null(type_: Type) -> str:
+    """Return the help for a test of a value that cannot be null."""
+    return f"this value is never null: take the test out, or declare it as `optional<{type_}>`"
+
+
 def to_decimal(operand: ir.Expression) -> ir.Expression:
     """Return an integer expression as a decimal; literals are converted directly."""
     if isinstance(operand, ir.Literal) and isinstance(operand.value, int):
         return ir.Literal(DECIMAL, parse_decimal(str(operand.value)), operand.place)
     return ir.Call("decimal.from_integer", (), (operand,), DECIMAL, operand.place)
+
+
+_MOMENTS = {DATE: "date", TIMESTAMP: "timestamp", DURATION: "duration", TIME_OF_DAY: "time_of_day", PERIOD: "period"}
+
+
+def _moment_help(operands: tuple[ir.Expression, ...]) -> str | None:
+    """Return how to write a date beside another one, where a text was written."""
+    for operand, other in (operands, operands[::-1]) if len(operands) == 2 else ():
+        function = next((name for type_, name in _MOMENTS.items() if type_ == without_null(other.type)), None)
+        if function is not None and isinstance(operand, ir.Literal) and isinstance(operand.value, str):
+            return f"write `{function}('{operand.value}')`"
+        if function in ("date", "timestamp") and operand.type == STRING:
+            return f"convert the text: `parse_{function}(…)`"
+    return None
 
 
 def _hint_from(other: ir.Expression, literal: ast.Expression, is_member: bool) -> Type | None:

@@ -13,11 +13,12 @@ from dataclasses import replace
 from functools import reduce
 
 from vesper.language.check.callees import NoCallees
-from vesper.language.check.expressions.calls import Calls, to_decimal
+from vesper.language.check.expressions.calls import Calls, never_null, to_decimal
 from vesper.language.check.expressions.collections import CollectionForms
 from vesper.language.check.expressions.flow_forms import FlowForms
 from vesper.language.check.expressions.narrowing import NOTHING, Facts, facts_when, path_of
 from vesper.language.check.expressions.node_calls import NodeCalls
+from vesper.language.check.expressions.operations import by_function
 from vesper.language.check.named_types import TypeResolver
 from vesper.language.check.recursive_types import as_record, build, read_field
 from vesper.language.check.scope import Declared, Scope
@@ -29,6 +30,7 @@ from vesper.language.diagnostics.suggest import did_you_mean, suggestions
 from vesper.language.ir import nodes as ir
 from vesper.language.ir.lookup_tables import Table
 from vesper.language.syntax import ast
+from vesper.language.syntax.habits.lookup import help_for_name, meant_functions
 from vesper.values.json_value import Json
 from vesper.values.literal_text import value_from_text
 from vesper.values.model import MAX_INTEGER, ValueProblem, parse_decimal
@@ -144,6 +146,8 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
             help_ = None
             if isinstance(found.type, OptionalOf) and found.type.inner == expected:
                 help_ = "it may be null: test it with IS NOT NULL first, or give a default with `??`"
+            elif found.type == FLOAT and expected == DECIMAL:
+                help_ = "a float is not exact: declare money as `decimal`, or convert with `to_decimal(…)`"
             self.bag.error(Code.TYPE_MISMATCH, span, f"this is {shown}", expected=expected, found=shown, help=help_)
         return fitted
 
@@ -313,7 +317,7 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
             candidates += expected.members
         close = next((visible[name] for name in suggestions(word.text, candidates) if name in visible), None)
         also = () if close is None else (Label(close.span, f"`{close.name}` is declared here"),)
-        help_ = did_you_mean(word.text, candidates)
+        help_ = help_for_name(word.text, candidates)
         self.bag.error(Code.UNKNOWN_NAME, word.span, "unknown name", also=also, help=help_, kinds=kinds, name=word.text)
 
     def _field(self, expression: ast.Field) -> ir.Expression | None:
@@ -325,7 +329,7 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
         if isinstance(base.type, Recursive):
             return self._recursive_field(base, base.type, expression)
         if not isinstance(base.type, Record):
-            help_ = None
+            help_ = self._property_help(expression)
             if isinstance(base.type, OptionalOf):
                 help_ = "it may be null: test it with IS NOT NULL first"
             self.bag.error(Code.TYPE_MISMATCH, expression.base.span, expected="a record", found=base.type, help=help_)
@@ -338,6 +342,13 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
             return None
         found = ir.Field(base, expression.name.text, type_, self.place(expression.span))
         return self._narrow(found, expression)
+
+    def _property_help(self, expression: ast.Field) -> str | None:
+        """Return the call for `name.length`, which in other languages is a property."""
+        name = expression.name.text
+        meant = (name,) if by_function(name) else meant_functions(name)
+        text = " ".join(self.bag.source.slice(expression.base.span).split())
+        return f"only a record has fields: write `{meant[0]}({text})`" if meant else None
 
     def _recursive_field(self, base: ir.Expression, type_: Recursive, expression: ast.Field) -> ir.Expression | None:
         found = read_field(base, expression.name.text, self.place(expression.span))
@@ -429,8 +440,9 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
         if operand is None:
             return None
         if not isinstance(operand.type, OptionalOf):
+            expected, help_ = "a value that may be null", never_null(operand.type)
             self.bag.error(
-                Code.TYPE_MISMATCH, expression.operand.span, expected="a value that may be null", found=operand.type
+                Code.TYPE_MISMATCH, expression.operand.span, expected=expected, found=operand.type, help=help_
             )
             return None
         place = self.place(expression.span)
@@ -445,9 +457,8 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
         if left is None:
             return None
         if not isinstance(left.type, OptionalOf):
-            self.bag.error(
-                Code.TYPE_MISMATCH, expression.left.span, expected="a value that may be null", found=left.type
-            )
+            expected, help_ = "a value that may be null", never_null(left.type)
+            self.bag.error(Code.TYPE_MISMATCH, expression.left.span, expected=expected, found=left.type, help=help_)
             return None
         right = self.infer(expression.right, hint if hint is not None else left.type.inner)
         if right is None:

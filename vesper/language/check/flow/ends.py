@@ -30,7 +30,9 @@ class EndChecker:
         missing = [name for name in self._scope.outputs if name not in named]
         if missing:
             names = ", ".join(f"`{name}`" for name in missing)
-            self._bag.error(Code.RETURN_OUTPUTS, action.span, problem=f"does not give {names}")
+            first = missing[0]
+            help_ = f"compute it in a step named `{first}` and add `{first}` to `success`, or write `{first}: …` there"
+            self._bag.error(Code.RETURN_OUTPUTS, action.span, problem=f"does not give {names}", help=help_)
         if missing or given is None:
             return None
         return ir.Return(tuple((name, given[name]) for name in self._scope.outputs if name in given))

@@ -15,15 +15,16 @@ CAPABILITIES: Final[dict[str, Explanation]] = {
         ),
         bad=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
-            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: SELECT name FROM users\n    returns: array<string>\n  - operation: return\n    "
-            "success:\n      count: length(names)\n"
+            "array<string>\noutputs:\n  success:\n    count: integer\ncontracts:\n  preconditions:\n    - length(ids) "
+            "> 0\nflow:\n  - step: names\n    operation: database_query\n    query: SELECT name FROM users\n    "
+            "returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\n"
         ),
         good=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
-            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: SELECT name FROM users\n    returns: array<string>\n  - operation: return\n    "
-            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users]\n"
+            "array<string>\noutputs:\n  success:\n    count: integer\ncontracts:\n  preconditions:\n    - length(ids) "
+            "> 0\nflow:\n  - step: names\n    operation: database_query\n    query: SELECT name FROM users\n    "
+            "returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\nsecurity:\n  "
+            "capabilities_required: [database.read.users]\n"
         ),
     ),
     "VSP4002": Explanation(
@@ -33,16 +34,17 @@ CAPABILITIES: Final[dict[str, Explanation]] = {
         ),
         bad=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
-            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: SELECT name FROM users\n    returns: array<string>\n  - operation: return\n    "
-            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users, "
-            "database.write.users]\n"
+            "array<string>\noutputs:\n  success:\n    count: integer\ncontracts:\n  preconditions:\n    - length(ids) "
+            "> 0\nflow:\n  - step: names\n    operation: database_query\n    query: SELECT name FROM users\n    "
+            "returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\nsecurity:\n  "
+            "capabilities_required: [database.read.users, database.write.users]\n"
         ),
         good=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
-            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: SELECT name FROM users\n    returns: array<string>\n  - operation: return\n    "
-            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users]\n"
+            "array<string>\noutputs:\n  success:\n    count: integer\ncontracts:\n  preconditions:\n    - length(ids) "
+            "> 0\nflow:\n  - step: names\n    operation: database_query\n    query: SELECT name FROM users\n    "
+            "returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\nsecurity:\n  "
+            "capabilities_required: [database.read.users]\n"
         ),
     ),
     "VSP4003": Explanation(
@@ -52,16 +54,17 @@ CAPABILITIES: Final[dict[str, Explanation]] = {
         ),
         bad=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
-            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: SELECT name FROM users\n    returns: array<string>\n  - operation: return\n    "
-            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users]\n  "
-            "denied_capabilities: [database.read]\n"
+            "array<string>\noutputs:\n  success:\n    count: integer\ncontracts:\n  preconditions:\n    - length(ids) "
+            "> 0\nflow:\n  - step: names\n    operation: database_query\n    query: SELECT name FROM users\n    "
+            "returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\nsecurity:\n  "
+            "capabilities_required: [database.read.users]\n  denied_capabilities: [database.read]\n"
         ),
         good=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
-            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: SELECT name FROM users\n    returns: array<string>\n  - operation: return\n    "
-            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users]\n"
+            "array<string>\noutputs:\n  success:\n    count: integer\ncontracts:\n  preconditions:\n    - length(ids) "
+            "> 0\nflow:\n  - step: names\n    operation: database_query\n    query: SELECT name FROM users\n    "
+            "returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\nsecurity:\n  "
+            "capabilities_required: [database.read.users]\n"
         ),
     ),
     "VSP4004": Explanation(
@@ -72,16 +75,17 @@ CAPABILITIES: Final[dict[str, Explanation]] = {
         ),
         bad=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
-            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: SELECT name FROM users\n    returns: array<string>\n  - operation: return\n    "
-            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users, "
-            "databse.read.teams]\n"
+            "array<string>\noutputs:\n  success:\n    count: integer\ncontracts:\n  preconditions:\n    - length(ids) "
+            "> 0\nflow:\n  - step: names\n    operation: database_query\n    query: SELECT name FROM users\n    "
+            "returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\nsecurity:\n  "
+            "capabilities_required: [database.read.users, databse.read.teams]\n"
         ),
         good=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
-            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: SELECT name FROM users\n    returns: array<string>\n  - operation: return\n    "
-            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users]\n"
+            "array<string>\noutputs:\n  success:\n    count: integer\ncontracts:\n  preconditions:\n    - length(ids) "
+            "> 0\nflow:\n  - step: names\n    operation: database_query\n    query: SELECT name FROM users\n    "
+            "returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\nsecurity:\n  "
+            "capabilities_required: [database.read.users]\n"
         ),
     ),
     "VSP4005": Explanation(

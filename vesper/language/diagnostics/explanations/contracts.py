@@ -109,15 +109,15 @@ CONTRACTS: Final[dict[str, Explanation]] = {
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
-            "card: string\noutputs:\n  success:\n    fee: decimal\n    shown: string\nflow:\n  - step: fee\n    "
-            "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success:\n      fee: fee\n      "
-            "shown: slice(card, 0, 4)\nsecurity:\n  sensitive_data: [card]\n"
+            "card: {type: string, constraints: [non_empty]}\noutputs:\n  success:\n    fee: decimal\n    shown: "
+            "string\nflow:\n  - step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n"
+            "    success:\n      fee: fee\n      shown: slice(card, 0, 4)\nsecurity:\n  sensitive_data: [card]\n"
         ),
         good=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
-            "card: string\noutputs:\n  success:\n    fee: decimal\n    shown: string\nflow:\n  - step: fee\n    "
-            "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success:\n      fee: fee\n      "
-            "shown: \"'***'\"\nsecurity:\n  sensitive_data: [card]\n"
+            "card: {type: string, constraints: [non_empty]}\noutputs:\n  success:\n    fee: decimal\n    shown: "
+            "string\nflow:\n  - step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n"
+            "    success:\n      fee: fee\n      shown: \"'***'\"\nsecurity:\n  sensitive_data: [card]\n"
         ),
     ),
     "VSP3107": Explanation(
@@ -128,16 +128,16 @@ CONTRACTS: Final[dict[str, Explanation]] = {
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
-            "card: string\noutputs:\n  success:\n    fee: decimal\n    shown: string\nflow:\n  - step: fee\n    "
-            "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success:\n      fee: fee\n      "
-            "shown: slice(card, 0, 4)\nsecurity:\n  sensitive_data: [card]\n  declassify: {shown: the first four "
-            "digits name the bank}\n"
+            "card: {type: string, constraints: [non_empty]}\noutputs:\n  success:\n    fee: decimal\n    shown: "
+            "string\nflow:\n  - step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n"
+            "    success:\n      fee: fee\n      shown: slice(card, 0, 4)\nsecurity:\n  sensitive_data: [card]\n  "
+            "declassify: {shown: the first four digits name the bank}\n"
         ),
         good=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
-            "card: string\noutputs:\n  success:\n    fee: decimal\n    shown: string\nflow:\n  - step: fee\n    "
-            "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success:\n      fee: fee\n      "
-            "shown: \"'***'\"\nsecurity:\n  sensitive_data: [card]\n"
+            "card: {type: string, constraints: [non_empty]}\noutputs:\n  success:\n    fee: decimal\n    shown: "
+            "string\nflow:\n  - step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n"
+            "    success:\n      fee: fee\n      shown: \"'***'\"\nsecurity:\n  sensitive_data: [card]\n"
         ),
     ),
     "VSP3108": Explanation(
@@ -167,15 +167,16 @@ CONTRACTS: Final[dict[str, Explanation]] = {
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
-            "card: string\noutputs:\n  success:\n    fee: decimal\n    shown: string\nflow:\n  - step: fee\n    "
-            "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success:\n      fee: fee\n      "
-            "shown: \"'***'\"\nsecurity:\n  sensitive_data: [card]\n  declassify: {shown: three stars}\n"
+            "card: {type: string, constraints: [non_empty]}\noutputs:\n  success:\n    fee: decimal\n    shown: "
+            "string\nflow:\n  - step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n"
+            "    success:\n      fee: fee\n      shown: \"'***'\"\nsecurity:\n  sensitive_data: [card]\n  declassify: "
+            "{shown: three stars}\n"
         ),
         good=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
-            "card: string\noutputs:\n  success:\n    fee: decimal\n    shown: string\nflow:\n  - step: fee\n    "
-            "operation: compute\n    value: amount * 0.02\n  - operation: return\n    success:\n      fee: fee\n      "
-            "shown: \"'***'\"\nsecurity:\n  sensitive_data: [card]\n"
+            "card: {type: string, constraints: [non_empty]}\noutputs:\n  success:\n    fee: decimal\n    shown: "
+            "string\nflow:\n  - step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n"
+            "    success:\n      fee: fee\n      shown: \"'***'\"\nsecurity:\n  sensitive_data: [card]\n"
         ),
     ),
     "VSP3110": Explanation(

@@ -54,8 +54,8 @@ NAMES: Final[dict[str, Explanation]] = {
         good=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n  "
             "currency: enum[eur, usd]\n  eur: boolean\noutputs:\n  success:\n    fee: decimal\ncontracts:\n  "
-            "preconditions:\n    - currency == 'eur'\nflow:\n  - step: fee\n    operation: compute\n    value: amount "
-            "* 0.02\n  - operation: return\n    success: [fee]\n"
+            "preconditions:\n    - currency == 'eur' OR eur\nflow:\n  - step: fee\n    operation: compute\n    value: "
+            "amount * 0.02\n  - operation: return\n    success: [fee]\n"
         ),
     ),
     "VSP1104": Explanation(
@@ -192,7 +192,8 @@ NAMES: Final[dict[str, Explanation]] = {
     "VSP1204": Explanation(
         text=(
             "A value that nothing reads is usually a mistake: a name that changed in one place, or a forgotten clause. "
-            "This is a warning: the node still runs. Use the value or remove it."
+            "This is a warning: the node still runs. Use the value or remove it. An input that only refuses values "
+            "counts as used: one with `constraints`, or of an enum type."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"

@@ -247,38 +247,34 @@ SYNTAX: Final[dict[str, Explanation]] = {
     "VSP0101": Explanation(
         text=(
             "The text of this expression or type does not follow the grammar. The caret is on the first part that does "
-            "not fit; the missing part belongs there or just before. Comparisons do not chain: `0 < amount < 10` is "
-            "written `0 < amount AND amount < 10`."
+            "not fit; the missing part belongs there or just before. Where the spelling of another language is "
+            "recognised, VSP0105 is reported instead."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
-            "outputs:\n  success:\n    fee: decimal\ncontracts:\n  preconditions:\n    - 0 < amount < 1000\nflow:\n  - "
+            "outputs:\n  success:\n    fee: decimal\ncontracts:\n  preconditions:\n    - amount > > 0\nflow:\n  - "
             "step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n    success: [fee]\n"
         ),
         good=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
-            "outputs:\n  success:\n    fee: decimal\ncontracts:\n  preconditions:\n    - 0 < amount AND amount < 1000\n"
-            "flow:\n  - step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n    "
-            "success: [fee]\n"
+            "outputs:\n  success:\n    fee: decimal\ncontracts:\n  preconditions:\n    - amount > 0\nflow:\n  - step: "
+            "fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n    success: [fee]\n"
         ),
     ),
     "VSP0102": Explanation(
         text=(
             "Expressions are made of names, numbers, strings in quotes, operators and the upper-case words AND OR NOT "
-            "IN IF THEN ELSE. Signs of other languages are no synonyms, so that there is one way to write a condition. "
-            "Write `==` for `=`, `AND` for `&`, `OR` for `|` and `NOT` for `!`; `vesper check --fix` does this."
+            "IN IF THEN ELSE. This character is in none of them. Remove it; a text that contains it is put in quotes."
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
-            "outputs:\n  success:\n    fee: decimal\ncontracts:\n  preconditions:\n    - amount > 0 & amount < 1000\n"
-            "flow:\n  - step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n    "
-            "success: [fee]\n"
+            "outputs:\n  success:\n    fee: decimal\ncontracts:\n  preconditions:\n    - amount > 0;\nflow:\n  - step: "
+            "fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n    success: [fee]\n"
         ),
         good=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
-            "outputs:\n  success:\n    fee: decimal\ncontracts:\n  preconditions:\n    - amount > 0 AND amount < 1000\n"
-            "flow:\n  - step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n    "
-            "success: [fee]\n"
+            "outputs:\n  success:\n    fee: decimal\ncontracts:\n  preconditions:\n    - amount > 0\nflow:\n  - step: "
+            "fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n    success: [fee]\n"
         ),
     ),
     "VSP0103": Explanation(
@@ -319,6 +315,26 @@ SYNTAX: Final[dict[str, Explanation]] = {
             "flow:\n  - operation: raise\n    when: currency == 'XXX'\n    error: {error_code: no_rate, message: "
             '"there is no rate"}\n  - operation: return\n    success: {rate: 1}\nhttp:\n  method: GET\n  path: '
             "/rates/{currency}\n"
+        ),
+    ),
+    "VSP0105": Explanation(
+        text=(
+            "An expression or a type is spelt as in another language: `and`, `&&`, `a if c else b`, `x.upper()`, `**`, "
+            "`list[string]`. Vesper has one spelling for each, so that every node reads alike. The help shows the "
+            "whole expression in it; the other problems of the file are reported as if it stood there. `vesper check "
+            "--fix` writes it where the fixed node has no error on that line."
+        ),
+        bad=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\ncontracts:\n  preconditions:\n    - amount > 0 & amount < 1000\n"
+            "flow:\n  - step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n    "
+            "success: [fee]\n"
+        ),
+        good=(
+            "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
+            "outputs:\n  success:\n    fee: decimal\ncontracts:\n  preconditions:\n    - amount > 0 AND amount < 1000\n"
+            "flow:\n  - step: fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n    "
+            "success: [fee]\n"
         ),
     ),
 }

@@ -102,15 +102,17 @@ TYPES: Final[dict[str, Explanation]] = {
         ),
         bad=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
-            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: DELETE FROM users\n    returns: array<string>\n  - operation: return\n    "
-            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users]\n"
+            "array<string>\noutputs:\n  success:\n    count: integer\ncontracts:\n  preconditions:\n    - length(ids) "
+            "> 0\nflow:\n  - step: names\n    operation: database_query\n    query: DELETE FROM users\n    returns: "
+            "array<string>\n  - operation: return\n    success:\n      count: length(names)\nsecurity:\n  "
+            "capabilities_required: [database.read.users]\n"
         ),
         good=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
-            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: SELECT name FROM users\n    returns: array<string>\n  - operation: return\n    "
-            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users]\n"
+            "array<string>\noutputs:\n  success:\n    count: integer\ncontracts:\n  preconditions:\n    - length(ids) "
+            "> 0\nflow:\n  - step: names\n    operation: database_query\n    query: SELECT name FROM users\n    "
+            "returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\nsecurity:\n  "
+            "capabilities_required: [database.read.users]\n"
         ),
     ),
     "VSP2007": Explanation(
@@ -196,17 +198,17 @@ TYPES: Final[dict[str, Explanation]] = {
         ),
         bad=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
-            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: SELECT pg_read_file(name) AS name FROM users\n    returns: array<string>\n  - "
-            "operation: return\n    success:\n      count: length(names)\nsecurity:\n  capabilities_required: "
-            "[database.read.users]\n"
+            "array<string>\noutputs:\n  success:\n    count: integer\ncontracts:\n  preconditions:\n    - length(ids) "
+            "> 0\nflow:\n  - step: names\n    operation: database_query\n    query: SELECT pg_read_file(name) AS name "
+            "FROM users\n    returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\n"
+            "security:\n  capabilities_required: [database.read.users]\n"
         ),
         good=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
-            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: SELECT upper(name) AS name FROM users\n    returns: array<string>\n  - "
-            "operation: return\n    success:\n      count: length(names)\nsecurity:\n  capabilities_required: "
-            "[database.read.users]\n"
+            "array<string>\noutputs:\n  success:\n    count: integer\ncontracts:\n  preconditions:\n    - length(ids) "
+            "> 0\nflow:\n  - step: names\n    operation: database_query\n    query: SELECT upper(name) AS name FROM "
+            "users\n    returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\n"
+            "security:\n  capabilities_required: [database.read.users]\n"
         ),
     ),
     "VSP2012": Explanation(
@@ -217,15 +219,16 @@ TYPES: Final[dict[str, Explanation]] = {
         ),
         bad=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
-            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: SELECT 'Ada' AS name\n    returns: array<string>\n  - operation: return\n    "
-            "success:\n      count: length(names)\n"
+            "array<string>\noutputs:\n  success:\n    count: integer\ncontracts:\n  preconditions:\n    - length(ids) "
+            "> 0\nflow:\n  - step: names\n    operation: database_query\n    query: SELECT 'Ada' AS name\n    returns: "
+            "array<string>\n  - operation: return\n    success:\n      count: length(names)\n"
         ),
         good=(
             "node_id: find_user_v1\ntype: data_transform\nintent: Look up the names of users\ninputs:\n  ids: "
-            "array<string>\noutputs:\n  success:\n    count: integer\nflow:\n  - step: names\n    operation: "
-            "database_query\n    query: SELECT name FROM users\n    returns: array<string>\n  - operation: return\n    "
-            "success:\n      count: length(names)\nsecurity:\n  capabilities_required: [database.read.users]\n"
+            "array<string>\noutputs:\n  success:\n    count: integer\ncontracts:\n  preconditions:\n    - length(ids) "
+            "> 0\nflow:\n  - step: names\n    operation: database_query\n    query: SELECT name FROM users\n    "
+            "returns: array<string>\n  - operation: return\n    success:\n      count: length(names)\nsecurity:\n  "
+            "capabilities_required: [database.read.users]\n"
         ),
     ),
 }

@@ -22,6 +22,7 @@ _DIRECTIVE = re.compile(
     rf"|(?!YAML[ \t\r\n]|TAG[ \t\r\n])[^ \t\r\n]++(?:[ \t]++[^ \t\r\n#][^ \t\r\n]*+)*)"
     rf"[ \t]*+(?:(?<=[ \t])#[^\r\n]*+)?(?={BREAK})"
 )
+MISINDENTED = "this line is indented differently from the lines above it"
 
 
 class YamlParser(FlowReader):
@@ -188,16 +189,14 @@ class YamlParser(FlowReader):
             items.append(self._block_node(column, is_compact=True, has_indentless=False))
             if len(items) > MAX_ENTRIES:
                 self._too_many_entries(items[-1])
-            if self.column != column:
+            if self.column > column:
+                self._refuse_line(column, MISINDENTED)
+            if self.column == column and not is_indentless and not self._is_indicator("-"):
+                self._refuse_line(column, "`- ` is missing: the lines above it in this column are items of a list")
+            if self.column != column or not self._is_indicator("-"):
                 break
-            if not self._is_indicator("-"):
-                if is_indentless:
-                    break
-                raise YamlFault(self.pos, "`- ` is missing: the lines above it in this column are items of a list")
             if self.tabbed:
                 raise self._tab_fault()
-        if self.column > column:
-            raise YamlFault(self.pos, "this line is indented differently from the lines above it")
         return Sequence(tuple(items), self._leave(start, items[-1].span.end))
 
     def _block_mapping(self, column: int, key: Scalar | None) -> Mapping:
@@ -214,6 +213,8 @@ class YamlParser(FlowReader):
                 self.pos += 1
                 value = self._block_node(column, is_compact=False, has_indentless=True)
             self._add_entry(entries, seen, key, value)
+            if self.column > column:
+                self._refuse_line(column, MISINDENTED)
             if self.column != column:
                 break
             if self.tabbed:
@@ -226,9 +227,11 @@ class YamlParser(FlowReader):
                 self.pos = end
             else:
                 key = self._next_key()
-        if self.column > column:
-            raise YamlFault(self.pos, "this line is indented differently from the lines above it")
         return Mapping(tuple(entries), self._leave(start, entries[-1][1].span.end))
+
+    def _refuse_line(self, column: int, reason: str) -> None:
+        """Refuse the line at the cursor, which does not belong to the block at `column`."""
+        raise YamlFault(self.pos, reason)
 
     def _next_key(self) -> Scalar | None:
         """Read a key up to its colon; None at `? ` or at a colon without a key."""

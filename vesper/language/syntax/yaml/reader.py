@@ -39,7 +39,9 @@ def read_yaml(bag: DiagnosticBag) -> Tree | None:
     try:
         root = parser.parse()
     except YamlFault as fault:
-        bag.error(Code.INVALID_YAML, bag.source.character(fault.offset), reason=fault.reason)
+        for each in _all_faults(bag.source) or [fault]:
+            bag.error(Code.INVALID_YAML, bag.source.character(each.offset), reason=each.reason, help=each.help)
+        return None
     except TooLarge:
         return None
     for offset in parser.under_indented:
@@ -48,6 +50,25 @@ def read_yaml(bag: DiagnosticBag) -> Tree | None:
         help_ = "`vesper new NAME` writes a node to start from"
         refuse(ProfileRule.ONE_DOCUMENT, "an empty file", bag.source.character(0), bag, help_)
     return None if bag.has_errors else root
+
+
+def _all_faults(source: SourceFile) -> list[YamlFault]:
+    return recover_yaml(source)[1]
+
+
+def recover_yaml(source: SourceFile) -> tuple[Tree | None, list[YamlFault]]:
+    """Return what can be read of a text that is not YAML, and all of its faults."""
+    from vesper.language.syntax.yaml.recovery import RecoveringParser  # for a faulty file only
+
+    parser = RecoveringParser(DiagnosticBag(source))
+    root: Tree | None = None
+    try:
+        root = parser.parse()
+    except YamlFault as fault:
+        parser.note(fault, 0, -1)
+    except (TooLarge, CheckingStopped):
+        return None, []
+    return root, parser.faults
 
 
 def missing_spaces(source: SourceFile) -> dict[int, int]:

@@ -39,10 +39,15 @@ _LINE = re.compile(rf"( *+)([^\r\n]*+){BREAK}")
 class YamlFault(Exception):
     """The text breaks a rule of YAML at an offset."""
 
-    def __init__(self, offset: int, reason: str) -> None:
+    def __init__(
+        self, offset: int, reason: str, help: str | None = None, edits: tuple[tuple[int, int, str], ...] = ()
+    ) -> None:
         super().__init__(reason)
         self.offset = offset
         self.reason = reason
+        self.help = help
+        self.edits = edits
+        """Replacements that repair it: start, end and new text of each."""
 
 
 class ScalarReader:

@@ -1,0 +1,1 @@
+"""Spellings of other languages: the table of them, and their translation."""

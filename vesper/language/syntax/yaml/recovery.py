@@ -1,0 +1,205 @@
+"""Reading on after a fault: the parser of a text that is not YAML.
+
+A value that cannot be read becomes an UNREAD scalar, and reading goes on at the next line that is indented no deeper
+than its key. Each fault is explained in the words of a node's author, at the place of the mistake.
+"""
+
+from __future__ import annotations
+
+import re
+
+from vesper.language.diagnostics.diagnostic import DiagnosticBag
+from vesper.language.diagnostics.source import Span
+from vesper.language.syntax.expression_slot import quote_scalar
+from vesper.language.syntax.yaml.parser import MISINDENTED, YamlParser
+from vesper.language.syntax.yaml.scalars import YamlFault
+from vesper.language.syntax.yaml_tree import UNREAD, Scalar, Tree
+
+_MAX_FAULTS = 20
+_KEY = re.compile(r"(?:- +)*(?P<key>[A-Za-z_][A-Za-z0-9_]*)(?P<colon> *:)?(?P<space>[ \t]+|$)(?P<rest>.*)")
+_CLOSING = {"[": "]", "{": "}"}
+_NO_KEY = "no key can stand here"
+
+
+class RecoveringParser(YamlParser):
+    """Parses a text with faults, and collects them."""
+
+    def __init__(self, bag: DiagnosticBag) -> None:
+        super().__init__(bag)
+        self.faults: list[YamlFault] = []
+        self._unread: Span | None = None
+        """The rest of an entry whose key could not be read."""
+
+    def _block_node(self, parent: int, is_compact: bool, has_indentless: bool) -> Tree:
+        if self._unread is not None:
+            span, self._unread = self._unread, None
+            return Scalar("", UNREAD, span)
+        start, depth, spaces = self.pos, self._depth, dict(self.under_indented)
+        try:
+            return super()._block_node(parent, is_compact, has_indentless)
+        except YamlFault as fault:
+            self.note(fault, start, parent)
+            self._depth, self.under_indented = depth, spaces
+            self._skip_lines(start, parent)
+            return Scalar("", UNREAD, Span(start, min(self.pos, self.end)))
+
+    def _refuse_line(self, column: int, reason: str) -> None:
+        if self.tabbed:
+            raise self._tab_fault()
+        self.note(YamlFault(self.pos, reason), self.pos, column)
+        while self.column > column or (reason is not MISINDENTED and self.column == column):
+            self._skip_lines(self.pos, column)
+            if self._is_indicator("-"):
+                break
+
+    def _next_key(self) -> Scalar | None:
+        start, column = self.pos, self.column
+        try:
+            return super()._next_key()
+        except YamlFault as fault:
+            self.note(fault, start, column)
+            match = _KEY.match(self._line(start)[start - self._start_of_line(start) :])
+            end = start + (len(match["key"]) if match else 1)
+            key = Scalar(match["key"] if match else "", UNREAD, Span(start, end))
+            if match is not None and not match["rest"] and not match["colon"]:
+                self.pos = end - 1  # read on as if the colon were there
+                return key
+            self._skip_lines(start, column)
+            self._unread, self.pos = Span(start, min(self.pos, self.end)), self.pos - 1
+            return key
+
+    def _skip_lines(self, start: int, column: int) -> None:
+        """Go to the first line after the one of `start` that is indented by at most `column`."""
+        self.pos = start
+        while True:
+            line_end = min(index for index in (*self._breaks(), len(self.text) - 1) if index >= 0)
+            self.pos = line_end
+            self._skip()
+            if self.column <= column or self.pos >= len(self.text):
+                return
+
+    def _breaks(self) -> tuple[int, int]:
+        return self.text.find("\n", self.pos), self.text.find("\r", self.pos)
+
+    # -- words ------------------------------------------------------------------------------------
+
+    def note(self, fault: YamlFault, start: int, parent: int) -> None:
+        """Add a fault of the value that starts at `start`, in the author's words."""
+        if len(self.faults) >= _MAX_FAULTS:
+            raise fault
+        self.faults.append(self._explained(fault, start, parent))
+
+    def _explained(self, fault: YamlFault, start: int, parent: int) -> YamlFault:
+        line = self._start_of_line(fault.offset)
+        is_later_line = "\n" in self.text[start : fault.offset].strip("\n") or line > start + 1
+        reason = fault.reason
+        if reason == _NO_KEY and is_later_line and line > self._start_of_line(start):
+            return self._deeper_line(fault.offset, start, parent)
+        if reason == _NO_KEY:
+            return self._inner_colon(fault.offset)
+        if reason == "the value ends before this":
+            return self._early_end(fault.offset)
+        if reason.startswith(("a key needs", "a key must be on one line")):
+            return self._missing_colon(fault)
+        if reason.startswith("an item of a list"):
+            return self._missing_dash(fault.offset)
+        if reason.startswith("expected `,` or") or reason.endswith("is never closed"):
+            return self._open_bracket(fault, start)
+        if reason is MISINDENTED and _KEY.match(self._line(fault.offset).strip()):
+            return YamlFault(fault.offset, reason, f"indent it by {max(parent, 0)} spaces, as the lines above it")
+        if reason.startswith("a list or mapping starts"):
+            return YamlFault(fault.offset, reason, "put it on the next line, indented deeper than its key")
+        if reason.startswith("a value cannot start with"):
+            text = self._value_text(fault.offset)
+            return YamlFault(fault.offset, reason, f"put the whole value in quotes: `{quote_scalar(text)}`")
+        if reason.startswith("`- ` is missing"):
+            return YamlFault(fault.offset, reason, f"write `- {self._line(fault.offset).strip()}`")
+        return fault
+
+    def _deeper_line(self, offset: int, start: int, parent: int) -> YamlFault:
+        """Explain a key that is indented deeper than the key above it, whose value it seems to continue."""
+        line = self._start_of_line(offset)
+        text = self._line(line)
+        key = _KEY.match(self._line(start).lstrip(" "))
+        above = "the line above it" if key is None else f"`{key['key']}` above it"
+        reason = f"this line is deeper than {above}, so it continues that value"
+        help_ = f"indent `{text.strip().partition(':')[0]}:` by {max(parent, 0)} spaces, as {above}"
+        indent = len(text) - len(text.lstrip(" "))
+        edits, end = [(line, line + indent - max(parent, 0), "")], line + len(text) + 1
+        while (below := self._line(end)) and below.startswith(text[:indent]):
+            edits.append((end, end + indent - max(parent, 0), ""))
+            end += len(below) + 1
+        return YamlFault(line + indent, reason, help_, tuple(edits))
+
+    def _inner_colon(self, offset: int) -> YamlFault:
+        line = self._line(offset)
+        key = _KEY.match(line.lstrip(" "))
+        reason = "`: ` inside a value starts another key, and none can stand here"
+        if key is None or not key["colon"]:
+            return YamlFault(offset, reason, "put the whole value in quotes")
+        return YamlFault(offset, reason, f"put the whole value in quotes: `{key['key']}: {quote_scalar(key['rest'])}`")
+
+    def _early_end(self, offset: int) -> YamlFault:
+        line = self._line(offset)
+        key = _KEY.match(line.lstrip(" "))
+        value = key["rest"] if key is not None and key["colon"] else line.strip().removeprefix("- ")
+        closing = line[: offset - self._start_of_line(offset)].rstrip()[-1:]
+        what = {"'": "the text in quotes", '"': "the text in quotes", "]": "the list", "}": "the mapping"}
+        reason = f"{what.get(closing, 'the value')} ends before this"
+        return YamlFault(offset, reason, f"put the whole expression in quotes: `{quote_scalar(value.rstrip())}`")
+
+    def _missing_colon(self, fault: YamlFault) -> YamlFault:
+        line = self._start_of_line(fault.offset)
+        text = self._line(line)
+        key = _KEY.match(text.lstrip(" "))
+        if key is None or key["colon"]:
+            is_close = re.match(r"[A-Za-z_][A-Za-z0-9_]*:\S", text.lstrip(" "))
+            help_ = f"write `{text.strip().replace(':', ': ', 1)}`" if is_close else "write `name: value`, or quotes"
+            return YamlFault(fault.offset, fault.reason, help_)
+        indent = len(text) - len(text.lstrip(" "))
+        offset = line + indent + key.end("key")
+        meant = f"{key['key']}:{' ' * bool(key['rest'])}{key['rest'].rstrip()}"
+        edits = ((offset, offset, ":"),)
+        return YamlFault(offset, f"`:` is missing after `{key['key']}`", f"write `{meant}`", edits)
+
+    def _missing_dash(self, offset: int) -> YamlFault:
+        """Explain a list whose first item has no dash, at that item."""
+        column = offset - self._start_of_line(offset)
+        first = self._start_of_line(offset)
+        while first > 0:
+            above = self._line(first - 1)
+            if above.strip() and len(above) - len(above.lstrip(" ")) < column:
+                break
+            first = self._start_of_line(first - 1)
+        while not self._line(first).strip():
+            first += len(self._line(first)) + 1
+        text = self._line(first).strip()
+        reason = "`- ` is missing before this: the lines below are items of a list"
+        edits, line = [(first + column, first + column, "- ")], first + len(self._line(first)) + 1
+        while line < self._start_of_line(offset):
+            if self._line(line).strip():
+                edits.append((line, line, "  "))
+            line += len(self._line(line)) + 1
+        help_ = f"write `- {text}`, and indent the rest of this item by 2 more spaces"
+        return YamlFault(first + column, reason, help_, tuple(edits))
+
+    def _open_bracket(self, fault: YamlFault, start: int) -> YamlFault:
+        line = self._line(start)
+        first = self._start_of_line(start)
+        opened = next((index for index, each in enumerate(line) if each in "[{\"'" and first + index >= start), None)
+        if opened is None or (self._start_of_line(fault.offset) == first and "closed" not in fault.reason):
+            return fault
+        sign, end = line[opened], first + len(line.rstrip())
+        close = _CLOSING.get(sign, sign)
+        help_ = f"write `{close}` at its end: `{line[opened:].rstrip()}{close}`"
+        return YamlFault(first + opened, f"this `{sign}` is never closed", help_, ((end, end, close),))
+
+    def _value_text(self, offset: int) -> str:
+        return self._line(offset)[offset - self._start_of_line(offset) :].rstrip()
+
+    def _start_of_line(self, offset: int) -> int:
+        return max(self.text.rfind("\n", 0, offset), self.text.rfind("\r", 0, offset)) + 1
+
+    def _line(self, offset: int) -> str:
+        start = self._start_of_line(offset)
+        return re.split(r"[\r\n]", self.text[start : start + 2_000], maxsplit=1)[0]
