@@ -62,7 +62,7 @@ def test_the_figures_of_the_landing_page_are_those_of_their_sources() -> None:
 
 def test_the_drawing_of_the_layers_has_every_package() -> None:
     (block,) = re.findall(
-        r"^```layers\n(.*?)^```$", (DOCS / "architecture.md").read_text(encoding="utf-8"), re.M | re.S
+        r"^```layers\n(.*?)^```$", (DOCS / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
     packages = re.findall(r"(?<!\()\b[a-z_]+\b(?!\))", block)
     picture = (DOCS / "pictures" / "layers.svg").read_text(encoding="utf-8")
