@@ -81,6 +81,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def links_out(markdown: str, page: str) -> list[str]:
+    """Return the paths in the repository of links of a page that leave `docs/`."""
+    folder = posixpath.dirname(f"docs/{page}")
+    found = [posixpath.normpath(posixpath.join(folder, each[2])) for each in _LINK.finditer(markdown)]
+    return [path for path in found if not path.startswith("docs/")]
+
+
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Turn links out of `docs/` and file names of fences into those of the site."""
     folder = posixpath.dirname(f"docs/{page.file.src_uri}")

@@ -32,7 +32,10 @@ def test_session(session: list[Command], files: dict[str, str], tmp_path: Path) 
 
 
 GIVEN = [
-    (path.stem, name, body) for path in PAGES for name, body in markdown_files(path).items() if name.endswith(".vsp")
+    (path.stem, name, body)
+    for path in PAGES
+    for name, body in markdown_files(path).items()
+    if name.endswith(".vsp") and not body.startswith("library_id:")
 ]
 
 
