@@ -527,6 +527,11 @@ class Node:
     def __repr__(self) -> str:
         return f"<Node {self.id} on {self.engine}: {', '.join(self.inputs)} -> {', '.join(self.outputs)}>"
 
+    def _repr_html_(self) -> str:
+        from vesper.api.forms.html import node_html
+
+        return node_html(self)
+
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a node does not change: cannot set `{name}`")
 

@@ -148,6 +148,11 @@ class Outcome(Generic[OutputsT]):
         shown = ", ".join(f"{name}={_shown.repr(each)}" for name, each in (self._value or {}).items())
         return f"<Outcome ok: {shown}>"
 
+    def _repr_html_(self) -> str:
+        from vesper.api.forms.html import outcome_html
+
+        return outcome_html(self)
+
 
 if TYPE_CHECKING:
     # For type checkers an outcome is one of two classes, which `if outcome:` and `if outcome.ok:` tell apart.

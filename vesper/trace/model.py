@@ -179,6 +179,11 @@ class Trace:
         # the values came from an engine
         return tuple((each.index, each.value) for each in self.marks)  # type: ignore[misc]
 
+    def _repr_html_(self) -> str:
+        from vesper.trace.html import trace_html  # it imports this module
+
+        return trace_html(self)
+
     def without_times(self) -> Trace:
         """Return the trace without times, so that equal executions have equal traces."""
         exchanges = tuple(
