@@ -426,7 +426,7 @@ proof-batch: build ## ten million rows through a node as a stream, within 500 MB
 
 wheels: $(DEPS_STAMP) ## dist/: sdist and a wheel for each Python here, each installed and tried without Rust; minutes
 	@$(call need_cargo)
-	$(BIN)/python tests/proofs/packaging/wheels.py $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python tests/proofs/packaging/wheels.py $(if $(ONLY),--only $(ONLY)) $(if $(MACHINE),--machine $(MACHINE))
 
 # Needs root, QEMU, a linker for that machine and debootstrap: the head of the script says how.
 proof-aarch64: build ## the engines on aarch64, under QEMU: the corpus and `vesper verify`; RUSTC names a compiler; resumable, half an hour

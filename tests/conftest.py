@@ -23,6 +23,7 @@ collect_ignore_glob = ["*.vsp"]
 
 # Machine code is made when a node is loaded, wherever a test does not say otherwise: a few calls would never be enough.
 os.environ.setdefault("VESPER_JIT", "always")
+os.environ.pop("FORCE_COLOR", None)  # workflows set it, and output is compared without colours
 # What a test keeps on disk must not decide what the next one sees; tests of the cache say where theirs is.
 os.environ["VESPER_CACHE"] = "off"
 # A container that runs the tests as root may have a checkout of another user.

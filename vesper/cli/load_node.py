@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from vesper.cli.exits import WRONG_INPUT
-from vesper.cli.output.terminal import style as style_text
+from vesper.cli.output.diagnostics import decorate
+from vesper.cli.output.terminal import columns
 from vesper.language.diagnostics.diagnostic import Diagnostic, Severity
 from vesper.language.diagnostics.render.concise import render_concise
 from vesper.language.diagnostics.render.full import render_full
@@ -131,7 +132,6 @@ def print_diagnostics(source: SourceFile, diagnostics: Iterable[Diagnostic], sty
         if style == "concise":
             click.echo(render_concise(source, diagnostic), err=True)
             continue
-        text = render_full(source, diagnostic)
-        headline, _, rest = text.partition("\n")
-        colour = _COLOURS[diagnostic.severity]
-        click.echo(style_text(headline, colour, "bold") + "\n" + rest + "\n", err=True)
+        width = columns() if sys.stderr.isatty() else None  # a log gets complete lines
+        text = decorate(render_full(source, diagnostic), _COLOURS[diagnostic.severity], width)
+        click.echo(text + "\n", err=True)

@@ -8,13 +8,16 @@ import keyword
 import os
 import sys
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from vesper import __version__
 from vesper.cli.exits import OUR_BUG, WRONG_INPUT
-from vesper.cli.output.terminal import escaped_output
+from vesper.cli.output.terminal import escaped_output, keep_lines
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "audit": "Show, verify and export the audit log.",
@@ -22,10 +25,11 @@ COMMANDS = {
     "cache": "Show what the caches hold and how often they hit; empty them.",
     "check": "Report errors in nodes; apply unambiguous fixes.",
     "compile": "Generate Python or IR from a node.",
+    "completion": "Print the completion script of bash, zsh or fish.",
     "debug": "Step through a node on both engines, forwards and backwards.",
     "demo": "Show a migration, a fault and a crash on a real server.",
     "divergences": "Show, shrink and close differences of the engines on traffic.",
-    "doctor": "Check a configuration against its nodes and databases.",
+    "doctor": "Check the installation, and a configuration against its nodes.",
     "explain": "Explain a diagnostic, with an example.",
     "export": "Write the decision tables of a node as a workbook or as Markdown.",
     "fmt": "Format the text of nodes.",
@@ -51,6 +55,36 @@ COMMANDS = {
 _BUG = "This is a bug in Vesper, not in your node. Please report it with the lines above."
 RENAMED = {"trace": "traces to-test"}
 """Commands of earlier releases and their present spelling."""
+_SYNONYMS = {
+    "build": "compile",
+    "dev": "serve",
+    "format": "fmt",
+    "help": "--help",
+    "init": "new",
+    "lint": "check",
+    "list": "nodes list",
+    "start": "serve",
+    "validate": "check",
+    "version": "--version",
+}
+"""Words of other tools for what a command here does."""
+_VERBATIM = {"compile", "completion", "debug", "explain", "export", "fmt", "lsp", "openapi", "schema", "serve", "stubs"}
+"""Commands that print code or documents, whose lines are not wrapped."""
+NODES_ONLY = {
+    "bench",
+    "check",
+    "compile",
+    "debug",
+    "fmt",
+    "openapi",
+    "profile",
+    "run",
+    "status",
+    "stubs",
+    "test",
+    "verify",
+}
+"""Commands whose arguments are nodes: shells complete these without importing the command."""
 
 
 class LazyCommands(click.Group):
@@ -68,21 +102,63 @@ class LazyCommands(click.Group):
         if cmd_name in RENAMED:
             raise click.UsageError(f"`vesper {cmd_name}` was renamed; use `vesper {RENAMED[cmd_name]}`", ctx)
         if cmd_name not in COMMANDS:
-            return None
+            if ctx.resilient_parsing:
+                return None
+            raise click.UsageError(f"no command `{cmd_name}`; {_command_hint(cmd_name)}", ctx)
+        if ctx.resilient_parsing and cmd_name in NODES_ONLY and not _completes_option():
+            return _nodes_only(cmd_name)
+        if cmd_name in _VERBATIM:
+            keep_lines()
         package = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
         command = getattr(importlib.import_module(f"vesper.cli.{package}.command"), "command", None)
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands and options that begin like this. Imports no command."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _completes_option() -> bool:
+    """Return whether a shell completes an option or, possibly, its value."""
+    return any(word.startswith("-") for word in os.environ.get("COMP_WORDS", "-").split()[-2:])
+
+
+def _nodes_only(name: str) -> click.Command:
+    from vesper.cli.options import NODE, nodes_option
+
+    nodes = click.Argument(["nodes"], nargs=-1, type=NODE)
+    return nodes_option(click.Command(name, params=[nodes], context_settings={"ignore_unknown_options": True}))
+
+
+def _command_hint(word: str) -> str:
+    from vesper.language.diagnostics.suggest import did_you_mean
+
+    if word in _SYNONYMS:
+        return f"did you mean `vesper {_SYNONYMS[word]}`?"
+    longer = [name for name in COMMANDS if name.startswith(word)]
+    return did_you_mean(longer[0] if len(longer) == 1 else word, COMMANDS) or "`vesper --help` lists the commands"
+
+
 # The stream decides about colours, so click must not.
-@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "color": True})
-@click.version_option(__version__, prog_name="vesper")
-def vesper() -> None:
+@click.group(
+    cls=LazyCommands,
+    invoke_without_command=True,
+    no_args_is_help=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"], "color": True},
+)
+@click.option("--version", "shows_version", is_flag=True, help="Show the version and exit.")
+@click.option("-v", "--verbose", is_flag=True, help="With --version: what a bug report needs.")
+@click.pass_context
+def vesper(context: click.Context, shows_version: bool, verbose: bool) -> None:
     """Run business logic, written once, on two engines that are verified to agree.
 
     NODE is a path, an id such as payment_decision_v1, or a name without its version.
@@ -90,6 +166,16 @@ def vesper() -> None:
     Exit codes: 0 success, 1 an error in a node or its inputs (or the output cannot be written), 2 usage, 3 a bug in
     Vesper.
     """
+    if shows_version:
+        click.echo(f"vesper, version {__version__}")
+        if verbose:
+            from vesper.cli.doctor.installation import facts
+
+            for name, text in facts().items():
+                click.echo(f"{name:<12}  {text}")
+        context.exit()
+    if verbose or context.invoked_subcommand is None:
+        raise click.UsageError("name a command" if not verbose else "-v is for --version: `vesper --version -v`")
 
 
 def main() -> None:

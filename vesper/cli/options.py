@@ -8,13 +8,17 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from vesper.cli.number_ranges import FiniteRange
-from vesper.repository.locate import FOLDER, FOLDER_VARIABLE
+from vesper.cli.output.terminal import keep_lines
+from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, SUFFIX
 from vesper.storage.file_access import open_regular
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -23,6 +27,7 @@ _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _MAX_SECONDS = 1000 * 365 * 86_400.0
 _MAX_TEXT = 2_000
+_TEXT_STYLES = ("text", "full")
 
 
 def apply_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
@@ -133,7 +138,26 @@ def read_words(_context: click.Context, parameter: click.Parameter, text: str | 
     return text.strip()
 
 
-# -- nodes and settings ---------------------------------------------------------------------------
+# -- nodes ----------------------------------------------------------------------------------------
+
+
+class NodeName(click.types.StringParamType):
+    """A node: an id, a name without its version, or a path. Shells complete the ids of the folder of nodes."""
+
+    name = "node"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the names of files, which are named after ids; a text that is no beginning of one is a path."""
+        from click.shell_completion import CompletionItem
+
+        root = ctx.params.get("root") or Path(os.environ.get(FOLDER_VARIABLE) or FOLDER)
+        stems = {path.stem for path in root.rglob(f"{incomplete}*{SUFFIX}")} if "/" not in incomplete else ()
+        return [CompletionItem(each) for each in sorted(stems)] or [CompletionItem(incomplete, type="file")]
+
+
+NODE = NodeName()
+
+# -- settings ---------------------------------------------------------------------------
 
 nodes_option = click.option(
     "--nodes",
@@ -184,7 +208,7 @@ def now_option(default: str) -> Callable[[Command], Command]:
 # -- selection ------------------------------------------------------------------------------------
 
 node_filter_option = click.option(
-    "--node", metavar="NAME", help="Only this node: an id, or a name for all its versions."
+    "--node", type=NODE, metavar="NAME", help="Only this node: an id, or a name for all its versions."
 )
 since_option = click.option(
     "--since",
@@ -235,8 +259,22 @@ reveal_option = click.option("--reveal", is_flag=True, help="Show the values of 
 
 
 def format_option(*styles: str, help: str | None = None) -> Callable[[Command], Command]:  # as click
-    """`--format`; the first style is the default."""
-    return click.option("--format", "style", type=click.Choice(styles), default=styles[0], show_default=True, help=help)
+    """`--format`; the first style is the default. Lines of formats for programs are not wrapped."""
+
+    def keep_lines_of(_context: click.Context, _parameter: click.Parameter, style: str) -> str:
+        if style not in _TEXT_STYLES:
+            keep_lines()
+        return style
+
+    return click.option(
+        "--format",
+        "style",
+        type=click.Choice(styles),
+        default=styles[0],
+        show_default=True,
+        callback=keep_lines_of,
+        help=help,
+    )
 
 
 style_option = format_option("text", "json")

@@ -21,7 +21,7 @@ from vesper.cli.output.terminal import EscapedStream, control, escape, style
 
 HOSTILE = "evil\x1b]0;owned\x07\x1b[2J\x9b31m\u202egpj\u2066x\x7f\r"
 UNSAFE = re.compile("\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-COLOURS = re.compile(r"\x1b\[(?:0|1|2|31|32|33)m")
+COLOURS = re.compile(r"\x1b\[(?:0|1|2|31|32|33|36)m")
 TEXT = """\
 node_id: echo_v1
 type: function
@@ -132,7 +132,7 @@ def test_hostile_values_in_journal_and_audit(project: Path, style: str) -> None:
 def on_terminal(folder: Path, *arguments: str, **environment: str) -> str:
     """Return what a command writes to a terminal."""
     ours, theirs = pty.openpty()
-    inherited = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "CLICOLOR", "TERM")}
+    inherited = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "TERM")}
     with subprocess.Popen(
         [Path(sys.executable).parent / "vesper", *arguments],
         cwd=folder,

@@ -15,6 +15,7 @@ WANTED_IN_WHEEL = (
     r"vesper-[\d.]+\.dist-info/METADATA",
     r"vesper-[\d.]+\.dist-info/entry_points\.txt",
     r"vesper-[\d.]+\.dist-info/licenses/LICENSE",
+    r"vesper-[\d.]+\.dist-info/sboms/[\w-]+\.cyclonedx\.json",
 )
 WANTED_IN_SDIST = (
     r"pyproject\.toml",
@@ -28,6 +29,7 @@ WANTED_IN_SDIST = (
     r"direct_runtime/crates/vesper-py/src/lib\.rs",
     r"direct_runtime/crates/vesper-ir/src/unicode/tables\.rs",
 )
+ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
 UNWANTED = r"(^|/)(tests|target|__pycache__|nodes|\.venv[^/]*|\.vesper|\.git|fuzz)(/|$)|\.py[co]$|\.vsp$"
 
 
@@ -41,6 +43,20 @@ def wheel_problems(names: list[str], tag: str) -> list[str]:
     if len(extensions) != 1 or not re.fullmatch(own, extensions[0]):
         problems.append(f"there should be one extension, for {tag}; there are: {', '.join(extensions) or 'none'}")
     return problems
+
+
+def extension_problems(data: bytes, machine: str, platform: str) -> list[str]:
+    """What is wrong with the extension of a wheel for this machine and a platform such as `manylinux_2_28`."""
+    if data[:4] != b"\x7fELF":
+        return ["the extension is no ELF file"]
+    problems = []
+    found = int.from_bytes(data[18:20], "little")
+    if found != ELF_MACHINES[machine]:
+        problems.append(f"the extension is for ELF machine {found}, not for {machine}")
+    newest = tuple(map(int, platform.removeprefix("manylinux_").split("_")))
+    needed = {(int(major), int(minor)) for major, minor in re.findall(rb"GLIBC_(\d+)\.(\d+)", data)}
+    too_new = sorted(each for each in needed if each > newest)
+    return problems + [f"the extension needs glibc {major}.{minor}, newer than {platform}" for major, minor in too_new]
 
 
 def sdist_problems(names: list[str]) -> list[str]:

@@ -102,6 +102,14 @@ def commands(folder: Path) -> None:
     expect(generated["call"](GIVEN) == EXPECTED, "generated Python came to something else")
     command("new", "other")
     command("check", "other")
+    command("doctor")
+    expect("_VESPER_COMPLETE" in command("completion", "bash"), "there is no completion script")
+
+
+def demo() -> None:
+    """The demo needs nodes, a server and both engines, all from the package."""
+    shown = command("demo", "--no-watch")
+    expect("Next: " in shown, f"vesper demo ended early:\n{shown}")
 
 
 def library() -> str:
@@ -126,6 +134,7 @@ def main() -> None:
         os.chdir(place)
         commands(Path(place))
         access = library()
+        demo()
         os.chdir("/")
     print(json.dumps({"python": platform.python_version(), "machine": platform.machine(), "decimals": access}))
 

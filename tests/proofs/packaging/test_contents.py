@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from tests.proofs.packaging.contents import sdist_problems, wheel_problems
+import re
+from pathlib import Path
+
+from tests.proofs.packaging.contents import WANTED_IN_WHEEL, extension_problems, sdist_problems, wheel_problems
+from tests.proofs.packaging.wheels import build_options
+
+PACKAGE = Path(__file__).parents[3] / "vesper"
 
 WHEEL = [
     "vesper/__init__.py",
@@ -15,6 +21,7 @@ WHEEL = [
     "vesper-0.3.0.dist-info/METADATA",
     "vesper-0.3.0.dist-info/entry_points.txt",
     "vesper-0.3.0.dist-info/licenses/LICENSE",
+    "vesper-0.3.0.dist-info/sboms/vesper-py.cyclonedx.json",
 ]
 SDIST = [
     "pyproject.toml",
@@ -68,3 +75,43 @@ def test_a_source_distribution_has_sources_only() -> None:
         "dist/a.whl",
     ):
         assert sdist_problems([*SDIST, name]), name
+
+
+def test_data_that_commands_read_is_asked_for() -> None:
+    """Files of the package that are no Python modules; a module that a wheel lacks fails at its import."""
+    data = [each for each in PACKAGE.rglob("*") if each.is_file() and each.suffix not in (".py", ".pyc", ".so")]
+    names = [each.relative_to(PACKAGE.parent).as_posix() for each in data]
+    assert "vesper/py.typed" in names
+    assert [name for name in names if not any(re.fullmatch(each, name) for each in WANTED_IN_WHEEL)] == []
+
+
+def test_modules_read_only_data_that_is_in_the_package() -> None:
+    """Names beside `__file__` or of package resources exist below `vesper/`."""
+    read = re.compile(r"""(?:Path\(__file__\)[^\n"']*|files\("vesper[^\n]*?joinpath\()["']([^"'{}]+\.\w+)["']""")
+    found = {(path, name) for path in PACKAGE.rglob("*.py") for name in read.findall(path.read_text(encoding="utf-8"))}
+    assert any(name == "__init__.pyi" for _, name in found)
+    assert [(path.name, name) for path, name in found if not list(PACKAGE.rglob(Path(name).name))] == []
+
+
+def elf(machine: int, *versions: str) -> bytes:
+    return b"\x7fELF".ljust(18, b"\0") + machine.to_bytes(2, "little") + " ".join(versions).encode()
+
+
+def test_an_extension_is_for_the_machine_and_the_oldest_glibc_of_its_tag() -> None:
+    good = elf(62, "GLIBC_2.2.5", "GLIBC_2.28", "GCC_3.0")
+    assert extension_problems(good, "x86_64", "manylinux_2_28") == []
+    assert extension_problems(good, "aarch64", "manylinux_2_28") == [
+        "the extension is for ELF machine 62, not for aarch64"
+    ]
+    assert extension_problems(elf(183, "GLIBC_2.34"), "aarch64", "manylinux_2_28") == [
+        "the extension needs glibc 2.34, newer than manylinux_2_28"
+    ]
+    assert extension_problems(b"MZ", "x86_64", "manylinux_2_28") == ["the extension is no ELF file"]
+
+
+def test_wheels_of_both_machines_are_linked_by_zig() -> None:
+    for machine in ("x86_64", "aarch64"):
+        options = build_options(machine, "python3.12")
+        assert "--zig" in options
+        assert f"{machine}-unknown-linux-gnu" in options
+        assert options[options.index("--compatibility") + 1] == "manylinux_2_28"

@@ -1,6 +1,10 @@
 """`make wheels`: a source distribution, a wheel for each Python that is here, and a smoke test of each installed.
 
-    python tests/proofs/packaging/wheels.py [--only 3.12]
+    python tests/proofs/packaging/wheels.py [--only 3.12] [--machine aarch64]
+
+zig links the wheels of Linux against glibc 2.28 (`manylinux_2_28`), whatever glibc is here. A wheel for another machine
+is built for every supported Python without its interpreter; its files are checked and it is not run. That needs the
+standard library of Rust for the machine: `rustup target add`, else Debian's compiler as in `aarch64.py`.
 
 The wheels are built from the unpacked source distribution, so that what it lacks is noticed and nothing of the working
 folder slips in. Each is installed into a fresh environment: the dependencies from `requirements.lock` with hashes,
@@ -27,13 +31,18 @@ from typing import Any
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
 
-from tests.proofs.packaging.contents import sdist_problems, wheel_problems  # noqa: E402  # after the path is set
+from tests.proofs.packaging.aarch64 import usual_compiler  # noqa: E402  # after the path is set
+from tests.proofs.packaging.contents import extension_problems, sdist_problems, wheel_problems  # noqa: E402
 from tests.proofs.robustness.proof import PROOFS, engine_hash, whole_hash, write_json  # noqa: E402
 from tests.proofs.versions.run import NEWEST, OLDEST, SUPPORTED  # noqa: E402
 
 NAME = "wheels"
 DIST = ROOT / "dist"
 TOOLS = ("cargo", "rustc", "maturin")
+ZIG = ROOT / ".proofs" / NAME / "tools"
+PLATFORM = "manylinux_2_28"
+HERE = platform.machine()
+MACHINES = ("x86_64", "aarch64")
 
 
 class Failed(Exception):
@@ -78,14 +87,37 @@ def make_sdist(maturin: Path) -> Path:
     return path
 
 
-def make_wheel(maturin: Path, source: Path, python: Path, tag: str) -> Path:
-    target = {"CARGO_TARGET_DIR": str(ROOT / "direct_runtime" / "target" / NAME)}
+def make_zig() -> Path:
+    """Return the folder of programs of an environment with zig."""
+    if not any(ZIG.glob("lib/python3*/site-packages/ziglang/zig")):
+        run([sys.executable, "-m", "venv", "--clear", ZIG])
+        pip: list[str | Path] = [ZIG / "bin" / "python", "-m", "pip", "install", "--quiet", "--require-hashes", "-r"]
+        run([*pip, Path(__file__).with_name("requirements-wheels.txt")])
+    return ZIG / "bin"
+
+
+def build_options(machine: str, python: Path | str) -> list[str | Path]:
+    """Return the options of maturin for a wheel of Linux."""
+    target = f"{machine}-unknown-linux-gnu"
     options: list[str | Path] = ["--release", "--locked", "--interpreter", python, "--out", DIST]
+    return [*options, "--zig", "--target", target, "--compatibility", PLATFORM]
+
+
+def make_wheel(maturin: Path, source: Path, python: Path | str, tag: str, machine: str) -> Path:
     environment = {key: value for key, value in os.environ.items() if key != "PYO3_PYTHON"}
-    run([maturin, "build", *options], cwd=source, env=environment | target)
-    (path,) = DIST.glob(f"vesper-*-{tag}-{tag}-*.whl")
+    environment |= {
+        "CARGO_TARGET_DIR": str(ROOT / "direct_runtime" / "target" / NAME),
+        "PATH": f"{make_zig()}{os.pathsep}{environment['PATH']}",
+    }
+    if machine != HERE:
+        environment["RUSTC"] = usual_compiler()
+    run([maturin, "build", *build_options(machine, python)], cwd=source, env=environment)
+    (path,) = DIST.glob(f"vesper-*-{tag}-{tag}-{PLATFORM}_{machine}.whl")
     with zipfile.ZipFile(path) as archive:
-        refuse(path, wheel_problems([name for name in archive.namelist() if not name.endswith("/")], tag))
+        names = [name for name in archive.namelist() if not name.endswith("/")]
+        refuse(path, wheel_problems(names, tag))
+        (extension,) = (name for name in names if name.endswith(".so"))
+        refuse(path, extension_problems(archive.read(extension), machine, PLATFORM))
     return path
 
 
@@ -123,10 +155,36 @@ def smoke(wheel: Path, python: Path, folder: Path) -> dict[str, Any]:
     return told | {"pip_check": checked.strip()}
 
 
+def tag_of(minor: str) -> str:
+    return f"cp{minor.replace('.', '')}"
+
+
+def make_foreign(machine: str, versions: list[str]) -> int:
+    """Build wheels for another machine beside those of `dist/`, and check their files."""
+    maturin = Path(sys.executable).with_name("maturin")
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            for each in DIST.glob("vesper-*.tar.gz"):
+                each.unlink()
+            with tarfile.open(make_sdist(maturin)) as archive:
+                archive.extractall(scratch, filter="data")
+            (source,) = Path(scratch).iterdir()
+            for minor in versions:
+                wheel = make_wheel(maturin, source, f"python{minor}", tag_of(minor), machine)
+                print(f"{minor:<8} {wheel.stat().st_size // 1024:>6} KiB  {wheel.name}  not run: {machine}", flush=True)
+    except Failed as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        return 1
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="3.X", help="this minor version alone")
+    parser.add_argument("--machine", choices=MACHINES, default=HERE, help="machine of the wheels; this one by default")
     asked = parser.parse_args()
+    if asked.machine != HERE:
+        return make_foreign(asked.machine, [each for each in SUPPORTED if asked.only in (None, each)])
     found = interpreters(asked.only)
     if not found:
         print("error: no CPython with venv was found on PATH or among pyenv's versions", file=sys.stderr)
@@ -145,7 +203,7 @@ def main() -> int:
             wheels: dict[str, Path] = {}
             for minor, version, python in found:
                 if minor not in wheels:
-                    wheels[minor] = make_wheel(maturin, source, python, f"cp{minor.replace('.', '')}")
+                    wheels[minor] = make_wheel(maturin, source, python, tag_of(minor), HERE)
                 with tempfile.TemporaryDirectory() as folder:
                     told = smoke(wheels[minor], python, Path(folder))
                 wheel = wheels[minor]

@@ -13,6 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.servers import Postgres, free_port
+from vesper.cli.doctor import installation
+from vesper.cli.doctor.finding import Finding
+from vesper.cli.doctor.installation import check_installation
 from vesper.cli.main import vesper
 
 ROOT = Path(__file__).parents[3]
@@ -133,8 +136,70 @@ allow = ["database.read.users"]
     assert "`cache.read.nothing` matches nothing" in found[0]["text"]
 
 
-def test_without_a_configuration_there_is_nothing_to_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_configuration_the_installation_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(vesper, ["doctor"])
-    assert result.exit_code == 1
-    assert "no vesper.toml" in result.output
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    assert "ok: engines: python, interp, jit agree on a small node" in lines
+    assert [line.split(":")[1].strip() for line in lines[:5]] == ["engine", "engines", "version", "cache", "clock"]
+    assert lines[-1] == "checked the installation: no findings"
+
+
+def problems() -> dict[str, Finding]:
+    return {each.where: each for each in check_installation() if each.level != "ok"}
+
+
+def test_every_fault_of_an_installation_has_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setenv("VESPER_CACHE", str(shared))
+    monkeypatch.setattr(installation, "version", lambda _name: "0.0.1")
+    monkeypatch.setattr("vesper.cli.doctor.installation.time.time", lambda: 0.0)
+    monkeypatch.setattr(
+        installation, "requires", lambda _name: ["click>=8", "nothing>=1", "psycopg; extra == 'postgres'"]
+    )
+    found = problems()
+    assert {where: each.level for where, each in found.items()} == {
+        "version": "error", "cache": "warning", "clock": "warning",
+    }  # fmt: skip
+    assert all(each.advice for each in found.values())
+    assert "chmod go-w" in found["cache"].advice
+
+
+def test_packages_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = [
+        "click>=8",
+        "no-such-package>=1",
+        "none-here[pool]>=3; extra == 'postgres'",
+        "vesper[http]; extra == 'all'",
+    ]
+    monkeypatch.setattr(installation, "requires", lambda _name: listed)
+    found = problems()
+    assert list(found) == ["packages"]
+    assert found["packages"].advice == "pip install no-such-package"
+    (extra,) = (each for each in check_installation() if each.where == "[postgres]")
+    assert (extra.level, extra.text) == ("ok", "not installed: none-here")
+    assert "pip install 'vesper[postgres]'" in extra.advice
+
+
+def test_an_extension_that_does_not_load_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_name: str) -> None:
+        raise ImportError("wrong ELF class")
+
+    monkeypatch.setattr("vesper.engines.registry.engine_named", fail)
+    found = problems()["engine"]
+    assert (found.level, found.text) == ("error", "the extension vesper._direct does not load: wrong ELF class")
+    assert "install a wheel for CPython" in found.advice
+
+
+def test_a_bug_report_names_settings_without_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VESPER_KEY", "hunter2")
+    result = CliRunner().invoke(vesper, ["--version", "-v"])
+    assert result.exit_code == 0
+    assert result.output.startswith("vesper, version ")
+    names = [line.split("  ")[0] for line in result.output.splitlines()[1:]]
+    assert {"python", "platform", "processor", "engine", "packages", "cache", "terminal", "environment"} <= set(names)
+    assert "VESPER_KEY" in result.output
+    assert "hunter2" not in result.output

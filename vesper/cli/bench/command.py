@@ -24,7 +24,7 @@ from vesper.cli.exits import OUR_BUG, WRONG_INPUT
 from vesper.cli.journal.text import number, table
 from vesper.cli.load_node import compile_or_exit, find_node, has_effects, load_programs
 from vesper.cli.number_ranges import FiniteRange
-from vesper.cli.options import nodes_option, style_option
+from vesper.cli.options import NODE, nodes_option, style_option
 from vesper.cli.output.outcomes import json_text, json_value, one_line
 from vesper.compiler import Compiled
 from vesper.engines.compare import same_outcome
@@ -69,7 +69,7 @@ class Calls:
 
 
 @click.command("bench")
-@click.argument("node")
+@click.argument("node", type=NODE)
 @nodes_option
 @click.option(
     "--input",

@@ -15,7 +15,8 @@ import click
 from vesper import __version__
 from vesper.cli.exits import FINE, WRONG_INPUT
 from vesper.cli.load_node import cache_file, find_nodes, print_diagnostics
-from vesper.cli.options import format_option, no_cache_option, nodes_option
+from vesper.cli.options import NODE, format_option, no_cache_option, nodes_option
+from vesper.cli.output.progress import Progress
 from vesper.compiler.check_files import check_files
 from vesper.compiler.check_result import Checked
 from vesper.compiler.node_cache import NodeCache
@@ -42,7 +43,7 @@ class _CheckedFile:
 
 
 @click.command("check")
-@click.argument("paths", nargs=-1)
+@click.argument("paths", type=NODE, nargs=-1)
 @nodes_option
 @format_option(
     "full",
@@ -65,8 +66,9 @@ def command(paths: tuple[str, ...], root: Path, style: str, fix: bool, no_cache:
     all_found: list[_CheckedFile] = []
     where = cache_file(root, no_cache)
     names = Names()
-    with nullcontext() if where is None else NodeCache(where) as cache:
+    with nullcontext() if where is None else NodeCache(where) as cache, Progress("checking", len(files)) as progress:
         for checked in check_files(files, cache):
+            progress.advance()
             found = _repair(checked) if fix and checked.is_wrong else _add_fixes(checked)
             found = _add_name_problems(found, names)
             if style in ("full", "concise"):

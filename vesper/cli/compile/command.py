@@ -9,7 +9,7 @@ import click
 
 from vesper.cli.exits import FINE, WRONG_INPUT
 from vesper.cli.load_node import compile_or_exit, find_node
-from vesper.cli.options import nodes_option
+from vesper.cli.options import NODE, nodes_option
 from vesper.cli.write_file import create_text, replace_text
 from vesper.compiler import Compiled
 from vesper.compiler.generated import State, is_generated, module_text, read_text, refresh_command, state_of
@@ -20,7 +20,7 @@ LOOKS = ("ir-optimized", "bytecode", "clif", "asm")
 
 
 @click.command("compile")
-@click.argument("node", metavar="NODE|DIR", required=False)
+@click.argument("node", type=NODE, metavar="NODE|DIR", required=False)
 @nodes_option
 @click.option(
     "-o",

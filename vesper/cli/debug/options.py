@@ -11,6 +11,7 @@ import click
 
 from vesper.cli.engine_names import EngineChoice
 from vesper.cli.options import (
+    NODE,
     ReadFile,
     apply_options,
     config_option,
@@ -23,7 +24,7 @@ from vesper.engines.engine import Engine
 from vesper.engines.registry import PAIR, REFERENCE
 
 debug_options = apply_options(
-    click.argument("node", required=False),
+    click.argument("node", type=NODE, required=False),
     nodes_option,
     click.option("--comparative", is_flag=True, help="Run both engines, side by side."),
     click.option("--engine", type=EngineChoice(("interp",)), help=f"Run one engine; {REFERENCE} by default."),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +37,7 @@ from vesper.cli.migrate.open_store import (
 )
 from vesper.cli.number_ranges import FiniteRange
 from vesper.cli.options import ReadPath, by_option, epoch_option, nodes_option, store_options, style_option, why_option
-from vesper.cli.output.terminal import control, shows_progress
+from vesper.cli.output.progress import Progress
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.control.state import Close, NodeState, Refused
@@ -280,7 +279,8 @@ def shrink_command(
             shown, programs[against] = _adopt_function(found.divergence, against, compiled)
         try:
             comparator = judge(compiled, tolerances)
-            with _progress(style) as report:
+            with Progress("shrinking", None) as progress:
+                report = lambda tries, size: progress.reach(tries, f"{number(size, 'byte')} after {tries:,} tries")  # noqa: E731  # used once
                 small = shrink_divergence(compiled, shown, programs, comparator, seconds, report, keeps_path=is_shared)
         except (CannotShrink, BadTolerance) as problem:
             raise click.ClickException(f"{found.divergence.fingerprint}: {printable(str(problem))}") from None
@@ -354,22 +354,6 @@ def _read_journalled(divergence: Divergence, config: Path | None, reveal: bool) 
             except (JournalError, NotJournalled) as problem:
                 problems.append(f"  {printable(exemplar.execution)}: {printable(str(problem))}")
     raise click.ClickException("\n".join(["the journal has none of the executions of this divergence:", *problems]))
-
-
-@contextmanager
-def _progress(style: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show progress on a terminal; yield the function that reports it, or None."""
-    if style != "text" or not shows_progress():
-        yield None
-        return
-
-    def report(tries: int, size: int) -> None:
-        click.echo(f"{control('restart-line')}{number(size, 'byte')} after {tries:,} tries", err=True, nl=False)
-
-    try:
-        yield report
-    finally:
-        click.echo(control("restart-line"), err=True, nl=False)
 
 
 def _store_case(store: Store, found: _StoredDivergence, small: Shrunk) -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from vesper.cli.engine_names import engine_label
 from vesper.cli.journal.text import moment_json, number, table, time_text
 from vesper.cli.migrate.open_store import short_epoch
-from vesper.cli.output.value_lines import WIDTH, value_lines
+from vesper.cli.output.terminal import columns
+from vesper.cli.output.value_lines import value_lines
 from vesper.journal.errors import JournalError
 from vesper.migration.compare.divergence import Divergence, Exemplar
 from vesper.values.model import printable, show
@@ -105,7 +106,7 @@ def show_lines(key: NodeKey, found: Divergence, path_words: Sequence[str]) -> li
         *([["path", printable(found.path)]] if found.path else []),
     ]
     lines = [f"divergence {printable(found.fingerprint)}", *(f"  {each}" for each in table(rows))]
-    lines += textwrap.wrap("; ".join(path_words), WIDTH, initial_indent=" " * 10, subsequent_indent=" " * 10)
+    lines += textwrap.wrap("; ".join(path_words), columns(), initial_indent=" " * 10, subsequent_indent=" " * 10)
     for exemplar in found.exemplars:
         lines += ["", *_exemplar_lines(exemplar, found.engines)]
     if found.count > len(found.exemplars):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from vesper.cli.doctor.finding import Finding
 from vesper.cli.nodes.capabilities import call_tree
 from vesper.config.grants import matches_word, refuse_void
 from vesper.config.settings import Config
@@ -18,16 +19,6 @@ from vesper.language.diagnostics.capability_words import nearest_word
 from vesper.language.ir.nodes import Node
 
 LEAST_PRIVILEGE = "docs/how-to/configure-databases.md#use-a-role-with-few-rights"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One result: an error stops runs or voids a setting, a warning weakens one."""
-
-    level: str
-    where: str
-    text: str
-    advice: str = ""
 
 
 def check_grants(settings: Config, nodes: Mapping[str, Node | None]) -> Iterator[Finding]:

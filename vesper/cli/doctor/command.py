@@ -1,4 +1,4 @@
-"""`vesper doctor`: check a configuration against the nodes and databases that it is for."""
+"""`vesper doctor`: check the installation, and a configuration against its nodes and databases."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import click
 
 from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.options import config_option, no_cache_option, nodes_option, style_option
+from vesper.cli.output.terminal import style as style_text
 from vesper.cli.settings import read_settings
 from vesper.values.model import printable
+
+_COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
 
 
 @click.command("doctor")
@@ -20,27 +23,32 @@ from vesper.values.model import printable
 @style_option
 @config_option("to check")
 def command(root: Path, no_cache: bool, style: str, config: Path | None) -> None:
-    """Check a configuration against the nodes and databases that it is for.
+    """Check the installation, and a configuration against the nodes and databases that it is for.
 
-    Reports grants that can match nothing, databases that cannot be reached, and database roles with rights that no
-    node needs, such as a superuser. Exits with 1 for an error; a warning alone exits with 0.
+    Of the installation: whether the extension loads and the engines agree on a small node, the cache folder, the clock,
+    packages and the terminal. Of a configuration: grants that can match nothing, databases that cannot be reached, and
+    database roles with rights that no node needs, such as a superuser. Without a vesper.toml from here upwards only the
+    installation is checked. Exits with 1 for an error; a warning alone exits with 0.
     """
-    from vesper.cli.doctor.checks import check_databases, check_grants
-    from vesper.cli.nodes.command import decode_nodes
+    from vesper.cli.doctor.installation import check_installation
 
+    found = list(check_installation())
     settings = read_settings(config)
-    if settings.path is None:
-        raise click.ClickException("there is no vesper.toml from here upwards: there is nothing to check")
-    found = list(dict.fromkeys([*check_grants(settings, decode_nodes(root, no_cache)), *check_databases(settings)]))
+    if settings.path is not None:
+        from vesper.cli.doctor.checks import check_databases, check_grants
+        from vesper.cli.nodes.command import decode_nodes
+
+        found += dict.fromkeys([*check_grants(settings, decode_nodes(root, no_cache)), *check_databases(settings)])
+    problems = [each for each in found if each.level != "ok"]
     if style == "json":
-        click.echo(json.dumps([asdict(each) for each in found], indent=2, ensure_ascii=False))
+        click.echo(json.dumps([asdict(each) for each in problems], indent=2, ensure_ascii=False))
     else:
         for each in found:
-            click.echo(printable(f"{each.level}: {each.where}: {each.text}"))
+            level = style_text(f"{each.level}:", _COLOURS[each.level])
+            click.echo(f"{level} {printable(f'{each.where}: {each.text}')}")
             if each.advice:
                 click.echo(printable(f"  help: {each.advice}"))
-        click.echo(
-            f"checked {printable(str(settings.path))}: {len(found) or 'no'} finding{'' if len(found) == 1 else 's'}"
-        )
-    if any(each.level == "error" for each in found):
+        checked = "the installation" if settings.path is None else f"the installation and {settings.path}"
+        click.echo(printable(f"checked {checked}: {len(problems) or 'no'} finding{'' if len(problems) == 1 else 's'}"))
+    if any(each.level == "error" for each in problems):
         raise SystemExit(WRONG_INPUT)

@@ -6,10 +6,9 @@ import textwrap
 
 import click
 
+from vesper.cli.output.terminal import columns
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.suggest import did_you_mean
-
-_WIDTH = 100
 
 
 @click.command("explain")
@@ -19,7 +18,7 @@ def command(code: str | None) -> None:
 
     CODE is a number (VSP1102 or 1102) or a name (unknown-name). Without CODE, all codes are listed.
     """
-    click.echo(_list_codes() if code is None else explanation(_find_code(code)))
+    click.echo(_list_codes() if code is None else explanation(_find_code(code), columns()))
 
 
 def _find_code(wanted: str) -> Code:
@@ -37,7 +36,7 @@ def _list_codes() -> str:
     return "\n".join(f"{code.number}  {code.title:<{width}}  {code.outline}" for code in Code)
 
 
-def explanation(code: Code) -> str:
+def explanation(code: Code, width: int = 100) -> str:
     """Return the meaning of a code, a node with its diagnostics, and the fixed node."""
     from vesper.compiler import compile_source
     from vesper.language.diagnostics.explanations import EXPLANATIONS
@@ -45,7 +44,7 @@ def explanation(code: Code) -> str:
     from vesper.language.diagnostics.source import SourceFile
 
     about = EXPLANATIONS[code.number]
-    text = textwrap.fill(about.text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    text = textwrap.fill(about.text, width, break_long_words=False, break_on_hyphens=False)
     parts = [f"{code.number} {code.title}: {code.outline}", text]
     if about.bad is None or about.good is None:
         return "\n\n".join([*parts, f"There is no example: {about.no_example}."])

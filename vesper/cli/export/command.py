@@ -9,7 +9,7 @@ import click
 
 from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.load_node import find_node
-from vesper.cli.options import nodes_option
+from vesper.cli.options import NODE, nodes_option
 from vesper.cli.write_file import write_bytes
 from vesper.importers.sheets.from_node import NotExported, tables_of_text
 from vesper.importers.sheets.layout import lines_of_table
@@ -30,7 +30,7 @@ def command() -> None:
 
 
 @command.command("xlsx")
-@click.argument("node")
+@click.argument("node", type=NODE)
 @nodes_option
 @click.option("--out", "target", type=click.Path(path_type=Path, dir_okay=False), help="By default the id and .xlsx.")
 def export_xlsx(node: str, root: Path, target: Path | None) -> None:
@@ -48,7 +48,7 @@ def export_xlsx(node: str, root: Path, target: Path | None) -> None:
 
 
 @command.command("md")
-@click.argument("node")
+@click.argument("node", type=NODE)
 @nodes_option
 @click.option("--out", "target", type=click.Path(path_type=Path, dir_okay=False), help="By default standard output.")
 def export_md(node: str, root: Path, target: Path | None) -> None:

@@ -12,7 +12,8 @@ import click
 
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.load_node import find_nodes, print_diagnostics
-from vesper.cli.options import nodes_option
+from vesper.cli.options import NODE, nodes_option
+from vesper.cli.output.progress import Progress
 from vesper.cli.write_file import replace_text
 from vesper.compiler.reading import MAX_BYTES, NotText, read_bytes, text_of
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
@@ -24,7 +25,7 @@ STDIN = "-"
 
 
 @click.command("fmt")
-@click.argument("paths", nargs=-1)
+@click.argument("paths", type=NODE, nargs=-1)
 @nodes_option
 @click.option(
     "--check", is_flag=True, help="Write nothing; list files that would change, and exit with 1 if there are any."
@@ -45,8 +46,9 @@ def command(paths: tuple[str, ...], root: Path, check: bool, diff: bool) -> None
         files = find_nodes(paths, root, with_libraries=True)
         if not files:
             raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
-        for path in files:
-            run.file(path)
+        with Progress("formatting", len(files)) as progress:
+            for path in progress.over(files):
+                run.file(path)
         run.summary()
     sys.exit(run.exit_code)
 

@@ -45,7 +45,7 @@ from vesper.cli.options import (
     style_option,
     yes_option,
 )
-from vesper.cli.output.terminal import progress_bar, shows_progress
+from vesper.cli.output.progress import Progress
 from vesper.effects.settings import ConfigError
 from vesper.journal.entry import AuditEvent
 from vesper.journal.journal import Journal, JournalError, NotTaken, Status, UnknownExecution
@@ -53,7 +53,6 @@ from vesper.values.model import printable
 
 _MAX_COUNTED = 1_000
 _MAX_PROBLEMS = 20
-_MIN_WITH_PROGRESS = 500
 """Executions from which `verify` shows a progress bar."""
 
 
@@ -398,12 +397,8 @@ def verify_command(execution: str | None, config: Path | None, dsn: str | None) 
 
 
 def _with_progress(names: Iterator[str], total: int) -> Iterator[str]:
-    """Yield the names, with a progress bar on a terminal if there are many."""
-    if total < _MIN_WITH_PROGRESS or not shows_progress():
-        yield from names
-        return
-    with progress_bar("executions", total, names) as bar:
-        yield from bar
+    with Progress("executions", total) as progress:
+        yield from progress.over(names)
 
 
 def _audit(journal: Journal, action: str, execution: str, node_id: str, by: str, **fields: object) -> None:

@@ -20,7 +20,7 @@ from vesper.cli.migrate.prune import prune_command
 from vesper.cli.number_ranges import FiniteRange
 from vesper.cli.options import style_option
 from vesper.cli.output.outcomes import json_text
-from vesper.cli.output.terminal import progress_bar, shows_progress
+from vesper.cli.output.progress import Progress
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.control.simulate import Result, Run, Scenario, Tally, simulate_all
 
@@ -118,14 +118,10 @@ def simulate_command(
     begun = time.monotonic()
     tally = Tally(scenario)
     runs = _simulate(scenario, range(first_seed, first_seed + seeds), jobs or os.cpu_count() or 1)
-    if style == "text" and shows_progress():
-        with progress_bar("seeds", seeds) as bar:
-            for run in runs:
-                tally.add(run)
-                bar.update(1)
-    else:
+    with Progress("simulating", seeds) as progress:
         for run in runs:
             tally.add(run)
+            progress.advance()
     elapsed = time.monotonic() - begun
     result = tally.result()
     click.echo(json_text(_json(result, first_seed, elapsed)) if style == "json" else _text(result))

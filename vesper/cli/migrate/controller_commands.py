@@ -27,7 +27,7 @@ from vesper.cli.migrate.open_store import (
     short_epoch,
     store_dsn,
 )
-from vesper.cli.options import by_option, epoch_option, store_options, style_option, why_option
+from vesper.cli.options import NODE, by_option, epoch_option, store_options, style_option, why_option
 from vesper.effects.settings import ConfigError
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.control.state import (
@@ -64,7 +64,7 @@ all_option = click.option("--all", "is_all", is_flag=True, help="Every node in t
 
 
 @click.command("promote")
-@click.argument("node")
+@click.argument("node", type=NODE)
 @store_options
 @epoch_option
 @why_option(is_required=True)
@@ -95,7 +95,7 @@ def _check_allowed(opened: OpenStore, key: NodeKey, style: str) -> None:
 
 
 @click.command("demote")
-@click.argument("node")
+@click.argument("node", type=NODE)
 @click.option(
     "--to",
     "mode",
@@ -133,7 +133,7 @@ def _next_lower_mode(opened: OpenStore, key: NodeKey) -> Mode:
 
 
 @click.command("pin")
-@click.argument("node")
+@click.argument("node", type=NODE)
 @click.argument("mode", type=click.Choice(_MODES), metavar="MODE")
 @click.option(
     "--for", "length_us", required=True, metavar="TIME", callback=read_pin_duration, help="Duration, such as 12h or 7d."
@@ -165,7 +165,7 @@ def pin_command(
 
 
 @click.command("unpin")
-@click.argument("node")
+@click.argument("node", type=NODE)
 @store_options
 @epoch_option
 @why_option(is_required=False)
@@ -181,7 +181,7 @@ def unpin_command(
 
 
 @click.command("kill")
-@click.argument("node", required=False)
+@click.argument("node", type=NODE, required=False)
 @all_option
 @store_options
 @click.option("--epoch", metavar="HASH", help="Only this epoch; by default every epoch, also later ones.")
@@ -240,7 +240,7 @@ def _fallback_lines(node: str | None, config: Path | None, dsn: str | None) -> l
 
 
 @click.command("resume")
-@click.argument("node", required=False)
+@click.argument("node", type=NODE, required=False)
 @all_option
 @store_options
 @epoch_option

@@ -16,7 +16,7 @@ from vesper.cli.journal.text import document, number
 from vesper.cli.load_node import compile_or_exit, find_node
 from vesper.cli.migrate.open_store import OpenStore, now_us, open_configured_store
 from vesper.cli.number_ranges import FiniteRange
-from vesper.cli.options import nodes_option, store_options, style_option
+from vesper.cli.options import NODE, nodes_option, store_options, style_option
 from vesper.cli.status.text import path_need
 from vesper.journal.errors import JournalError
 from vesper.journal.owner import this_owner
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @click.command("fill")
-@click.argument("node")
+@click.argument("node", type=NODE)
 @click.option(
     "--seconds",
     type=FiniteRange(0.1, 86_400),

@@ -12,14 +12,14 @@ import click
 
 from vesper.cli.journal.text import document, number, time_text
 from vesper.cli.migrate.open_store import find_key, find_keys, open_configured_store, short_epoch
-from vesper.cli.options import epoch_option, since_option, store_options, style_option
+from vesper.cli.options import NODE, epoch_option, since_option, store_options, style_option
 from vesper.migration.stores.ledger import verify_history
 from vesper.migration.stores.store import WHOLE, Line, NodeKey, Store, keys_of
 from vesper.values.model import printable
 
 
 @click.command("history")
-@click.argument("node", required=False)
+@click.argument("node", type=NODE, required=False)
 @store_options
 @epoch_option
 @since_option

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesper.cli.load_node import cache_file, compile_or_exit, find_node, find_nodes
-from vesper.cli.options import config_option, format_option, no_cache_option, nodes_option, style_option
+from vesper.cli.options import NODE, config_option, format_option, no_cache_option, nodes_option, style_option
 from vesper.cli.write_file import write_bytes
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _listed_json(each: _ListedNode) -> dict[str, Any]:
 
 
 @command.command("show")
-@click.argument("node")
+@click.argument("node", type=NODE)
 @nodes_option
 @style_option
 def show_command(node: str, root: Path, style: str) -> None:
@@ -271,7 +271,7 @@ def graph_command(root: Path, no_cache: bool, style: str) -> None:
 @no_cache_option
 @style_option
 @config_option("with the grants")
-@click.argument("names", nargs=-1, metavar="[NODE]...")
+@click.argument("names", type=NODE, nargs=-1, metavar="[NODE]...")
 def capabilities_command(root: Path, no_cache: bool, style: str, config: Path | None, names: tuple[str, ...]) -> None:
     """Show needed capabilities, and whether they are granted.
 
@@ -292,7 +292,7 @@ def capabilities_command(root: Path, no_cache: bool, style: str, config: Path | 
 @nodes_option
 @click.option("--on", "day", metavar="DATE", help="Show only the value in force at this date.")
 @style_option
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", type=NODE, nargs=-1, metavar="[NAME]...")
 def parameters_command(root: Path, day: str | None, style: str, names: tuple[str, ...]) -> None:
     """List parameters of nodes and libraries, with the dates of their values.
 

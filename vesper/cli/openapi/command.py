@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vesper.cli.load_node import compile_or_exit, find_nodes
-from vesper.cli.options import config_option, nodes_option
+from vesper.cli.options import NODE, config_option, nodes_option
 from vesper.cli.settings import read_settings
 from vesper.cli.write_file import write_bytes
 from vesper.config.grants import matches_node
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("openapi")
-@click.argument("paths", nargs=-1)
+@click.argument("paths", type=NODE, nargs=-1)
 @nodes_option
 @click.option("--expose", multiple=True, metavar="PATTERN", help="Functions that are served at POST /nodes/ID.")
 @click.option("--title", default="Nodes", show_default=True, help="Title of the document.")

@@ -1,4 +1,4 @@
-"""The only way of text to a terminal: control characters of values are escaped, and our own colours are added.
+"""The only way of text to a terminal: escapes control characters of values, adds colours, wraps long lines.
 
 Names and values may hold escape sequences that rewrite a terminal or a log. `escaped_output` replaces standard output
 and standard error for the time of a command, so a command cannot forget to escape. `style` and `control` mark our own
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
-
-import click
 
 _COLOURS = {
     "bold": "\x1b[1m",
@@ -25,7 +25,8 @@ _COLOURS = {
     "cyan": "\x1b[36m",
 }
 _RESET = "reset"
-_CURSOR = {"restart-line": "\r\x1b[K", "clear-screen": "\x1b[H\x1b[2J"}
+_ERASE_LINE = "\r\x1b[K"
+_CURSOR = {"restart-line": _ERASE_LINE, "clear-screen": "\x1b[H\x1b[2J"}
 _SEQUENCES = {**_COLOURS, _RESET: "\x1b[0m", **_CURSOR}
 _WORD = os.urandom(8).hex()
 _MARK = re.compile(rf"\x00{_WORD}:([a-z-]+)\x00")
@@ -33,6 +34,9 @@ _UNSAFE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]|\r(?!\n)"
 )
 """Control characters except tab and line ends, and those that change the direction of text."""
+_MIN_COLUMNS, _DEFAULT_COLUMNS, _MAX_COLUMNS = 40, 100, 200
+_LAST_GAP = re.compile(r".*\S  +(?=\S)|\s*")
+"""The part of a line before its last column: up to the last gap of two spaces, else its indentation."""
 
 
 def style(text: str, *names: str) -> str:
@@ -56,9 +60,46 @@ def _escaped(code: int) -> str:
 
 
 def has_colours(stream: TextIO) -> bool:
-    """Return whether a stream shows colours: it is a terminal, and the environment does not refuse them."""
-    refused = os.environ.get("NO_COLOR") or os.environ.get("CLICOLOR") == "0" or _is_dumb()
-    return not refused and stream.isatty()
+    """Return whether a stream shows colours: by NO_COLOR, then by FORCE_COLOR, else whether it is a terminal."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return os.environ.get("CLICOLOR") != "0" and not _is_dumb() and stream.isatty()
+
+
+def columns() -> int:
+    """Return the width for output, from 40 to 200: of `COLUMNS`, else of the terminal; 100 without a terminal."""
+    return max(_MIN_COLUMNS, min(_MAX_COLUMNS, shutil.get_terminal_size((_DEFAULT_COLUMNS, 24)).columns))
+
+
+def wrap_line(line: str, width: int) -> str:
+    """Break a line between words; the rest is indented to its last column, or by two more than its start.
+
+    A word that is longer than the width, such as a path, stays in one piece.
+    """
+    from vesper.language.diagnostics.excerpt import (
+        display_width,
+    )  # most lines are short, and most output is no terminal
+
+    plain = _MARK.sub("", line)
+    if display_width(plain) <= width:
+        return line
+    found = _LAST_GAP.match(plain)
+    assert found is not None
+    first = len(plain) - len(plain.lstrip())
+    hanging = found.end() if first < found.end() <= width // 2 else first + 2
+    parts: list[str] = []
+    at = 0
+    for gap, word in re.findall(r"( *)([^ ]+)", line):
+        size = display_width(_MARK.sub("", word))
+        if parts and at + len(gap) + size > width:
+            parts.append("\n" + " " * hanging + word)
+            at = hanging + size
+        else:
+            parts.append(gap + word)
+            at += len(gap) + size
+    return "".join(parts)
 
 
 def shows_progress() -> bool:
@@ -70,10 +111,39 @@ def _is_dumb() -> bool:
     return os.environ.get("TERM") == "dumb"
 
 
-def progress_bar(label: str, length: int | None = None, items: Any = None) -> Any:
-    """Return a progress bar on standard error. It moves the cursor, so it writes to the stream behind the escaping."""
-    stream = sys.stderr.stream if isinstance(sys.stderr, EscapedStream) else sys.stderr
-    return click.progressbar(items, length, label=escape(label), file=stream)
+class LiveLine:
+    """The line of a terminal that is rewritten in place. Other output erases it first."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._is_drawn = False
+
+    def draw(self, text: str) -> None:
+        with self.lock:
+            self._write(_ERASE_LINE + escape(text))
+            self._is_drawn = True
+
+    def erase(self) -> None:
+        with self.lock:
+            if self._is_drawn:
+                self._is_drawn = False
+                self._write(_ERASE_LINE)
+
+    def forget(self) -> None:
+        """Give a forked process, in which no thread draws, a lock that is free."""
+        self.lock = threading.RLock()
+        self._is_drawn = False
+
+    @staticmethod
+    def _write(text: str) -> None:
+        stream = sys.stderr.stream if isinstance(sys.stderr, EscapedStream) else sys.stderr
+        stream.write(text)
+        stream.flush()
+
+
+LIVE_LINE = LiveLine()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=LIVE_LINE.forget)
 
 
 class EscapedStream:
@@ -81,13 +151,20 @@ class EscapedStream:
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
+        self.is_wrapped = stream.isatty() and not _is_dumb()
         self._has_colours = has_colours(stream)
 
     def write(self, text: str) -> int:
-        parts = _MARK.split(text)
+        shown = text
+        if self.is_wrapped and len(text) > _MIN_COLUMNS:
+            width = columns()
+            shown = "\n".join(wrap_line(line, width) for line in text.split("\n"))
+        parts = _MARK.split(shown)
         parts[::2] = map(escape, parts[::2])
         parts[1::2] = map(self._sequence, parts[1::2])
-        self.stream.write("".join(parts))
+        with LIVE_LINE.lock:
+            LIVE_LINE.erase()
+            self.stream.write("".join(parts))
         return len(text)
 
     def writelines(self, lines: Any) -> None:
@@ -119,6 +196,12 @@ def escaped_output() -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = before
+
+
+def keep_lines() -> None:
+    """Leave lines of standard output as they are: code and documents, which may be copied from a terminal."""
+    if isinstance(sys.stdout, EscapedStream):
+        sys.stdout.is_wrapped = False
 
 
 def _escaped_stream(stream: TextIO | None) -> Any:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
+from vesper.cli.output.terminal import columns
 from vesper.language.diagnostics.excerpt import display_width
 from vesper.values.model import printable, show
-
-WIDTH = 100
-"""Columns of text, independent of the terminal."""
 
 
 def value_lines(rows: Mapping[str, object], indent: str = "  ") -> list[str]:
@@ -18,7 +16,7 @@ def value_lines(rows: Mapping[str, object], indent: str = "  ") -> list[str]:
     lines = []
     for name, value in rows.items():
         text = inline(value, is_top=True)
-        if is_flat(value) or len(indent) + width + 2 + display_width(text) <= WIDTH:
+        if is_flat(value) or len(indent) + width + 2 + display_width(text) <= columns():
             lines.append(f"{indent}{pad(name, width)}  {text}".rstrip())
         else:
             lines += [f"{indent}{name}", *_nested_lines(value, indent + "  ")]
@@ -60,7 +58,7 @@ def _nested_lines(value: object, indent: str) -> list[str]:
 
 def _item(item: object, indent: str) -> list[str]:
     text = inline(item)
-    if is_flat(item) or len(indent) + 2 + display_width(text) <= WIDTH:
+    if is_flat(item) or len(indent) + 2 + display_width(text) <= columns():
         return [f"{indent}- {text}"]
     first, *rest = _nested_lines(item, indent + "  ")
     return [f"{indent}- {first.lstrip()}", *rest]
@@ -75,7 +73,7 @@ def _table(items: Sequence[object], indent: str) -> list[str] | None:
     cells = [[inline(record[name], is_top=True) for name in names] for record in records]
     titles = [_key(name) for name in names]
     widths = [max(map(display_width, column)) for column in zip(titles, *cells, strict=True)]
-    if not names or len(indent) + sum(widths) + 2 * (len(widths) - 1) > WIDTH:
+    if not names or len(indent) + sum(widths) + 2 * (len(widths) - 1) > columns():
         return None
     numeric = [all(_is_number(record[name]) for record in records) for name in names]
     rows = [

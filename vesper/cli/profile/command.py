@@ -14,7 +14,7 @@ from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.journal.open_journal import is_of_node, read_journal_settings
 from vesper.cli.journal.text import document, table
 from vesper.cli.load_node import compile_or_exit, find_case, find_node
-from vesper.cli.options import config_option, input_options, nodes_option, now_option, style_option
+from vesper.cli.options import NODE, config_option, input_options, nodes_option, now_option, style_option
 from vesper.cli.run.inputs import print_refusal, read_inputs, read_start
 from vesper.cli.traces.open_traces import report_trace_errors, traces_of
 from vesper.compiler import Compiled, compile_file
@@ -37,7 +37,7 @@ from vesper.values.model import plain
 
 
 @click.command("profile")
-@click.argument("node")
+@click.argument("node", type=NODE)
 @nodes_option
 @input_options
 @now_option("the start of the case, or now,")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +17,7 @@ from vesper.cli.engine_names import FIRST_TIER
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.load_node import compile_or_exit, load_or_exit
 from vesper.cli.output.outcomes import json_text
-from vesper.cli.output.terminal import control, shows_progress
+from vesper.cli.output.progress import Progress as ProgressLine
 from vesper.cli.run.inputs import read_start
 from vesper.cli.run.options import RunOptions
 from vesper.compiler import Compiled
@@ -32,9 +30,6 @@ if TYPE_CHECKING:
 
     from vesper.batch.files import Source
 
-_BAR_WIDTH = 30
-_REFRESH_SECONDS = 0.1
-
 
 def run_batch(path: Path, table: Path, options: RunOptions) -> int:
     """Run the node on every row of the table, print a summary, and return the exit code."""
@@ -42,23 +37,25 @@ def run_batch(path: Path, table: Path, options: RunOptions) -> int:
     compiled = compile_or_exit(path, overlay=options.overlay)
     engine = FIRST_TIER if options.engine == REFERENCE else options.engine
     program = load_or_exit(ENGINES[engine], compiled)
-    bar = _ProgressBar(shows_progress())
     began = time.perf_counter()
+
+    def report(done: Progress) -> None:
+        speed = (done.rows - done.resumed) / max(time.perf_counter() - began, 1e-9)
+        failed = sum(done.errors.values())
+        line.reach(done.share, f"{_row_count(done.rows)}, {failed:,} with errors, {speed:,.0f} rows/s")
+
     try:
-        progress = _job(compiled, program, table, out, options).do(options.resume, bar.show)
+        with ProgressLine("running", 1.0) as line:
+            progress = _job(compiled, program, table, out, options).do(options.resume, report)
     except BatchError as error:
-        bar.clear()
         click.echo(f"error: {error}", err=True)
         return WRONG_INPUT
     except OSError as error:
-        bar.clear()
         click.echo(f"error: {error.filename or table}: {error.strerror or error}", err=True)
         return WRONG_INPUT
     except KeyboardInterrupt:
-        bar.clear()
         click.echo("stopped; the same command with --resume continues", err=True)
         return WRONG_INPUT
-    bar.clear()
     _print_summary(progress, out, time.perf_counter() - began, options.style)
     if any(name.startswith("engine_fault") for name in progress.errors):
         return OUR_BUG
@@ -152,30 +149,3 @@ def _print_summary(progress: Progress, out: Path, seconds: float, style: str) ->
 
 def _row_count(count: int) -> str:
     return f"{count:,} {'row' if count == 1 else 'rows'}"
-
-
-@dataclass(slots=True)
-class _ProgressBar:
-    """Progress on a terminal; nothing elsewhere."""
-
-    is_shown: bool
-    last: float = field(default=0.0)
-    began: float = field(default_factory=time.perf_counter)
-
-    def show(self, progress: Progress) -> None:
-        now = time.perf_counter()
-        if not self.is_shown or now - self.last < _REFRESH_SECONDS:
-            return
-        self.last = now
-        speed = (progress.rows - progress.resumed) / max(now - self.began, 1e-9)
-        failed = sum(progress.errors.values())
-        filled = int(progress.share * _BAR_WIDTH)
-        head = f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {progress.share:4.0%}  "
-        text = f"{head}{_row_count(progress.rows)}, {failed:,} with errors, {speed:,.0f} rows/s"
-        # A wrapped line would not be erased by the next one.
-        width = shutil.get_terminal_size().columns - 1
-        click.echo(f"{control('restart-line')}{text[:width]}", nl=False, err=True)
-
-    def clear(self) -> None:
-        if self.is_shown and self.last:
-            click.echo(control("restart-line"), nl=False, err=True)

@@ -12,6 +12,7 @@ import click
 from vesper.cli.engine_names import DIRECT, EngineChoice
 from vesper.cli.number_ranges import FiniteRange
 from vesper.cli.options import (
+    NODE,
     ReadPath,
     apply_options,
     config_option,
@@ -32,7 +33,7 @@ AUTO = "auto"
 BOTH = "both"
 
 run_options = apply_options(
-    click.argument("node"),
+    click.argument("node", type=NODE),
     nodes_option,
     input_options,
     click.option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -24,8 +23,8 @@ from vesper.cli.migrate.open_store import (
     open_configured_store,
     store_dsn,
 )
-from vesper.cli.options import epoch_option, nodes_option, store_options, style_option
-from vesper.cli.output.terminal import control
+from vesper.cli.options import NODE, epoch_option, nodes_option, store_options, style_option
+from vesper.cli.output.terminal import columns, control
 from vesper.cli.status.text import Detail, detail_json, detail_lines, head_lines, overview_json, overview_lines
 from vesper.config.migration import MigrationSettings, Tolerance
 from vesper.migration.stores.overview import Overview, open_divergences, read_node, read_overview, read_paths
@@ -36,13 +35,12 @@ if TYPE_CHECKING:
     from vesper.compiler import Compiled
     from vesper.engines.path import Point
 
-_DEFAULT_COLUMNS = 120
 """Columns without a terminal: in a file, a log, a pipe."""
 _REFRESH_SECONDS = 1.0
 
 
 @click.command("status")
-@click.argument("node", required=False)
+@click.argument("node", type=NODE, required=False)
 @store_options
 @epoch_option
 @click.option("--all-epochs", is_flag=True, help="Show every epoch, not only the one in use.")
@@ -109,7 +107,7 @@ def _watch(paint: Callable[[], str], wait: Callable[[], None]) -> None:
 def _render(
     node: str | None, config: Path | None, dsn: str | None, epoch: str | None, all_epochs: bool, root: Path, style: str
 ) -> str:
-    width = shutil.get_terminal_size((_DEFAULT_COLUMNS, 0)).columns
+    width = columns()
     with open_configured_store(config, dsn) as opened:
         notices = [*find_unreported(config, dsn), *_bad_tolerances(opened.migration, root)]
         if node is not None and not all_epochs:

@@ -10,13 +10,13 @@ import click
 from vesper.api.stubs import differences, is_ours, stubs
 from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.load_node import compile_or_exit, find_nodes
-from vesper.cli.options import nodes_option
+from vesper.cli.options import NODE, nodes_option
 from vesper.cli.write_file import write_bytes
 from vesper.language.ir.nodes import Node
 
 
 @click.command("stubs")
-@click.argument("paths", nargs=-1)
+@click.argument("paths", type=NODE, nargs=-1)
 @nodes_option
 @click.option(
     "-o",

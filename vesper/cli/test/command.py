@@ -6,17 +6,17 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import click
 
 from vesper.cli.engine_names import EngineChoice, engine_label
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.load_node import find_nodes, print_diagnostics
-from vesper.cli.options import format_option, min_coverage_option, nodes_option
+from vesper.cli.options import NODE, format_option, min_coverage_option, nodes_option
 from vesper.cli.output.branches import below_text, refused_json, uncovered_json, uncovered_lines
 from vesper.cli.output.outcomes import json_text, json_value, outcome_json
-from vesper.cli.output.terminal import control, shows_progress
+from vesper.cli.output.progress import Progress
 from vesper.cli.output.terminal import style as style_text
 from vesper.cli.test.failure_text import (
     case_failure_text,
@@ -30,7 +30,6 @@ from vesper.compiler.reading import shown_path
 from vesper.engines.engine import Engine, EngineUnavailable
 from vesper.engines.registry import ENGINES, NAMES, PAIR, REFERENCE
 from vesper.language.check.cases import Case
-from vesper.values.model import printable
 from vesper.verify.claims import ClaimResult
 from vesper.verify.node_tests import CaseResult, NodeResult, NodeTester, PropertyFailure, PropertyReport
 
@@ -55,7 +54,7 @@ class _Results:
 
 
 @click.command("test")
-@click.argument("paths", nargs=-1)
+@click.argument("paths", type=NODE, nargs=-1)
 @nodes_option
 @click.option(
     "--engine",
@@ -104,11 +103,10 @@ def command(
         raise click.UsageError("no .vsp files found: name files or folders, or the folder of nodes with --nodes")
     names = list(PAIR) if engine == "both" else [engine]
     run = _Results(tuple(names), seed, min_coverage=min_coverage)
-    with _Progress(len(files), is_shown=style == "text") as progress:
+    with Progress("testing", len(files)) as progress:
         for result in _run_tests(run, files, wanted, max_examples, fail_fast, progress):
             run.results.append(result)
             if style == "text":
-                progress.clear()
                 _print_node(result, run)
     if wanted is not None and not run.results and not run.refused:
         raise click.UsageError(f"-k {wanted}: no name of a node or case contains it")
@@ -122,14 +120,12 @@ def command(
 
 
 def _run_tests(
-    run: _Results, files: list[Path], wanted: str | None, max_examples: int, fail_fast: bool, progress: _Progress
+    run: _Results, files: list[Path], wanted: str | None, max_examples: int, fail_fast: bool, progress: Progress
 ) -> Iterator[NodeResult]:
     engines: dict[str, Engine] = {name: ENGINES[name] for name in run.engines}
-    for path in files:
-        progress.next(path.stem)
+    for path in progress.over(files):
         compiled, bag = compile_file(path)
         if bag.sorted():
-            progress.clear()
             print_diagnostics(bag.source, bag.sorted(), "full")
         if compiled is None:
             run.refused.append(shown_path(path.as_posix()))
@@ -191,35 +187,6 @@ def _exit_code(run: _Results, require_cases: bool) -> int:
 
 
 # -- text -----------------------------------------------------------------------------------------
-
-
-class _Progress:
-    """A progress bar over all files; only if standard error is a terminal."""
-
-    _WIDTH = 24
-
-    def __init__(self, total: int, is_shown: bool) -> None:
-        self._total = total
-        self._done = -1
-        self._is_shown = is_shown and total > 1 and shows_progress()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.clear()
-
-    def next(self, name: str) -> None:
-        self._done += 1
-        if self._is_shown:
-            filled = self._done * self._WIDTH // self._total
-            bar = "#" * filled + "-" * (self._WIDTH - filled)
-            text = f"[{bar}] {self._done}/{self._total} {printable(name)[:60]}"
-            click.echo(control("restart-line") + text, nl=False, err=True)
-
-    def clear(self) -> None:
-        if self._is_shown:
-            click.echo(control("restart-line"), nl=False, err=True)
 
 
 def _print_node(result: NodeResult, run: _Results) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from vesper.api.explanation.derive import explain_trace
 from vesper.cli.journal.text import moment_json, short_ids, table, time_text, took_text, typed_json, words
 from vesper.cli.output.outcomes import json_text
+from vesper.cli.output.terminal import columns
 from vesper.cli.output.value_lines import pad
 from vesper.host.outcomes import outcome_record
 from vesper.language.diagnostics.excerpt import display_width
@@ -23,20 +23,14 @@ from vesper.trace.timeline import TimelineStep, timeline
 from vesper.values.model import printable, show
 
 SIGNS = {"ok": "✓", "failed": "✗", "skipped": "–"}
-_MIN_COLUMNS, _DEFAULT_COLUMNS, _MAX_COLUMNS = 60, 100, 200
 
 
-def width() -> int:
-    """Return the columns of the terminal; 100 without a terminal."""
-    return max(_MIN_COLUMNS, min(_MAX_COLUMNS, shutil.get_terminal_size((_DEFAULT_COLUMNS, 24)).columns))
-
-
-def cut(text: str, columns: int) -> str:
-    """Shorten a text to the columns, with an ellipsis."""
-    if display_width(text) <= columns:
+def cut(text: str, width: int) -> str:
+    """Shorten a text to a width, with an ellipsis."""
+    if display_width(text) <= width:
         return text
-    kept = text[: max(0, columns - 1)]
-    while display_width(kept) > columns - 1:
+    kept = text[: max(0, width - 1)]
+    while display_width(kept) > width - 1:
         kept = kept[:-1]
     return f"{kept}…"
 
@@ -63,11 +57,11 @@ def list_lines(found: Sequence[TraceSummary]) -> list[str]:
     lines = table(rows)
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
         return lines  # a file or a pipe gets complete lines
-    columns = width()
-    if max(map(display_width, lines)) > columns:
+    width = columns()
+    if max(map(display_width, lines)) > width:
         # A narrow terminal omits the engine and the year; `vesper traces show` has both.
         lines = table([[*row[:4], row[4] if number == 0 else row[4][5:-1]] for number, row in enumerate(rows)])
-    return [cut(line, columns) for line in lines]
+    return [cut(line, width) for line in lines]
 
 
 def summary_json(each: TraceSummary) -> dict[str, Any]:
@@ -93,7 +87,7 @@ def summary_json(each: TraceSummary) -> dict[str, Any]:
 def show_lines(trace: Trace, reveals: bool) -> list[str]:
     """Render a trace: inputs, steps, contracts and outcome."""
     trace = trace if reveals else masked_trace(trace)
-    columns = width()
+    width = columns()
     lines = [f"trace {printable(trace.trace_id)}"]
     rows: dict[str, str] = {
         "node": f"{trace.node_id}, as of {trace.semantic_hash[:12]}",
@@ -115,8 +109,8 @@ def show_lines(trace: Trace, reveals: bool) -> list[str]:
     if trace.is_sensitive and not reveals:
         rows["sensitive"] = "sensitive values are masked; --reveal shows them"
     name_width = max(map(len, rows))
-    lines += [cut(f"  {name:<{name_width}}  {printable(text)}", columns) for name, text in rows.items() if text]
-    return [*lines, "", *step_lines(trace, columns)]
+    lines += [cut(f"  {name:<{name_width}}  {printable(text)}", width) for name, text in rows.items() if text]
+    return [*lines, "", *step_lines(trace, width)]
 
 
 def _contracts(trace: Trace) -> str:
@@ -127,16 +121,16 @@ def _contracts(trace: Trace) -> str:
     return "; ".join(parts) if trace.contracts else "none were evaluated"
 
 
-def step_lines(trace: Trace, columns: int) -> list[str]:
+def step_lines(trace: Trace, width: int) -> list[str]:
     steps = timeline(trace)
     if not steps:
         return ["  no steps"]
     names = max(display_width(each.path) for each in steps)
-    names = min(names, columns // 3)
+    names = min(names, width // 3)
     lines = []
     for each in steps:
         left = f"  {each.number:>{len(str(len(steps)))}} {SIGNS[each.status]} {pad(cut(each.path, names), names)}  "
-        lines.append(cut(left + printable(_step_text(trace, each)), columns).rstrip())
+        lines.append(cut(left + printable(_step_text(trace, each)), width).rstrip())
     return lines
 
 
@@ -253,5 +247,5 @@ def difference_lines(found: Sequence[Difference], names: tuple[str, str]) -> lis
     for each in found:
         lines.append(printable(each.where))
         for name, text in zip(names, (each.left, each.right), strict=True):
-            lines.append(cut(f"  {name:<{label}}  {printable(text)}", width()))
+            lines.append(cut(f"  {name:<{label}}  {printable(text)}", columns()))
     return lines

@@ -14,7 +14,7 @@ from vesper.cli.engine_names import DIRECT
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.load_node import find_nodes, print_diagnostics
 from vesper.cli.number_ranges import FiniteRange
-from vesper.cli.options import format_option, min_coverage_option, nodes_option
+from vesper.cli.options import NODE, format_option, min_coverage_option, nodes_option
 from vesper.cli.output.outcomes import json_text
 from vesper.cli.verify.display import Display
 from vesper.cli.verify.relations import check_relations, relations_line
@@ -53,7 +53,7 @@ class ProgramCount(click.IntRange):
 
 
 @click.command("verify")
-@click.argument("paths", nargs=-1)
+@click.argument("paths", type=NODE, nargs=-1)
 @nodes_option
 @click.option(
     "--max-examples",

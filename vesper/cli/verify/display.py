@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import click
 
 from vesper.cli.output.branches import refusal_notes, uncovered_lines
-from vesper.cli.output.terminal import control, progress_bar, shows_progress
+from vesper.cli.output.progress import Progress
 from vesper.cli.verify.reports import VerifiedNode, VerifyResults
 from vesper.cli.verify.text import broken_text, case_text, crash_text, difference_text, failure_text, summary_line
 from vesper.verify.differential.regressions import save_program, save_regression
@@ -32,8 +30,7 @@ class Display:
         """Nodes that are done before one that is listed earlier."""
         self._saved: dict[tuple[str, int], Path] = {}
         """Files of crashes, by node and place in the list of its crashes."""
-        self._bar: Any = None
-        self._stack = ExitStack()
+        self._progress: Progress | None = None
         self._begun = time.monotonic()
         self._seconds: float | None = None
         self._order: list[NodeProgress] = []
@@ -42,11 +39,9 @@ class Display:
         """Show the progress of a run that begins now."""
         self._order = list(nodes)
         self._seconds = plan.seconds
-        if self._is_text and shows_progress():
-            programs = (plan.max_programs + kept) * INPUTS_PER_PROGRAM
-            inputs = len(nodes) * plan.max_inputs + programs
-            length = inputs if plan.seconds is None else max(1, round(plan.seconds))
-            self._bar = self._stack.enter_context(progress_bar("verifying", length))
+        programs = (plan.max_programs + kept) * INPUTS_PER_PROGRAM
+        inputs = len(nodes) * plan.max_inputs + programs
+        self._progress = Progress("verifying", inputs if plan.seconds is None else float(plan.seconds)).__enter__()
 
     def crashed(self, node: NodeProgress, crash: Crash) -> None:
         """Save and print a crash."""
@@ -59,7 +54,7 @@ class Display:
             saved = save_regression(self._save_to, compiled, difference, why=why)
             self._saved[compiled.node.node_id, len(node.crashes) - 1] = saved
         if self._is_text:
-            self._print(crash_text(compiled, crash, node.report.seed, saved) + "\n", is_error=True)
+            click.echo(crash_text(compiled, crash, node.report.seed, saved) + "\n", err=True)
 
     def verified(self, node: NodeProgress) -> None:
         """Print a node as soon as all that are listed before it were printed."""
@@ -68,14 +63,14 @@ class Display:
             self._show(self._order.pop(0))
 
     def advanced(self, executions: int) -> None:
-        if self._bar is not None:
-            now = executions if self._seconds is None else int(time.monotonic() - self._begun)
-            self._bar.update(max(0, now - self._bar.pos))
+        if self._progress is not None:
+            done = executions if self._seconds is None else time.monotonic() - self._begun
+            self._progress.reach(done, f"{executions:,} inputs" if self._seconds is not None else "")
 
     def end(self, is_interrupted: bool) -> None:
         """Print the nodes that were not printed; after an interruption only those that were begun."""
-        self._stack.close()
-        self._bar = None
+        if self._progress is not None:
+            self._progress.__exit__()
         for node in self._order:
             if node.is_begun or not is_interrupted:
                 self._show(node)
@@ -104,23 +99,18 @@ class Display:
     def _print_node(self, verified: VerifiedNode) -> None:
         compiled, report = verified.compiled, verified.report
         for failure in report.case_failures:
-            self._print(case_text(compiled, failure), is_error=True)
+            click.echo(case_text(compiled, failure), err=True)
         for difference, path in zip(report.differences, verified.saved, strict=True):
-            self._print(difference_text(compiled, difference, path) + "\n", is_error=True)
+            click.echo(difference_text(compiled, difference, path) + "\n", err=True)
         for broken in report.broken:
-            self._print(broken_text(compiled, broken) + "\n", is_error=True)
-        self._print(summary_line(report, len(verified.crashes), verified.is_given_up))
+            click.echo(broken_text(compiled, broken) + "\n", err=True)
+        click.echo(summary_line(report, len(verified.crashes), verified.is_given_up))
         if verified.is_given_up:
             return
         for line in uncovered_lines(compiled.source.path, report.coverage.uncovered):
-            self._print(f"  {line}")
+            click.echo(f"  {line}")
         for note in refusal_notes(compiled, report.broken_clauses, report.executions + report.refused):
-            self._print(f"  note: {note}")
+            click.echo(f"  note: {note}")
         below = self._found.below(verified)
         if below is not None:
-            self._print(below, is_error=True)
-
-    def _print(self, text: str, is_error: bool = False) -> None:
-        if self._bar is not None:
-            click.echo(control("restart-line"), nl=False, err=True)
-        click.echo(text, err=is_error)
+            click.echo(below, err=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import click
 
 from vesper.cli.output.outcomes import json_value, one_line, outcome_json
-from vesper.cli.output.terminal import progress_bar, shows_progress
+from vesper.cli.output.progress import Progress
 from vesper.values.model import show
 from vesper.verify.relations.campaign import verify_program_relations
 from vesper.verify.relations.checking import RELATED, verify_relations
@@ -27,13 +26,11 @@ def check_relations(work: Workload, programs: int, is_text: bool) -> RelationsRe
     """Check the relations of every node, then of some of the random programs."""
     engines = {name: engine for name, engine in work.engines.items() if name in RELATED}
     report = RelationsReport(work.seed, tuple(engines))
-    bar = progress_bar("relations", len(work.nodes)) if is_text and shows_progress() else None
-    with bar or nullcontext():
+    with Progress("relations", len(work.nodes) + bool(programs)) as progress:
         for each in work.nodes:
             report.add(verify_relations(each, engines, work.seed))
-            if bar is not None:
-                bar.update(1)
-    report.add(verify_program_relations(engines, programs, work.seed))
+            progress.advance()
+        report.add(verify_program_relations(engines, programs, work.seed))
     if is_text:
         for failure in report.failures:
             click.echo(relation_failure_text(failure) + "\n", err=True)
