@@ -132,7 +132,9 @@ def test_hostile_values_in_journal_and_audit(project: Path, style: str) -> None:
 def on_terminal(folder: Path, *arguments: str, **environment: str) -> str:
     """Return what a command writes to a terminal."""
     ours, theirs = pty.openpty()
-    inherited = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "TERM")}
+    inherited = {
+        key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "TERM")
+    }
     with subprocess.Popen(
         [Path(sys.executable).parent / "vesper", *arguments],
         cwd=folder,

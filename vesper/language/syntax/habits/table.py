@@ -198,7 +198,8 @@ NAMES = {
 TYPES = {
     "int": "integer", "Integer": "integer", "long": "integer", "bigint": "integer", "int64": "integer",
     "INT": "integer", "i64": "integer", "number": "decimal", "Number": "decimal", "numeric": "decimal",
-    "Decimal": "decimal", "money": "decimal", "currency": "decimal", "str": "string", "String": "string", "text": "string",
+    "Decimal": "decimal", "money": "decimal", "currency": "decimal", "str": "string", "String": "string",
+    "text": "string",
     "Text": "string", "varchar": "string", "char": "string", "uuid": "string", "bool": "boolean", "Boolean": "boolean",
     "double": "float",
     "Float": "float", "real": "float", "datetime": "timestamp", "DateTime": "timestamp", "Timestamp": "timestamp",
