@@ -35,6 +35,9 @@ from vesper.values.types import Record, Type
 _MARK = "zqz"
 """Stands for the word that is typed; no name of a node has it."""
 _KEY_LINE = re.compile(r"\s*(?:- +)*\w*")
+_WORD_END = re.compile(r"\w*$")
+_MAX_NODES = 100
+"""Maximum number of nodes of which all are offered; of more, those that begin as the word does."""
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _ITEM = types.CompletionItemKind
 _KINDS = {
@@ -64,7 +67,8 @@ def complete(view: View, position: types.Position) -> types.CompletionList:
     if place.is_key or _is_mapping(place.kind) or (is_alone and _is_mapping(place.whole_kind)):
         found += key_candidates(view, known, place)
     by_label = {each.label: each for each in reversed(found)}
-    return types.CompletionList(False, [_item(view, place, offset, each) for each in by_label.values()])
+    is_incomplete = is_expression and len(view.collection.entries) > _MAX_NODES
+    return types.CompletionList(is_incomplete, [_item(view, place, offset, each) for each in by_label.values()])
 
 
 def _marked(source: SourceFile, offset: int) -> tuple[str, Tree | None]:
@@ -148,7 +152,7 @@ def _in_expression(view: View, known: Knowledge, text: str, place: Place, offset
         yield Candidate(each.name, "input", str(each.type), insert=f"{each.name}: ", rank="0")
     for name in visible:
         yield _name(name, expected)
-    yield from _callables(view, known)
+    yield from _callables(view, known, _WORD_END.findall(text[:offset])[0])
 
 
 def _members(known: Knowledge, part: ast.Field) -> Iterator[Candidate]:
@@ -170,7 +174,7 @@ def _name(declared: Declared, expected: Type | None) -> Candidate:
     return Candidate(declared.name, declared.kind, str(declared.type or "?"), insert=insert, rank="0" if fits else "1")
 
 
-def _callables(view: View, known: Knowledge) -> Iterator[Candidate]:
+def _callables(view: View, known: Knowledge, prefix: str) -> Iterator[Candidate]:
     """Yield own functions, those of libraries, operations, words, and function nodes."""
     own = {each.name.text: each for each in known.document.functions}
     for name, declared in own.items():
@@ -188,9 +192,11 @@ def _callables(view: View, known: Knowledge) -> Iterator[Candidate]:
         yield Candidate(name, "function", detail, insert=insert, is_snippet=True, rank="3", symbol=("operation", name))
     for word, doc in WORDS.items():
         yield Candidate(word, "word", "", doc, SNIPPETS.get(word), word in SNIPPETS, rank="4")
-    for node_id, path in view.collection.ids(view.path).items():
-        if path != view.path and not view.collection.is_library(path):
-            name = node_id.rpartition("_v")[0] or node_id
+    ids = view.collection.ids(view.path)
+    for node_id, path in ids.items():
+        name = node_id.rpartition("_v")[0] or node_id
+        is_typed = len(ids) <= _MAX_NODES or (prefix and name.startswith(prefix))
+        if is_typed and path != view.path and not view.collection.is_library(path):
             yield Candidate(
                 name, "node", node_id, insert=f"{name}($0)", is_snippet=True, rank="5", symbol=("node", node_id)
             )

@@ -35,7 +35,7 @@ def describe_cell(known: Knowledge, offset: int) -> str | None:
         for number, row in enumerate(table.rows, 1):
             cell = next((each for each in row.cells if _touches(each[1].span, offset)), None)
             if cell is not None:
-                return f"{_sentence(cell_text(*cell))}\n\nRow {number}: {rule_text(known.source, row)}"
+                return f"{cell_text(*cell)}.\n\nRow {number}: {rule_text(known.source, row)}"
             if any(_touches(word.span, offset) for word, _ in row.cells):
                 return f"Row {number}: {rule_text(known.source, row)}"
     return None
@@ -43,10 +43,6 @@ def describe_cell(known: Knowledge, offset: int) -> str | None:
 
 def _touches(span: Span, offset: int) -> bool:
     return span.start <= offset <= span.end
-
-
-def _sentence(text: str) -> str:
-    return f"{text}."
 
 
 def cell_text(column: ast.Word, cell: ast.Cell) -> str:
