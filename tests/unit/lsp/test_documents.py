@@ -7,12 +7,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from lsprotocol import types
 
 from tests.support.editor import Editor, editing
 from tests.unit.lsp.nodes import FEE, ORDER, write_shop
+from tests.unit.migration.support.remote_answers import Told
 from vesper.lsp.lenses import DEBUG, RUN, VERIFY
 from vesper.lsp.positions import uri_of
+from vesper.migration.stores import sqlite_store
 
 Story = Callable[[Editor], Awaitable[None]]
 
@@ -150,5 +153,34 @@ def test_a_node_with_errors_runs_no_case(tmp_path: Path) -> None:
         assert await editor.message() == "fee_v1.vsp has errors: correct them to run its cases"
         assert await editor.workspace_execute_command_async(types.ExecuteCommandParams(VERIFY, [document.uri])) is False
         assert await editor.message() == "save fee_v1.vsp first: the engines are compared on the file"
+
+    _edit(nodes, story)
+
+
+def test_a_lens_has_the_mode_of_a_routed_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = write_shop(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sqlite_store, "is_volatile", lambda _path: None)
+
+    async def title(editor: Editor, name: str) -> str | None:
+        lenses = await editor.text_document_code_lens_async(types.CodeLensParams(editor.open(name)))
+        found = [each.command.title for each in lenses or () if each.command is not None and not each.command.command]
+        return found[0] if found else None
+
+    async def story(editor: Editor) -> None:
+        assert await title(editor, "fee_v1.vsp") is None, "there is no configuration"
+        (tmp_path / "vesper.toml").write_text("[migration]\n")
+        assert await title(editor, "fee_v1.vsp") is None, "there is no store"
+        store = Told(tmp_path)
+        store.batch(runs=10)
+        store.store.close()
+        shown = await title(editor, "fee_v1.vsp")
+        assert shown is not None
+        assert shown.startswith("shadow_direct, confidence 0.48")
+        assert shown.endswith("10 runs agree")
+        assert await title(editor, "order_v1.vsp") is None, "it was never routed"
+        (tmp_path / "vesper.toml").write_text("[migration]\nstore = 1\n")
+        assert await title(editor, "fee_v1.vsp") is None
+        assert "no mode of fee_v1" in await editor.message()
 
     _edit(nodes, story)
