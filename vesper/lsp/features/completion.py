@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from lsprotocol import types
 
@@ -92,9 +93,8 @@ def _marked(source: SourceFile, offset: int) -> tuple[str, Tree | None]:
 def _finished(path: str, text: str, place: Place, offset: int) -> str:
     """Return the text with the expression at the mark ended, unless it is whole."""
     source, scalar = SourceFile(path, text), place.scalar
-    bag = DiagnosticBag(source)
     end = offset + len(_MARK)
-    if place.kind == "expression" and parse_expression(scalar, bag) is not None:
+    if place.kind == "expression" and parse_expression(scalar, DiagnosticBag(source)) is not None:
         return text
     tokens = [each for each in tokens_in(source, place) if each.span.end <= end]
     last = scalar.span.end - (1 if scalar.style in ("'", '"') else 0)
@@ -128,9 +128,7 @@ def _closing(tokens: Iterable[Token]) -> str:
 
 def _is_mapping(kind: str) -> bool:
     """Return whether a scalar stands where a mapping or a list of mappings belongs."""
-    return (
-        kind == "step" or "map<" in kind or any(each in shapes() or each == "step" for each in re.findall(r"\w+", kind))
-    )
+    return any(each in shapes() or each in ("step", "map") for each in re.findall(r"\w+", kind))
 
 
 # -- expressions ----------------------------------------------------------------------------------
@@ -212,6 +210,8 @@ def _call(name: str, parts: list[str]) -> str:
 def _item(view: View, place: Place, offset: int, candidate: Candidate) -> types.CompletionItem:
     doc = types.MarkupContent(types.MarkupKind.Markdown, candidate.doc) if candidate.doc else None
     formats = types.InsertTextFormat
+    if place.is_key and re.match(r"\w*:", view.source.text[offset:]):
+        candidate = replace(candidate, insert=candidate.label, is_snippet=False)  # the colon is there
     item = types.CompletionItem(
         candidate.label,
         kind=_KINDS.get(candidate.kind, _ITEM.Text),
