@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from lsprotocol import types
 
@@ -35,6 +36,9 @@ from vesper.values.types import Record, Type
 _MARK = "zqz"
 """Stands for the word that is typed; no name of a node has it."""
 _KEY_LINE = re.compile(r"\s*(?:- +)*\w*")
+_WORD_END = re.compile(r"\w*$")
+_MAX_NODES = 100
+"""Maximum number of nodes of which all are offered; of more, those that begin as the word does."""
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _ITEM = types.CompletionItemKind
 _KINDS = {
@@ -64,7 +68,8 @@ def complete(view: View, position: types.Position) -> types.CompletionList:
     if place.is_key or _is_mapping(place.kind) or (is_alone and _is_mapping(place.whole_kind)):
         found += key_candidates(view, known, place)
     by_label = {each.label: each for each in reversed(found)}
-    return types.CompletionList(False, [_item(view, place, offset, each) for each in by_label.values()])
+    is_incomplete = is_expression and len(view.collection.entries) > _MAX_NODES
+    return types.CompletionList(is_incomplete, [_item(view, place, offset, each) for each in by_label.values()])
 
 
 def _marked(source: SourceFile, offset: int) -> tuple[str, Tree | None]:
@@ -88,9 +93,8 @@ def _marked(source: SourceFile, offset: int) -> tuple[str, Tree | None]:
 def _finished(path: str, text: str, place: Place, offset: int) -> str:
     """Return the text with the expression at the mark ended, unless it is whole."""
     source, scalar = SourceFile(path, text), place.scalar
-    bag = DiagnosticBag(source)
     end = offset + len(_MARK)
-    if place.kind == "expression" and parse_expression(scalar, bag) is not None:
+    if place.kind == "expression" and parse_expression(scalar, DiagnosticBag(source)) is not None:
         return text
     tokens = [each for each in tokens_in(source, place) if each.span.end <= end]
     last = scalar.span.end - (1 if scalar.style in ("'", '"') else 0)
@@ -124,9 +128,7 @@ def _closing(tokens: Iterable[Token]) -> str:
 
 def _is_mapping(kind: str) -> bool:
     """Return whether a scalar stands where a mapping or a list of mappings belongs."""
-    return (
-        kind == "step" or "map<" in kind or any(each in shapes() or each == "step" for each in re.findall(r"\w+", kind))
-    )
+    return any(each in shapes() or each in ("step", "map") for each in re.findall(r"\w+", kind))
 
 
 # -- expressions ----------------------------------------------------------------------------------
@@ -148,7 +150,7 @@ def _in_expression(view: View, known: Knowledge, text: str, place: Place, offset
         yield Candidate(each.name, "input", str(each.type), insert=f"{each.name}: ", rank="0")
     for name in visible:
         yield _name(name, expected)
-    yield from _callables(view, known)
+    yield from _callables(view, known, _WORD_END.findall(text[:offset])[0])
 
 
 def _members(known: Knowledge, part: ast.Field) -> Iterator[Candidate]:
@@ -170,7 +172,7 @@ def _name(declared: Declared, expected: Type | None) -> Candidate:
     return Candidate(declared.name, declared.kind, str(declared.type or "?"), insert=insert, rank="0" if fits else "1")
 
 
-def _callables(view: View, known: Knowledge) -> Iterator[Candidate]:
+def _callables(view: View, known: Knowledge, prefix: str) -> Iterator[Candidate]:
     """Yield own functions, those of libraries, operations, words, and function nodes."""
     own = {each.name.text: each for each in known.document.functions}
     for name, declared in own.items():
@@ -188,9 +190,11 @@ def _callables(view: View, known: Knowledge) -> Iterator[Candidate]:
         yield Candidate(name, "function", detail, insert=insert, is_snippet=True, rank="3", symbol=("operation", name))
     for word, doc in WORDS.items():
         yield Candidate(word, "word", "", doc, SNIPPETS.get(word), word in SNIPPETS, rank="4")
-    for node_id, path in view.collection.ids(view.path).items():
-        if path != view.path and not view.collection.is_library(path):
-            name = node_id.rpartition("_v")[0] or node_id
+    ids = view.collection.ids(view.path)
+    for node_id, path in ids.items():
+        name = node_id.rpartition("_v")[0] or node_id
+        is_typed = len(ids) <= _MAX_NODES or (prefix and name.startswith(prefix))
+        if is_typed and path != view.path and not view.collection.is_library(path):
             yield Candidate(
                 name, "node", node_id, insert=f"{name}($0)", is_snippet=True, rank="5", symbol=("node", node_id)
             )
@@ -206,6 +210,8 @@ def _call(name: str, parts: list[str]) -> str:
 def _item(view: View, place: Place, offset: int, candidate: Candidate) -> types.CompletionItem:
     doc = types.MarkupContent(types.MarkupKind.Markdown, candidate.doc) if candidate.doc else None
     formats = types.InsertTextFormat
+    if place.is_key and re.match(r"\w*:", view.source.text[offset:]):
+        candidate = replace(candidate, insert=candidate.label, is_snippet=False)  # the colon is there
     item = types.CompletionItem(
         candidate.label,
         kind=_KINDS.get(candidate.kind, _ITEM.Text),

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 from vesper.language.check.scope import Declared
 from vesper.language.diagnostics.source import SourceFile
-from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast, library_ast
 from vesper.lsp.features.knowledge import Knowledge, knowledge
 from vesper.lsp.features.ranges import Ranges, show_range
@@ -19,10 +17,6 @@ from vesper.lsp.view import View
 _OCCURRENCES: WeakKeyDictionary[Knowledge, Occurrences] = WeakKeyDictionary()
 _RANGES: WeakKeyDictionary[Knowledge, Ranges | None] = WeakKeyDictionary()
 _MAX_DECLARATION_LINES = 12
-_Named: TypeAlias = (
-    ast.Input | ast.Output | ast.Constant | ast.Function | ast.RecordType | ast.NamedType | library_ast.Parameter
-    | ast.Step
-)  # fmt: skip
 
 
 def occurrences(known: Knowledge) -> Occurrences:
@@ -105,13 +99,10 @@ def describe(view: View, symbol: Symbol) -> str | None:
 
 
 def _declaring_part(known: Knowledge, occurrence: Occurrence) -> object:
-    """Return the part of the document that has the name; an input, a constant, a function, a step …"""
-    named: list[_Named] = [
-        *known.all(ast.Input), *known.all(ast.Output), *known.all(ast.Constant), *known.all(ast.Function),
-        *known.all(ast.RecordType), *known.all(ast.NamedType), *known.all(library_ast.Parameter), *known.all(ast.Step),
-    ]  # fmt: skip
+    """Return the part of the document that has the name: an input, a constant, a function, a step …"""
+    names = ((each, getattr(each, "name", None)) for each in known.parts)
     start = occurrence.span.start
-    return next((each for each in named if each.name is not None and each.name.span.start == start), None)
+    return next((each for each, name in names if isinstance(name, ast.Word) and name.span.start == start), None)
 
 
 def _typed(known: Knowledge, symbol: Symbol, occurrence: Occurrence, part: object) -> tuple[str, list[str]]:
@@ -178,11 +169,6 @@ def declared_text(known: Knowledge, part: ast.RecordType | ast.NamedType) -> str
             break
         taken.append(line[margin:])
     return "\n".join(taken).rstrip()
-
-
-def operation_of(value: ir.Expression | None) -> str | None:
-    """Return the operation that an expression became."""
-    return value.op if isinstance(value, ir.Call) else None
 
 
 def _one_line(text: str) -> str:

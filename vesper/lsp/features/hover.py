@@ -6,9 +6,10 @@ from lsprotocol import types
 
 from vesper.language.diagnostics.explanations import EXPLANATIONS
 from vesper.language.diagnostics.source import Span
+from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast
 from vesper.language.syntax.tokens import WORD
-from vesper.lsp.features.describe import describe, occurrences, operation_of, ranges
+from vesper.lsp.features.describe import describe, occurrences, ranges
 from vesper.lsp.features.knowledge import Fact, Knowledge, knowledge
 from vesper.lsp.features.places import Place, place_at
 from vesper.lsp.features.ranges import show_range
@@ -21,6 +22,7 @@ from vesper.lsp.server import VesperServer
 from vesper.lsp.view import View
 from vesper.values.generated.capabilities import CAPABILITIES
 from vesper.values.generated.operations import OPERATIONS
+from vesper.values.operation import OpSpec
 
 
 def hover(view: View, position: types.Position) -> types.Hover | None:
@@ -61,20 +63,23 @@ def _preference(occurrence: Occurrence) -> tuple[bool, int]:
 
 
 def _about_name(view: View, known: Knowledge, occurrence: Occurrence) -> str | None:
-    fact = known.fact_at(occurrence.span.start + 1)
-    span = None if fact is None else fact.expression.span
     if occurrence.symbol.kind == "operation":
-        op = next((name for each in _around(known, occurrence.span) if (name := operation_of(each.value))), None)
-        if op in OPERATIONS and OPERATIONS[op].function == occurrence.symbol.name:
-            return describe_operation(OPERATIONS[op])
+        ops = (_operation(each) for each in _around(known, occurrence.span))
+        chosen = next((each for each in ops if each is not None and each.function == occurrence.symbol.name), None)
+        if chosen is not None:
+            return describe_operation(chosen)
     text = describe(view, occurrence.symbol)
-    is_use = not occurrence.is_declaration and fact is not None and span is not None
-    if text is not None and is_use and fact is not None and occurrence.span.end == fact.expression.span.end:
-        values = _values(known, fact)
-        if values is not None and f"Values: {values}" not in text:
-            text = text.replace("Values: ", "Values of the input: ")
-            text += f" Values here: {values}."
-    return text
+    fact = known.fact_at(occurrence.span.start + 1)
+    if text is None or fact is None or occurrence.is_declaration or fact.expression.span.end != occurrence.span.end:
+        return text
+    values = _values(known, fact)
+    if values is None or f"Values: {values}" in text:
+        return text
+    return text.replace("Values: ", "Values of the input: ") + f" Values here: {values}."
+
+
+def _operation(fact: Fact) -> OpSpec | None:
+    return OPERATIONS.get(fact.value.op) if isinstance(fact.value, ir.Call) else None
 
 
 def _around(known: Knowledge, span: Span) -> list[Fact]:
@@ -104,9 +109,8 @@ def _about_part(known: Knowledge, place: Place, offset: int) -> tuple[Span, str]
         for each in _around(known, token.span):
             expression = each.expression
             is_infix = isinstance(expression, ast.Infix | ast.Prefix) and expression.operator.span == token.span
-            op = operation_of(each.value) if is_infix else None
-            if op in OPERATIONS:
-                lines.append(describe_operation(OPERATIONS[op]))
+            if is_infix and (spec := _operation(each)) is not None:
+                lines.append(describe_operation(spec))
         if token.kind is WORD and token.text in WORDS and not lines:
             lines.append(f"`{token.text}`: {WORDS[token.text]}")
     if fact is not None and fact.type is not None:

@@ -136,10 +136,11 @@ class Knowledge:
 
     def all(self, kind: type[_Part]) -> Iterator[_Part]:
         """Yield every part of the document of this kind, in no particular order."""
-        return (each for each in self._parts if isinstance(each, kind))
+        return (each for each in self.parts if isinstance(each, kind))
 
     @cached_property
-    def _parts(self) -> tuple[Any, ...]:
+    def parts(self) -> tuple[Any, ...]:
+        """Return every part of the document."""
         return tuple(walk(self.document))
 
 

@@ -54,10 +54,14 @@ def occurrences_of(view: View, symbols: set[Symbol]) -> Iterator[tuple[View, Occ
         owner = owner_view(view, symbol) if symbol.kind in _SHARED else None
         if owner is not None:
             paths |= dict.fromkeys((owner.path, *view.collection.callers(owner.path)))
+    # A call may name a node without its version.
+    words = {(split_node_id(each.name) or (each.name,))[0] for each in symbols}
     for path in paths:
         there = view.collection.view(path)
-        known = None if there is None else knowledge(there)
-        if there is not None and known is not None:
+        if there is None or not any(word in there.source.text for word in words):
+            continue
+        known = knowledge(there)
+        if known is not None:
             yield from ((there, each) for each in occurrences(known).of(symbols))
 
 

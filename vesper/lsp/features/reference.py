@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from vesper.values.generated.operations import OPERATIONS
 from vesper.values.operation import OpSpec
@@ -79,30 +80,24 @@ class Shape:
 
 
 @cache
-def _document() -> dict[str, dict[str, dict[str, object]]]:
+def _document() -> dict[str, dict[str, Any]]:
     text = files(__package__).joinpath("reference.json").read_text(encoding="utf-8")
-    found: dict[str, dict[str, dict[str, object]]] = json.loads(text)
+    found: dict[str, dict[str, Any]] = json.loads(text)
     return found
 
 
 @cache
 def shapes() -> dict[str, Shape]:
     """Return every kind of mapping by name."""
-    return {name: _shape(name, entry) for name, entry in _document()["mappings"].items()}
+    return {name: _shape(name, **entry) for name, entry in _document()["mappings"].items()}
 
 
-def _shape(name: str, entry: dict[str, object]) -> Shape:
-    fields: dict[str, dict[str, object]] = entry["fields"]  # type: ignore[assignment]  # a generated file
-    keys: list[str] = entry["keys"]  # type: ignore[assignment]  # a generated file
-    step, short = entry["step"], entry["short"]
+def _shape(name: str, where: str, step: str | None, keys: list[str], short: str | None, fields: Any) -> Shape:
     read = {
-        key: Field(key, str(each["kind"]), str(each["doc"]), "required" in each, tuple(each.get("values", ())))  # type: ignore[arg-type]  # a generated file
+        key: Field(key, each["kind"], each["doc"], "required" in each, tuple(each.get("values", ())))
         for key, each in fields.items()
     }
-    where = str(entry["where"])
-    return Shape(
-        name, where, None if step is None else str(step), tuple(keys), None if short is None else str(short), read
-    )
+    return Shape(name, where, step, tuple(keys), short, read)
 
 
 @cache
@@ -112,12 +107,12 @@ def step_shapes() -> tuple[Shape, ...]:
 
 def type_docs() -> dict[str, str]:
     """Return the built-in types with their docs."""
-    return {name: str(doc) for name, doc in _document()["types"].items()}
+    return _document()["types"]
 
 
 def error_docs() -> dict[str, str]:
     """Return the run-time error codes with their docs."""
-    return {name: str(doc) for name, doc in _document()["errors"].items()}
+    return _document()["errors"]
 
 
 @cache
@@ -132,8 +127,8 @@ def functions() -> dict[str, tuple[OpSpec, ...]]:
 
 def operation_text(name: str, part: str) -> str | None:
     """Return the `doc`, `signature`, `call` or `example` of an operation."""
-    found = _document()["operations"].get(name, {}).get(part)
-    return None if found is None else str(found)
+    found: str | None = _document()["operations"].get(name, {}).get(part)
+    return found
 
 
 def describe_operation(spec: OpSpec) -> str:

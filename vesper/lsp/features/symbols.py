@@ -7,13 +7,12 @@ name that an expression binds. Equal symbols in two files are the same thing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
-from vesper.language.syntax import ast, library_ast
+from vesper.language.syntax import ast
 from vesper.language.syntax.scalar_text import PlacedText, place_text
 from vesper.language.syntax.tokens import NAME, Token, tokenize
 from vesper.language.syntax.yaml_tree import Scalar
@@ -23,16 +22,6 @@ from vesper.values.types import Enum, OptionalOf, Record, Type
 
 _STEP = re.compile(r"""['"]?([a-z][a-z0-9_]*)""")
 _HOLE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
-_Named: TypeAlias = (
-    ast.Input
-    | ast.Output
-    | ast.StateMachine
-    | ast.Constant
-    | library_ast.Parameter
-    | ast.Function
-    | ast.RecordType
-    | ast.NamedType
-)
 FUNCTIONS = frozenset(each.function for each in OPERATIONS.values() if each.function is not None)
 
 
@@ -116,10 +105,6 @@ class Occurrences:
         self._by_start.setdefault(word.span.start, symbol)
         self._add(word, symbol, is_declaration=True)
 
-    def _declare_all(self, kind: str, declared: Iterable[_Named]) -> None:
-        for each in declared:
-            self._declare_one(kind, each.name)
-
     def _local(self, word: ast.Word) -> None:
         self._declare_one("local", word, f"{self._known.id}@{word.span.start}")
 
@@ -127,15 +112,10 @@ class Occurrences:
         known, document = self._known, self._known.document
         is_node = isinstance(document, ast.Document)
         self._add(known.id_word, Symbol("node" if is_node else "library", known.id), is_declaration=True)
-        if isinstance(document, ast.Document):
-            self._declare_all("input", document.inputs)
-            self._declare_all("output", document.outputs)
-            self._declare_all("error", document.errors)
-            self._declare_all("machine", document.machines)
-        self._declare_all("constant", document.constants)
-        self._declare_all("parameter", document.parameters)
-        self._declare_all("function", document.functions)
-        self._declare_all("type", document.types)
+        kinds = ("input", "output", "error", "machine", "constant", "parameter", "function", "type")
+        for kind in kinds if is_node else kinds[4:]:
+            for each in getattr(document, f"{kind}s"):
+                self._declare_one(kind, each.name)
         for type_ in document.types:
             for part in type_.fields if isinstance(type_, ast.RecordType) else ():
                 self._declare_one("field", part.name, f"{known.id}.{type_.name.text}")
@@ -157,16 +137,13 @@ class Occurrences:
 
     def _uses_of_libraries(self) -> None:
         for use in self._known.document.uses:
-            library = self._library(use.library.text)
-            self._add(use.library, Symbol("library", library or use.library.text))
+            checker = self._known.checker
+            found = None if checker is None else checker.callees.library(use.library.text)
+            library = getattr(found, "library_id", use.library.text)
+            self._add(use.library, Symbol("library", library))
             for word in use.names or ():
                 for kind in self._kinds_in_library(word.text):
-                    self._add(word, Symbol(kind, word.text, library or use.library.text))
-
-    def _library(self, wanted: str) -> str | None:
-        checker = self._known.checker
-        found = None if checker is None else checker.callees.library(wanted)
-        return getattr(found, "library_id", None)
+                    self._add(word, Symbol(kind, word.text, library))
 
     def _kinds_in_library(self, name: str) -> Iterator[str]:
         checker = self._known.checker

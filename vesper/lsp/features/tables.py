@@ -9,7 +9,7 @@ from lsprotocol import types
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.language.syntax import ast
-from vesper.language.syntax.format.formatter import format_source
+from vesper.language.syntax.format.formatter import format_source, same_tree
 from vesper.language.syntax.yaml.reader import read_yaml
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 from vesper.language.tables.cells import Between, Compare, Condition, IsNull, Not, Operand, Test
@@ -35,7 +35,7 @@ def describe_cell(known: Knowledge, offset: int) -> str | None:
         for number, row in enumerate(table.rows, 1):
             cell = next((each for each in row.cells if _touches(each[1].span, offset)), None)
             if cell is not None:
-                return f"{_sentence(cell_text(*cell))}\n\nRow {number}: {rule_text(known.source, row)}"
+                return f"{cell_text(*cell)}.\n\nRow {number}: {rule_text(known.source, row)}"
             if any(_touches(word.span, offset) for word, _ in row.cells):
                 return f"Row {number}: {rule_text(known.source, row)}"
     return None
@@ -43,10 +43,6 @@ def describe_cell(known: Knowledge, offset: int) -> str | None:
 
 def _touches(span: Span, offset: int) -> bool:
     return span.start <= offset <= span.end
-
-
-def _sentence(text: str) -> str:
-    return f"{text}."
 
 
 def cell_text(column: ast.Word, cell: ast.Cell) -> str:
@@ -121,17 +117,20 @@ def align_table(source: SourceFile, tree: Tree, rows_span: Span) -> list[tuple[S
     for row, new in reversed(list(zip(rows, texts, strict=True))):
         text = text[: row.span.start] + new + text[row.span.end :]
     number = [each.span for each in _sequences(tree)].index(rows_span)
-    settled = _formatted_rows(source.path, text, number)
-    if settled is None or len(settled) != len(rows):
+    settled = _formatted_rows(source.path, text, tree, number)
+    if settled is None:
         return []
     return [(row.span, new) for row, new in zip(rows, settled, strict=True) if source.slice(row.span) != new]
 
 
-def _formatted_rows(path: str, text: str, number: int) -> list[str] | None:
-    """Return the rows of the same list in the formatted text, since the formatter decides which gaps stay."""
+def _formatted_rows(path: str, text: str, before: Tree, number: int) -> list[str] | None:
+    """Return the rows of the same list in the formatted text, since the formatter decides which gaps stay.
+
+    None where the text has another meaning: rows that have their keys in different orders cannot be aligned.
+    """
     formatted = format_source(DiagnosticBag(SourceFile(path, text)))
     tree = None if formatted is None else read_yaml(DiagnosticBag(SourceFile(path, formatted)))
-    if formatted is None or tree is None:
+    if formatted is None or tree is None or not same_tree(before, tree):
         return None
     return [formatted[each.span.start : each.span.end] for each in list(_sequences(tree))[number].items]
 
@@ -175,7 +174,7 @@ def _pieces(source: SourceFile, row: Mapping, path: tuple[str, ...] = ()) -> lis
 
 
 def _padded(rows: list[list[tuple[tuple[str, ...], str]]]) -> list[str]:
-    """Return the rows with every piece that all later rows share in one column."""
+    """Return the rows with the pieces of each key in one column."""
     keys = list(dict.fromkeys(key for row in rows for key, _ in row))
     texts = ["" for _ in rows]
     for key in sorted(keys, key=lambda each: max(i for row in rows for i, (own, _) in enumerate(row) if own == each)):

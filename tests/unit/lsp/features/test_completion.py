@@ -110,3 +110,8 @@ def test_a_capability_replaces_what_is_written_of_it() -> None:
     item = next(each for each in offered(text) if each.label == "database.read")
     assert isinstance(item.text_edit, types.TextEdit)
     assert item.text_edit.range.end.character - item.text_edit.range.start.character == len("data")
+
+
+def test_a_key_that_has_its_colon_gets_no_second_one() -> None:
+    items = offered(marked("constants:", "const|s:"))
+    assert [each.insert_text for each in items if each.label == "contracts"] == ["contracts"]

@@ -58,7 +58,15 @@ def test_alignment_is_the_one_that_the_formatter_keeps() -> None:
     ]
 
 
-def test_an_aligned_table_has_no_action() -> None:
-    text = RISK.replace('{in: {amount: "> 5000"}, then: high}', "{when: amount > 5, then: high}")
-    view, position = open_at(marked("intent", "|intent", text), "risk_v1")
+@pytest.mark.parametrize(
+    "row",
+    [
+        '{then: high, in: {amount: "> 5000"}}',
+        '{in: {amount: "> 5000"},                         then: high}',
+    ],
+)
+def test_no_action_where_nothing_can_be_aligned(row: str) -> None:
+    text = RISK.replace('{in: {amount: "> 5000"}, then: high}', row)
+    text = text.replace('{in: {amount: "-", country', '{in: {amount: "-",           country')
+    view, position = open_at(marked("NG, RU", "NG, |RU", text), "risk_v1")
     assert align_actions(view, "file:///risk", types.Range(position, position)) == []
