@@ -435,6 +435,17 @@ proof-aarch64: build ## the engines on aarch64, under QEMU: the corpus and `vesp
 proof-dap: build ## Microsoft's test client of the Debug Adapter Protocol drives `vesper debug`; needs Node.js and npm; half a minute
 	$(BIN)/python -m tests.proofs.debugger.dap
 
+.PHONY: vscode proof-vscode proof-neovim
+# Needs Node.js and npm.
+vscode: $(DEPS_STAMP) ## pack the extension of VS Code: dist/vesper-VERSION.vsix
+	$(BIN)/python -m tests.proofs.vscode.pack
+
+proof-vscode: build ## the packed extension by a scripted client, its grammar and the JSON Schema; needs Node.js and npm; a minute
+	$(BIN)/python -m tests.proofs.vscode.run
+
+proof-neovim: build ## Neovim of Debian 13, unpacked from its packages, edits a broken node with `vesper lsp`; half a minute
+	$(BIN)/python -m tests.proofs.editor.neovim
+
 proof-breakpoints: build ## planted faults of the Rust engine: does `--break-on divergence` stop at the first differing step; minutes
 	$(BIN)/python -m tests.proofs.debugger.breakpoints
 

@@ -79,7 +79,7 @@ local function steps()
   found.typing = true
 
   local hover = ask(client, buffer, 'textDocument/hover', at(buffer, 'value: amount', 8))
-  found.hover = vim.split(hover.contents.value or hover.contents, '\n')[1]
+  found.hover = vim.split(hover.contents.value, '\n')[2]
   check((hover.contents.value or ''):find('decimal'), 'hover: ' .. vim.inspect(hover))
 
   local row = at(buffer, 'value: amount', 7).position.line
