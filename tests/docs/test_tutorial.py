@@ -13,8 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.error
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -98,22 +97,15 @@ class Reader:
         )
 
     def serve(self, command: Command) -> None:
-        words = shlex.split(command.text.replace(PORT, "0"))
-        line = self.terminals.enter_context(self.served(words))
+        process = self.start([sys.executable, "-m", *shlex.split(command.text.replace(PORT, "0"))])
+        self.terminals.callback(process.communicate, timeout=WAIT_SECONDS)
+        self.terminals.callback(process.terminate)
+        assert process.stdout is not None
+        line = next((line for line in process.stdout if line.startswith("serving ")), "")
         found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
-        assert found, line
+        assert found, f"line {command.line}: nothing is served"
         self.port = found[1]
         check_printed(command, line.replace(self.port, PORT), 0)
-
-    @contextmanager
-    def served(self, words: list[str]) -> Iterator[str]:
-        process = self.start([sys.executable, "-m", *words])
-        assert process.stdout is not None
-        try:
-            yield next((line for line in process.stdout if line.startswith("serving ")), "")
-        finally:
-            process.terminate()
-            process.communicate(timeout=WAIT_SECONDS)
 
 
 def response(command: str) -> str:
@@ -127,12 +119,9 @@ def response(command: str) -> str:
 
 @pytest.mark.parametrize("page", LESSONS, ids=lambda page: page.stem)
 def test_lesson(page: Path, tmp_path: Path) -> None:
+    assert len(LESSONS) == 6
     reader = Reader(tmp_path)
     for earlier in LESSONS[: LESSONS.index(page)]:
         reader.read(earlier, is_typing=False)
     with reader.terminals:
         reader.read(page, is_typing=True)
-
-
-def test_there_are_six_lessons() -> None:
-    assert len(LESSONS) == 6
