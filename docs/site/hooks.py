@@ -40,7 +40,9 @@ def expand(nav: list[Any], pages: list[str]) -> list[Any]:
     def expanded(items: list[Any]) -> Iterator[Any]:
         for item in items:
             if isinstance(item, dict):
-                yield {title: list(expanded(below)) for title, below in item.items()}
+                yield {
+                    title: list(expanded(below)) if isinstance(below, list) else below for title, below in item.items()
+                }
             elif "*" in item:
                 yield from matching(item)
             else:
@@ -54,7 +56,7 @@ def entries(nav: list[Any]) -> Iterator[str]:
     for item in nav:
         if isinstance(item, dict):
             for below in item.values():
-                yield from entries(below)
+                yield from entries(below if isinstance(below, list) else [below])
         else:
             yield item
 
@@ -91,6 +93,8 @@ def links_out(markdown: str, page: str) -> list[str]:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Turn links out of `docs/` and file names of fences into those of the site."""
     folder = posixpath.dirname(f"docs/{page.file.src_uri}")
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation", "toc"]
 
     def link(found: re.Match[str]) -> str:
         target = page_of(posixpath.normpath(posixpath.join(folder, found[2])))

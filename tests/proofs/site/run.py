@@ -98,8 +98,9 @@ def main() -> int:
     pages = [path.relative_to(site).as_posix() for path in sorted(site.rglob("*.html")) if path.name != "404.html"]
     chosen = [page for page in pages if given.only in page]
     found = visit(chosen, site, TERMS, given.screenshots)
-    problems = found["problems"] + [f"a request left for {url}" for url in sorted(set(found["requests_elsewhere"]))]
-    print(*problems, sep="\n")
+    elsewhere = [f"a request left for {url}" for url in sorted(set(found["requests_elsewhere"]))]
+    print(*elsewhere, sep="\n", end="")
+    problems = found["problems"] + elsewhere
     print(f"{len(chosen)} pages, {found['visits']} visits, {found['links']} internal links, {len(problems)} problems")
     if not problems and chosen == pages:
         summary = {
