@@ -9,6 +9,7 @@ from pathlib import Path
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import Diagnostic, Severity
 from vesper.lsp.collection import Collection
 from vesper.lsp.features.describe import declaration, occurrences, owner_view
@@ -20,6 +21,7 @@ from vesper.lsp.view import View
 from vesper.values.node_id import NODE_ID_HELP, split_node_id
 
 _REQUEST_FAILED = -32803
+_OF_OTHERS = (Code.WRONG_CALLEE, Code.WRONG_LIBRARY)
 _SHARED = ("input", "output", "constant", "parameter", "function", "type", "field", "node", "library")
 """Kinds that other files can refer to."""
 _FIXED = {
@@ -183,16 +185,19 @@ def _check_texts(collection: Collection, texts: dict[Path, str], moved: tuple[Pa
     for path, entry in collection.entries.items():
         place = moved[1] if moved is not None and path == moved[0] else path
         scratch.put(place, texts[path].encode() if path in texts else entry.data)
-    affected = dict.fromkeys(other for path in texts for other in (path, *collection.callers(path)))
-    for path in affected:
+    affected = (*texts, *(other for path in texts for other in collection.callers(path)))
+    found: list[str] = []
+    for path in dict.fromkeys(affected):
         place = moved[1] if moved is not None and path == moved[0] else path
         before, after = collection.check_now(path), scratch.check_now(place)
-        if before is None or after is None:
-            continue
-        errors = _errors(after.diagnostics)
-        if len(errors) > len(_errors(before.diagnostics)):
+        errors = [] if after is None else _errors(after.diagnostics)
+        if before is not None and after is not None and len(errors) > len(_errors(before.diagnostics)):
             line = after.source.position(errors[0].primary.span.start)[0]
-            raise CannotRename(f"cannot rename: line {line} of {place.name} would be wrong: {errors[0].headline}")
+            reason = f"line {line} of {place.name} would be wrong: {errors[0].headline}"
+            # An error of a called node shows in its callers, too.
+            found.insert(len(found) if errors[0].code in _OF_OTHERS else 0, reason)
+    if found:
+        raise CannotRename(f"cannot rename: {found[0]}")
 
 
 def _errors(diagnostics: tuple[Diagnostic, ...]) -> list[Diagnostic]:
