@@ -80,6 +80,9 @@ class _Damage:
                 # A line that is no key belongs to the value above it.
                 first = line - (MISINDENTED in fault.headline and ":" not in self._lines[line])
                 self._hidden |= set(range(max(first, 0), self._end(line)))
+            self._words.update(_WORD.findall(source.slice(fault.primary.span)))
+            if fault.code is Code.WRONG_KIND:
+                self._hidden |= set(range(line, source.position(fault.primary.span.end)[0]))
             start = self._item_start(line)
             for each in self._lines[start : self._end(start)]:
                 self._words.update(_WORD.findall(each))

@@ -157,4 +157,5 @@ class Scope:
 
 def report_taken(what: str, word: ast.Word, other: Declared, bag: DiagnosticBag) -> None:
     also = (Label(other.span, f"{other.describe()} is {'declared' if other.library is None else 'used'} here"),)
-    bag.error(Code.NAME_TAKEN, word.span, also=also, what=what, name=word.text, other=other.describe())
+    help_ = "give one of the two another name"
+    bag.error(Code.NAME_TAKEN, word.span, also=also, what=what, name=word.text, other=other.describe(), help=help_)

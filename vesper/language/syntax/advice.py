@@ -10,16 +10,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import MAX_HELP, Diagnostic, one_line
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.expression_slot import expression_slot, quote_scalar
 from vesper.language.syntax.fields import QUOTE_HELP
+from vesper.language.syntax.habits.type_forms import respell_type
 from vesper.language.syntax.repairs import respelt_call
 from vesper.language.syntax.yaml.reader import UNDER_INDENTED
 
 _QUANTIFIER = re.compile(r"(?P<head>(?:FORALL|EXISTS)\s+[a-z_][^:#]*?\s+IN\s+[^:#]*?)\s*:\s+(?P<rest>[^#]*\S)")
+_MOMENTS = {
+    "date": "2026-11-15",
+    "timestamp": "2026-11-15T12:00:00Z",
+    "duration": "PT1H30M",
+    "time_of_day": "14:30:00",
+    "period": "P1Y2M",
+}
 _IN_BRACES = re.compile(r" *(?:- +)?(?:[a-z_]+: +)?\{")
 _STARTS_WITH_BRACKET = re.compile(r" *(?:- +)?(?:[a-z_]+: +)?[\[{]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_ -]*")
@@ -35,7 +44,7 @@ STARTS_STRUCTURE = "an expression that starts with `[`, `{` or a quote is put in
 def with_advice(source: SourceFile, diagnostic: Diagnostic) -> Diagnostic:
     """Return the diagnostic with a help line, if it has none and one applies."""
     find = _FINDERS.get(diagnostic.code)
-    if find is None or diagnostic.help not in (None, QUOTE_HELP):
+    if find is None or (diagnostic.help not in (None, QUOTE_HELP) and diagnostic.code is not Code.YAML_FEATURE):
         return diagnostic
     found = find(source, diagnostic)
     return diagnostic if found is None else replace(diagnostic, help=one_line(found, MAX_HELP))
@@ -84,6 +93,19 @@ def _invalid_yaml(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     return None
 
 
+_BRACES = re.compile(r": +\{\{? *([^{}:]+?) *\}\}? *(?:#.*)?$")
+
+
+def _yaml_feature(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+    """Return what an expression that looks like a tag or a mapping of YAML is meant as."""
+    slot = expression_slot(source, diagnostic.primary.span.start)
+    text = "" if slot is None else source.slice(slot)
+    if re.match(r"![A-Za-z_(]", text):
+        return f"write `NOT {text[1:]}`"
+    braces = _BRACES.search(_line(source, diagnostic))
+    return None if braces is None else f"an expression stands without braces: write `{braces[1]}`"
+
+
 def _duplicate(_: SourceFile, __: Diagnostic) -> str:
     return "keep one of the two; most YAML readers would silently take the last"
 
@@ -118,14 +140,47 @@ def _wrong_kind(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     if quantifier is not None and " must be text" in diagnostic.headline:
         fixed = f"{quantifier['head']} SATISFIES {quantifier['rest']}"
         return f"YAML reads the `:` as a mapping; write `{fixed}`, or put the whole in quotes"
+    braces = _BRACES.search(line)
+    if " must be text, not nothing" in diagnostic.headline and braces is not None and "," not in braces[1]:
+        return f"an expression stands without braces: write `{braces[1]}`"
+    if " must be text, not nothing" in diagnostic.headline and re.search(r": *#", line):
+        return "`#` starts a comment: write the value before it; in a text it stands in quotes"
     if " must be text, not nothing" in diagnostic.headline:
         return "write the missing value after the colon"
     found = _marked_text(source, diagnostic)
     if " must be text, not a mapping" in diagnostic.headline and ": " in found and not found.startswith("{"):
         return "put the whole expression in quotes: YAML reads `: ` as a mapping"
+    declaration = _declaration(source, diagnostic)
+    if declaration is not None:
+        return declaration
     key = re.match(r"`([^`]*)`", diagnostic.headline)
     is_about_text = " must be text" in diagnostic.headline
     return None if key is None or is_about_text else _FORMS.get(key[1])
+
+
+_BRACKETS = re.compile(r"\[ *['\"\w]+(?: *, *['\"\w]+)* *\]")
+_LITERAL_TYPES = (("integer", r"[-+]?[0-9]+"), ("decimal", r"[-+]?[0-9]+\.[0-9]+"), ("boolean", "true|false"))
+
+
+def _section(source: SourceFile, diagnostic: Diagnostic) -> str:
+    """Return the key in the first column above a diagnostic."""
+    above = source.text[: diagnostic.primary.span.start]
+    keys = re.findall(r"^([a-z_]+):", above, re.MULTILINE)
+    return keys[-1] if keys else ""
+
+
+def _declaration(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+    """Return how a type in brackets, or a constant without a type, is declared."""
+    found, section = _marked_text(source, diagnostic), _section(source, diagnostic)
+    name = re.match(r"`([^`]*)`", diagnostic.headline)
+    if _BRACKETS.fullmatch(found) and section in ("inputs", "outputs", "types"):
+        inner = [each.strip(" '\"") for each in found[1:-1].split(",")]
+        type_ = respell_type(found) if len(inner) == 1 else None
+        return f"write `{type_ or 'enum[' + ', '.join(inner) + ']'}`"
+    if section == "constants" and name is not None and " must be a mapping, not text" in diagnostic.headline:
+        type_ = next((each for each, pattern in _LITERAL_TYPES if re.fullmatch(pattern, found)), "string")
+        return f"write `{name[1]}: {{type: {type_}, value: {found}}}`"
+    return None
 
 
 def _unknown_key(source: SourceFile, diagnostic: Diagnostic) -> str | None:
@@ -147,7 +202,8 @@ def _expression(source: SourceFile, diagnostic: Diagnostic) -> str | None:
         # A second quote after ` #` means that the string was closed and YAML cut it as a comment.
         _, hash_, comment = rest[1:].partition(" #")
         if not hash_ or rest[0] not in comment:
-            return f"write the closing `{rest[:1]}`"
+            other = {"'": "double quotes", '"': "single quotes"}.get(rest[:1], "quotes")
+            return f"write the closing `{rest[:1]}`; a text with `{rest[:1]}` in it is put in {other}"
         slot = expression_slot(source, offset)
         if slot is not None and source.text[slot.start] in "'\"":
             return f"write the closing `{rest[:1]}`"
@@ -158,7 +214,9 @@ def _expression(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     return None
 
 
-def _number(_: SourceFile, diagnostic: Diagnostic) -> str | None:
+def _number(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+    if "underscore" in diagnostic.headline:
+        return f"write `{_marked_text(source, diagnostic).replace('_', '')}`"
     if "exponent" in diagnostic.headline or "float" in diagnostic.headline:
         return "an exponent makes a float, of at most 1.7976931348623157e308; an exact number is written out"
     if "places" in diagnostic.headline or "64 bits" in diagnostic.headline:
@@ -168,6 +226,14 @@ def _number(_: SourceFile, diagnostic: Diagnostic) -> str | None:
 
 def _bad_literal(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     written = _marked_text(source, diagnostic)
+    for type_, example in _MOMENTS.items():
+        if diagnostic.headline.endswith(f"type {type_}"):
+            return f"write it as in `{example}`"
+    if written.strip("'\"") == "null":
+        return "only an `optional<…>` can be null: declare it so, or leave the default out"
+    percent = re.fullmatch(r"['\"]?([0-9]+(?:\.[0-9]+)?) *%['\"]?", written)
+    if percent is not None and "type decimal" in diagnostic.headline:
+        return f"write `{Decimal(percent[1]).scaleb(-2):f}`"
     if "type decimal" in diagnostic.headline and re.fullmatch(r"[+-]?[0-9.]+[eE][+-]?[0-9]+", written):
         return "a decimal has at most 1,000 digits and 1,000 places"
     if "type decimal" in diagnostic.headline or "type integer" in diagnostic.headline:
@@ -175,7 +241,13 @@ def _bad_literal(source: SourceFile, diagnostic: Diagnostic) -> str | None:
     return "write `true` or `false`" if "type boolean" in diagnostic.headline else None
 
 
-def _type_mismatch(_: SourceFile, diagnostic: Diagnostic) -> str | None:
+def _type_mismatch(source: SourceFile, diagnostic: Diagnostic) -> str | None:
+    around = (
+        source.text[: diagnostic.primary.span.start].rstrip(),
+        source.text[diagnostic.primary.span.end :].lstrip(),
+    )
+    if diagnostic.headline.startswith("expected boolean") and (around[0].endswith("=>") or around[1].startswith("=>")):
+        return "`=>` is read as *implies*, between conditions; greater or equal is written `>=`"
     if diagnostic.headline.startswith("expected boolean"):
         return "a condition is true or false: compare the value with something, such as `… > 0`"
     return None
@@ -186,6 +258,10 @@ def _operator_types(_: SourceFile, diagnostic: Diagnostic) -> str | None:
     if len(types) != 2:
         return None
     numbers, others = {"integer", "decimal"}, set(types)
+    if others == {"string", "boolean"}:
+        return "write `true` or `false` without quotes"
+    if others == {"decimal", "float"}:
+        return "an exponent or the type `float` makes a float: write all digits, or convert with `to_decimal(…)`"
     if "string" in others and others & numbers:
         return "write a number without quotes; convert a text with `parse_decimal(…)` or `parse_integer(…)`"
     return None
@@ -214,6 +290,8 @@ def _unknown_name(source: SourceFile, diagnostic: Diagnostic) -> str | None:
         and (found := respelt_call(source, diagnostic.primary.span.start)) is not None
     ):
         return f"write `{found}`"
+    if headline.startswith("no input, constant") and re.search(rf"\bstep: +{re.escape(name)}\b", source.text):
+        return f"a step sees those above it, outside of ended blocks: put the step `{name}` above this place"
     if "invariants no error" in headline:
         return _OF_ERRORS.get(name, f"write it under `invariants`, as in `error.{name} IS NULL`")
     if headline.startswith("no output, input or constant") and rest.startswith("."):
@@ -227,6 +305,7 @@ _FINDERS: dict[Code, Callable[[SourceFile, Diagnostic], str | None]] = {
     Code.UNREADABLE_FILE: _unreadable,
     Code.INVALID_YAML: _invalid_yaml,
     Code.DUPLICATE_KEY: _duplicate,
+    Code.YAML_FEATURE: _yaml_feature,
     Code.TOO_DEEP: _too_deep,
     Code.WRONG_KIND: _wrong_kind,
     Code.UNKNOWN_KEY: _unknown_key,

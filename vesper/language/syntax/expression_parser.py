@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
@@ -44,9 +44,10 @@ def parse_placed(placed: PlacedText, bag: DiagnosticBag) -> ast.Expression | Non
     before = bag.error_count
     tokens = tokenize(placed, bag)
     parsed = None if tokens is None else parse_tokens(tokens, bag)
-    if parsed is None:
-        parsed = _rescue(placed, bag, before, parse_tokens)
-    return parsed
+    if parsed is not None:
+        return parsed
+    # mypy joins the union of expressions to `object`.
+    return cast("ast.Expression | None", _rescue(placed, bag, before, parse_tokens))
 
 
 def _rescue(

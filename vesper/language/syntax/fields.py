@@ -6,8 +6,8 @@ import re
 
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
-from vesper.language.diagnostics.suggest import did_you_mean, single_suggestion
-from vesper.language.syntax.habits.lookup import known_field
+from vesper.language.diagnostics.suggest import single_suggestion
+from vesper.language.syntax.habits.lookup import help_for_field, help_for_missing, known_field
 from vesper.language.syntax.shape import Shape
 from vesper.language.syntax.yaml_tree import UNREAD, Mapping, Scalar, Sequence, Tree, describe
 
@@ -32,7 +32,8 @@ class Fields:
                 self._refuse(key, value)
         for name in required:
             if name not in entries:
-                bag.error(Code.MISSING_KEY, self.span, where=shape.where, key=name)
+                help_ = help_for_missing(shape.where, name)
+                bag.error(Code.MISSING_KEY, self.span, where=shape.where, key=name, help=help_)
 
     def _refuse(self, key: Scalar, value: Tree) -> None:
         """Report an unknown field; its value counts for the field that is evidently meant."""
@@ -42,7 +43,13 @@ class Fields:
             return
         allowed = (*shape.required, *shape.optional)
         meant = known_field(shape.where, key.text, allowed)
-        help_ = did_you_mean(key.text, (*allowed, *shape.later)) if meant is None else f"write `{meant}`"
+        first, _, rest = key.text.partition(" ")
+        if first in allowed and rest and isinstance(value, Scalar) and not value.text:  # `{type decimal, value: 1}`
+            colon = f"`:` is missing: write `{first}: {rest}`"
+            self._bag.error(Code.UNKNOWN_KEY, key.span, where=shape.where, key=key.text, help=colon)
+            self._entries.setdefault(first, Scalar("", UNREAD, value.span))
+            return
+        help_ = f"write `{meant}`" if meant else help_for_field(shape.where, key.text, (*allowed, *shape.later))
         self._bag.error(Code.UNKNOWN_KEY, key.span, where=shape.where, key=key.text, help=help_)
         meant = meant or single_suggestion(help_)
         if meant is not None:

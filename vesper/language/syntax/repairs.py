@@ -63,6 +63,11 @@ def _suggestion(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
 def _respelling(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
     """Fix an expression or a type in another spelling, as the help shows it."""
     at = diagnostic.primary.span.start
+    quoted = re.fullmatch(
+        r"YAML reads `\[…\]` as a list: put the whole expression in quotes: `(.*)`", diagnostic.help or ""
+    )
+    if quoted is not None:
+        return _safe("put the expression in quotes", Edit(diagnostic.primary.span, quoted[1]))
     scalar = _scalar_at(source, at)
     if scalar is None or diagnostic.help is None:
         return None
@@ -83,6 +88,8 @@ def _of_expression(source: SourceFile, scalar: Scalar, at: int, call: int | None
     except ValueError:
         return None
     found = respell(placed.text, None if call is None else index)
+    if {"CASE", "WHEN", "END", "BETWEEN"} & {each.text for each in found.pieces}:
+        return None  # not translated to the end
     if not found.habits or min(each.start for each in found.habits) != index:
         return None
     edits = found.edits()
@@ -204,7 +211,7 @@ def _unknown_name(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
 
 def _written_out(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
     """Fix a name, a type or a field by the word that the help names."""
-    match = re.match(r"write `([A-Za-z_][A-Za-z0-9_]*)`", diagnostic.help or "")
+    match = re.match(r"write `([A-Za-z_0-9][A-Za-z0-9_.]*)`", diagnostic.help or "")
     if match is None:
         return _suggestion(source, diagnostic)
     return _safe(f"write `{match[1]}`", Edit(diagnostic.primary.span, match[1]))
@@ -249,7 +256,7 @@ def _not_yaml(source: SourceFile, diagnostic: Diagnostic) -> Fix | None:
     fault = next((each for each in recover_yaml(source)[1] if each.offset == at and each.edits), None)
     if fault is not None:
         # A colon and a dash have one place. Where a line belongs, or a bracket ends, only the author knows.
-        safety = Safety.SAFE if "is missing" in fault.reason else Safety.SUGGESTED
+        safety = Safety.SAFE if fault.is_clear else Safety.SUGGESTED
         repairs = tuple(Edit(Span(start, end), new) for start, end, new in fault.edits)
         return Fix((fault.help or "").split(": `")[0], safety, repairs)
     if UNDER_INDENTED in diagnostic.headline:
@@ -325,6 +332,7 @@ def _shape(tree: Tree) -> str:
 _FINDERS: dict[Code, Callable[[SourceFile, Diagnostic], Fix | None]] = {
     Code.BAD_CHARACTER: _character,
     Code.BAD_NAME: _bad_name,
+    Code.BAD_NUMBER: _written_out,
     Code.EXPRESSION_SYNTAX: _cut_expression,
     Code.INVALID_YAML: _not_yaml,
     Code.OPERATOR_TYPES: _operand,

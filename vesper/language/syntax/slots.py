@@ -13,7 +13,7 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import CheckingStopped, DiagnosticBag
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.syntax import ast
-from vesper.language.syntax.expression_parser import parse_binding, parse_expression
+from vesper.language.syntax.expression_parser import parse_binding, parse_expression, parse_placed
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar
 from vesper.language.syntax.shape import Shape
 from vesper.language.syntax.template import parse_template
@@ -95,6 +95,8 @@ class SlotReader:
                 help_ = "names of types are letters and digits, and start with a capital"
             self._bag.error(Code.BAD_NAME, scalar.span, name=name, what=what, help=help_)
             self.unread_errors += 1  # it names the value all the same
+            if not re.fullmatch(r"\w+", name) and NAME.fullmatch(snake):
+                return ast.Word(snake, scalar.span)
         return ast.Word(name, scalar.span)
 
     def _word(self, scalar: Scalar | None, key: str, allowed: tuple[str, ...]) -> ast.Word | None:
@@ -103,7 +105,7 @@ class SlotReader:
             return None
         if scalar.text not in allowed:
             expected = ", ".join(f"`{word}`" for word in allowed[:-1]) + f" or `{allowed[-1]}`"
-            help_ = did_you_mean(scalar.text, allowed)
+            help_ = did_you_mean(scalar.text, allowed) or f"write one of {', '.join(f'`{word}`' for word in allowed)}"
             self._bag.error(
                 Code.WRONG_KIND, scalar.span, key=key, expected=expected, found=f"`{scalar.text}`", help=help_
             )
@@ -160,12 +162,29 @@ class SlotReader:
             return ast.Unread(tree.span)
         if isinstance(tree, Scalar):
             return self._expression(expect_scalar(tree, key, self._bag))
+        if isinstance(tree, Sequence) and len(tree.items) == 1 and self._is_comprehension(tree):
+            return ast.Unread(tree.span)
         if isinstance(tree, Sequence):
             items = [self._expression_in(item, key) for item in tree.items]
             known = tuple(item for item in items if item is not None)
             return ast.ArrayLiteral(known, tree.span) if len(known) == len(items) else None
         entries = self._each(tree, self._entry)
         return ast.RecordLiteral(entries, tree.span) if len(entries) == len(tree.entries) else None
+
+    def _is_comprehension(self, tree: Sequence) -> bool:
+        """Report `[x FOR x IN xs]` without quotes, which YAML reads as a list."""
+        text = self._bag.source.slice(tree.span)
+        if text[:1] != "[" or not re.search(r"\b(?:for|FOR)\b", text):
+            return False
+        from vesper.language.syntax.habits.rescue import translate
+
+        meant = translate(text, self._bag.source, parse_placed, always=True)
+        if meant is None:
+            return False
+        help_ = f"YAML reads `[…]` as a list: put the whole expression in quotes: `{meant}`"
+        self._bag.error(Code.OTHER_SPELLING, tree.span, help=help_, written=text, meant=meant)
+        self.unread_errors += 1
+        return True
 
     def _entry(self, name: ast.Word, tree: Tree) -> tuple[ast.Word, ast.Expression] | None:
         value = self._expression_in(tree, name.text)

@@ -8,7 +8,7 @@ from vesper.language.diagnostics.codes import Code
 from vesper.language.syntax import ast, shapes
 from vesper.language.syntax.effects_to_ast import EffectReader
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, report_wrong_kind
-from vesper.language.syntax.habits.lookup import help_for_operation
+from vesper.language.syntax.habits.lookup import help_for_missing, help_for_operation
 from vesper.language.syntax.table_to_ast import TableReader
 from vesper.language.syntax.template import as_text
 from vesper.language.syntax.transform_stages import Stages
@@ -245,7 +245,8 @@ class StepReader(EffectReader, TableReader):
             key = "success" if success is None else "error"
             problem = "`success` or `error`, not both" if success is not None else "success"
             if success is None:
-                self._bag.error(Code.MISSING_KEY, operation.span, where="a return", key=key)
+                help_ = help_for_missing("a return", key)
+                self._bag.error(Code.MISSING_KEY, operation.span, where="a return", key=key, help=help_)
             else:
                 assert error is not None
                 self._bag.error(Code.WRONG_KIND, error.span, key="return", expected=problem, found="both")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from vesper.language.diagnostics.codes import Code
 from vesper.language.syntax import ast, shapes
-from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, expect_sequence
+from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, expect_sequence, report_wrong_kind
 from vesper.language.syntax.scalar_text import place_text
 from vesper.language.syntax.slots import SlotReader
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
@@ -79,6 +79,10 @@ class TableReader(SlotReader):
         self, tree: Tree | None, needs_result: bool
     ) -> tuple[tuple[ast.Row, ...] | ast.TableFile, ast.Row | None] | None:
         """Read the rows and the default row; None after reporting an error."""
+        if isinstance(tree, Mapping) and {"when", "then", "otherwise", "in"} & {key.text for key, _ in tree.entries}:
+            help_ = f"each row begins with `- `: write `- {tree.entries[0][0].text}: …`, one row below the other"
+            report_wrong_kind(tree, "rows", "a list", self._bag, help_)
+            return None
         if isinstance(tree, Mapping):
             file = self._table_file(tree)
             return None if file is None else (file, None)
@@ -193,7 +197,9 @@ def _count(tests: tuple[Test, ...]) -> int:
 
 
 def _is_default(row: Tree) -> bool:
-    return isinstance(row, Mapping) and any(key.text == "otherwise" for key, _ in row.entries)
+    """Return whether a row is the default; `{else: …}` alone is meant as one."""
+    names = {key.text for key, _ in row.entries} if isinstance(row, Mapping) else set()
+    return "otherwise" in names or (len(names) == 1 and names <= {"else", "default"})
 
 
 def _size(mapping: Mapping | None) -> int:

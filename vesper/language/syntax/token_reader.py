@@ -18,6 +18,24 @@ MAX_DEPTH = 100
 _Parsed = TypeVar("_Parsed")
 
 
+_EXPECTED = {
+    "`ELSE`": "an IF always has an ELSE: `IF c THEN a ELSE b`",
+    "`THEN`": "write `IF c THEN a ELSE b`",
+    "`SATISFIES`": "write `FORALL x IN items SATISFIES x > 0`",
+    "a name after the point": "a number has digits on both sides of its point",
+    "a value": "a value is missing here: a name, a number, a text in quotes, or a call",
+}
+_TWO_VALUES = "write an operator between the two values; a text is put in quotes: `'…'`"
+_AFTER_VALUE = {
+    ")": "this `)` closes nothing: remove it",
+    "]": "this `]` closes nothing: remove it",
+    "}": "this `}` closes nothing: remove it",
+    ",": "a comma separates arguments and items; a decimal has a point: `1.5`",
+    ":": "a text is put in quotes: `'…'`; a `:` stands between a key and its value in `{…}`",
+    "(": "only a function can be called: `name(…)`",
+}
+
+
 class SyntaxProblem(Exception):
     """The text cannot be parsed further; the bag holds the reason."""
 
@@ -81,7 +99,12 @@ class TokenReader:
         if self.at("="):  # `=` is valid only in LET and fold; elsewhere a comparison was meant
             self.bag.error(Code.BAD_CHARACTER, self.next.span, help="compare with `==`", what="`=`")
             raise SyntaxProblem
-        self.fail_at(self.next.span, expected, self.next.describe(), self._cut_short() or self._left_open())
+        self.fail_at(
+            self.next.span,
+            expected,
+            self.next.describe(),
+            self._cut_short() or self._left_open() or self._advice(expected),
+        )
 
     def _cut_short(self) -> str | None:
         """Return help for `{total: round(x, 2)}`, where YAML ends the value at the comma."""
@@ -94,6 +117,14 @@ class TokenReader:
         whole = "" if rest is None else re.split(r"[}\]]\s*$|, *\w+: ", rest[0])[0]
         quoted = f": `{quote_scalar(whole)}`" if whole.count("(") == whole.count(")") > 0 else ""
         return f"inside `{{…}}` or `[…]` a comma ends the value: put the expression in quotes{quoted}"
+
+    def _advice(self, expected: str) -> str | None:
+        """Return help for the place that the parser reached."""
+        if expected == "the end of the expression or an operator":
+            return _AFTER_VALUE.get(self.next.text, _TWO_VALUES if self.next.kind is not SIGN else None)
+        if expected == "a name after the point" and self.next.text[:1].isdigit():
+            return "an item of a list is written `items[0]`"
+        return _EXPECTED.get(expected)
 
     def _left_open(self) -> str | None:
         """Return help for a bracket that is still open at the end."""

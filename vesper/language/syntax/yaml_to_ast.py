@@ -15,6 +15,7 @@ from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import Span
 from vesper.language.syntax import ast, case_ast, fields, library_ast, property_ast, shapes
 from vesper.language.syntax.fields import Fields, expect_mapping, expect_scalar, expect_sequence
+from vesper.language.syntax.habits.lookup import known_field
 from vesper.language.syntax.http_field import read_http
 from vesper.language.syntax.shape import Shape
 from vesper.language.syntax.slots import NAME, TYPE_NAME
@@ -43,7 +44,9 @@ NODE_TYPES = (
 def _id_help(text: str) -> str:
     """Return the help for an invalid id: the same name in our form with a version, where that is one."""
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", text).strip("_").lower()
-    for meant in (snake, f"{snake}_v1"):
+    versioned = re.fullmatch(r"(.*?)(?:[_.\- ]+[vV]?|[vV])([1-9][0-9]*)(?:\.[0-9]+)*", text)
+    numbered = "" if versioned is None else re.sub(r"[^a-z0-9]+", "_", f"{versioned[1].lower()}_v{versioned[2]}")
+    for meant in (snake, numbered, f"{snake}_v1"):
         if split_node_id(meant) is not None:
             return f"write `{meant}`: a name in lower case, and a version"
     return NODE_ID_HELP
@@ -67,6 +70,15 @@ def build_ast(tree: Tree, bag: DiagnosticBag, is_partial: bool = False) -> ast.D
     """
     root = expect_mapping(tree, "a node", bag)
     builder = _Builder(bag)
+    known = (*shapes.NODE.required, *shapes.NODE.optional)
+    if (
+        root is not None
+        and root.entries
+        and not any(known_field("a node", k.text, known) or k.text in known for k, _ in root.entries)
+    ):
+        help_ = "a node begins with `node_id:`; `vesper new NAME` writes one to start from"
+        bag.error(Code.MISSING_KEY, root.entries[0][0].span, where="a node", key="node_id", help=help_)
+        return None
     document = None if root is None else builder.document(root)
     return document if is_partial or bag.error_count == builder.unread_errors else None
 

@@ -32,7 +32,7 @@ from vesper.language.diagnostics.source import Span
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.language.ir import nodes as ir
 from vesper.language.syntax import ast
-from vesper.language.syntax.habits.lookup import meant_functions
+from vesper.language.syntax.habits.lookup import meant_functions, note_on_function
 from vesper.values.model import parse_decimal
 from vesper.values.operation import OpSpec
 from vesper.values.types import (
@@ -186,7 +186,7 @@ class Calls(NodeFunctions, Parameters):
         if call is None:
             types = " and ".join(str(operand.type) for operand in operands)
             label = f"between {types}" if len(operands) > 1 else ""
-            help_ = self._text_help(operands) if sign == "+" else _moment_help(operands)
+            help_ = (self._text_help(operands) if sign == "+" else None) or _moment_help(operands, sign)
             if any(isinstance(operand.type, OptionalOf) for operand in operands):
                 help_ = "a value that may be null has no operators: test it with IS NOT NULL first, or use `??`"
             self.bag.error(Code.OPERATOR_TYPES, operator.span, label, operator=sign, types=types, help=help_)
@@ -271,7 +271,7 @@ class Calls(NodeFunctions, Parameters):
             meant = (next(fitting, meant[0]),)
         if meant:
             return f"write `{meant[0]}(…)`"
-        return did_you_mean(name, (*self.functions, *SCALES, *function_names()))
+        return note_on_function(name) or did_you_mean(name, (*self.functions, *SCALES, *function_names()))
 
     def _library(self, expression: ast.Call, specs: tuple[OpSpec, ...]) -> ir.Expression | None:
         name = expression.function.text
@@ -296,6 +296,8 @@ class Calls(NodeFunctions, Parameters):
             if any(isinstance(argument.type, OptionalOf) for argument in given):
                 help_ = "a value that may be null: test it with IS NOT NULL first, or use `??`"
             forms = " or ".join(f"`{name}({', '.join(text for _, text in spec.params)})`" for spec in specs[:3])
+            if name == "concat" and all(argument.type == STRING for argument in given):
+                help_ = "join texts with `+`"
             help_ = help_ or f"it is {forms}"
             self.bag.error(Code.OPERATOR_TYPES, expression.function.span, operator=name, types=types, help=help_)
             return None
@@ -323,8 +325,13 @@ def to_decimal(operand: ir.Expression) -> ir.Expression:
 _MOMENTS = {DATE: "date", TIMESTAMP: "timestamp", DURATION: "duration", TIME_OF_DAY: "time_of_day", PERIOD: "period"}
 
 
-def _moment_help(operands: tuple[ir.Expression, ...]) -> str | None:
-    """Return how to write a date beside another one, where a text was written."""
+def _moment_help(operands: tuple[ir.Expression, ...], sign: str) -> str | None:
+    """Return how to write a date beside another one, where a text was written, and how to reckon with dates."""
+    types = [each.type for each in operands]
+    if sign in "+-" and types == [DATE, INTEGER]:
+        return f"write `add_days(date, {'-' * (sign == '-')}days)`"
+    if sign == "-" and types == [DATE, DATE]:
+        return "write `days_between(first, second)`"
     for operand, other in (operands, operands[::-1]) if len(operands) == 2 else ():
         function = next((name for type_, name in _MOMENTS.items() if type_ == without_null(other.type)), None)
         if function is not None and isinstance(operand, ir.Literal) and isinstance(operand.value, str):

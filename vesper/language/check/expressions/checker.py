@@ -43,10 +43,12 @@ from vesper.values.types import (
     JSON,
     NULL,
     STRING,
+    ArrayOf,
     Enum,
     OptionalOf,
     Record,
     Recursive,
+    SetOf,
     Type,
     optional,
     without_null,
@@ -146,6 +148,12 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
             help_ = None
             if isinstance(found.type, OptionalOf) and found.type.inner == expected:
                 help_ = "it may be null: test it with IS NOT NULL first, or give a default with `??`"
+            elif isinstance(found.type, OptionalOf) and expected == BOOLEAN:
+                help_ = "a condition is true or false: write `… IS NOT NULL`; a default is written `… ?? default`"
+            elif found.type == DECIMAL and expected == INTEGER:
+                help_ = (
+                    "`/` gives a decimal: write `div_floor(a, b)` for whole numbers, or convert with `to_integer(…)`"
+                )
             elif found.type == FLOAT and expected == DECIMAL:
                 help_ = "a float is not exact: declare money as `decimal`, or convert with `to_decimal(…)`"
             self.bag.error(Code.TYPE_MISMATCH, span, f"this is {shown}", expected=expected, found=shown, help=help_)
@@ -329,7 +337,7 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
         if isinstance(base.type, Recursive):
             return self._recursive_field(base, base.type, expression)
         if not isinstance(base.type, Record):
-            help_ = self._property_help(expression)
+            help_ = self._property_help(expression, base.type)
             if isinstance(base.type, OptionalOf):
                 help_ = "it may be null: test it with IS NOT NULL first"
             self.bag.error(Code.TYPE_MISMATCH, expression.base.span, expected="a record", found=base.type, help=help_)
@@ -343,11 +351,13 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
         found = ir.Field(base, expression.name.text, type_, self.place(expression.span))
         return self._narrow(found, expression)
 
-    def _property_help(self, expression: ast.Field) -> str | None:
-        """Return the call for `name.length`, which in other languages is a property."""
+    def _property_help(self, expression: ast.Field, type_: Type) -> str | None:
+        """Return the call for `name.length`, which in other languages is a property, or the items of a list."""
         name = expression.name.text
-        meant = (name,) if by_function(name) else meant_functions(name)
         text = " ".join(self.bag.source.slice(expression.base.span).split())
+        if isinstance(type_, ArrayOf | SetOf) and isinstance(type_.element, Record) and type_.element.field(name):
+            return f"that is a field of each item: write `[item.{name} FOR item IN {text}]`"
+        meant = (name,) if by_function(name) else meant_functions(name)
         return f"only a record has fields: write `{meant[0]}({text})`" if meant else None
 
     def _recursive_field(self, base: ir.Expression, type_: Recursive, expression: ast.Field) -> ir.Expression | None:

@@ -268,7 +268,7 @@ SYNTAX: Final[dict[str, Explanation]] = {
         ),
         bad=(
             "node_id: fee_v1\ntype: function\nintent: Work out the fee of a payment\ninputs:\n  amount: decimal\n"
-            "outputs:\n  success:\n    fee: decimal\ncontracts:\n  preconditions:\n    - amount > 0;\nflow:\n  - step: "
+            "outputs:\n  success:\n    fee: decimal\ncontracts:\n  preconditions:\n    - amount > §0\nflow:\n  - step: "
             "fee\n    operation: compute\n    value: amount * 0.02\n  - operation: return\n    success: [fee]\n"
         ),
         good=(

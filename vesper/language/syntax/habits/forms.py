@@ -118,12 +118,28 @@ def _neighbours(pieces: list[Piece], index: int) -> tuple[Piece | None, Piece | 
     return pieces[index - 1] if index else None, pieces[index + 1] if index + 1 < len(pieces) else None
 
 
+_AFTER_IS = frozenset(["NOT", "NULL", "NONE", "NIL", "UNDEFINED"])
+
+
+def _texts(found: Respelling, index: int) -> list[str]:
+    return [each.text for each in found.pieces[max(0, index - 2) : index]]
+
+
 def _respell_words(found: Respelling) -> None:
     """Translate words in lower case where no name can stand: after a value, or directly before one."""
     for index, piece in enumerate(found.pieces):
         before, after = _neighbours(found.pieces, index)
         is_after_value, has_value = before is not None and before.ends_value, after is not None and after.starts_value
         upper = piece.text.upper()
+        is_null = piece.text == "null" or table.NAMES.get(piece.text) == "null"
+        if (
+            is_null
+            and before is not None
+            and before.text in ("IS", "NOT")
+            and (index < 2 or "IS" in _texts(found, index))
+        ):
+            _replace(found, index, "NULL")
+            continue
         if piece.kind != "name" or (is_after_value and before is not None and before.text == "."):
             continue
         word = table.WORDS.get(piece.text)
@@ -135,9 +151,8 @@ def _respell_words(found: Respelling) -> None:
         elif piece.text != upper and (
             (is_after_value and upper in table.WORDS_AFTER_VALUE) or (not is_after_value and has_value and is_prefix)
         ):
-            _replace(found, index, upper)
-        elif table.NAMES.get(piece.text) == "null" and before is not None and before.text in ("IS", "NOT"):
-            _replace(found, index, "NULL")
+            is_equality = upper == "IS" and after is not None and after.text.upper() not in _AFTER_IS
+            _replace(found, index, "==" if is_equality else upper)
 
 
 def _respell_signs(found: Respelling) -> None:
@@ -145,12 +160,17 @@ def _respell_signs(found: Respelling) -> None:
     for index, piece in enumerate(found.pieces):
         before, after = _neighbours(found.pieces, index)
         word = table.SIGNS.get(piece.text)
+        depth = sum((each.text in tuple("([{")) - (each.text in tuple(")]}")) for each in found.pieces[:index])
+        if piece.text == ";" and depth > 0:
+            word = ","
         if piece.kind == "string" and piece.text[0] in "“‘":
             _replace_string(found, index)
         if word is None or piece.kind != "sign" or (piece.text == "=" and has_names):
             continue
         if piece.text in table.TEXT_SIGNS and "string" in {each.kind for each in (before, after) if each is not None}:
             word = table.TEXT_SIGNS[piece.text]
+            if piece.text == "||":  # in JavaScript a default
+                found.is_certain = False
         is_prefix = word == "NOT"
         if is_prefix == (before is not None and before.ends_value) or after is None or not after.starts_value:
             continue
@@ -175,7 +195,23 @@ def _replace_string(found: Respelling, index: int) -> None:
 
 
 def _respell_percentages(found: Respelling) -> None:
-    """Translate `20%` where no value follows, which would make it a remainder."""
+    """Translate `20%` where no value follows, which would make it a remainder; `.5`; and `1,5` outside brackets."""
+    for index in range(len(found.pieces) - 1, 0, -1):
+        sign, number = found.pieces[index - 1 : index + 1]
+        before = found.pieces[index - 2] if index > 1 else None
+        is_near = number.kind == "number" and number.start == sign.end and (before is None or before.end == sign.start)
+        is_comma = sign.text == "," and before is not None and before.kind == "number" and is_near
+        if is_comma and before is not None and not any(each.text in tuple("([{") for each in found.pieces):
+            text = f"{before.text.replace('.', '')}.{number.text}"
+            found.habits.append(Habit(before.start, number.end, found.text[before.start : number.end], text))
+            found.pieces[index - 2 : index + 1] = [Piece(text, "number", before.start, number.end, True)]
+            found.has_forms, found.is_certain = True, False
+            return
+        if sign.text == "." and number.kind == "number" and (before is None or not before.ends_value):
+            found.habits.append(Habit(sign.start, number.end, f".{number.text}", f"0.{number.text}"))
+            found.pieces[index - 1 : index + 1] = [Piece(f"0.{number.text}", "number", sign.start, number.end, True)]
+            found.has_forms = True
+            return
     for index in range(len(found.pieces) - 2, -1, -1):
         number, sign = found.pieces[index], found.pieces[index + 1]
         after = found.pieces[index + 2] if index + 2 < len(found.pieces) else None
@@ -222,6 +258,12 @@ def _respell_method(found: Respelling) -> bool:
         ours = (name.text,) if name.text in FUNCTION_NAMES else respelt_function(name.text, FUNCTION_NAMES)
         if not ours or start == index:
             continue
+        if index - start == 1 and pieces[start].text in table.MODULES:
+            base, shown = pieces[start], (f"{pieces[start].text}.{name.text}(…)", f"{ours[0]}(…)")
+            found.habits.append(Habit(base.start, name.end, *shown))
+            found.pieces[start : index + 2] = [Piece(ours[0], "name", base.start, name.end, True)]
+            found.has_forms = True
+            return True
         is_empty = index + 3 < len(pieces) and pieces[index + 3].text == ")"
         comma = [] if is_empty else [new_piece(",", name)]
         more = "" if is_empty else ", …"
@@ -253,6 +295,8 @@ def _apply(found: Respelling, form: Form, at: int | None = None) -> bool:
         if matched is None or (form.is_whole and matched[:2] != (0, len(found.pieces))):
             continue
         start, end, holes = matched
+        if "%" in form.pattern and holes["a"][-1].kind == "string":
+            continue  # a text with holes of Python
         if form is _CHAIN and holes["p"][0].text[0] != holes["q"][0].text[0]:
             continue
         new = _substitute(form, holes, piece)

@@ -17,6 +17,21 @@ def known_field(where: str, key: str, allowed: tuple[str, ...]) -> str | None:
     return meant if meant in allowed and meant != key else None
 
 
+def help_for_field(where: str, key: str, names: Iterable[str]) -> str | None:
+    """Return the help for an unknown field that is no other spelling of a known one."""
+    from vesper.language.syntax.habits.table import FIELD_NOTES
+
+    note = FIELD_NOTES.get(key) if where == "a node" else None
+    return note or did_you_mean(key, names)
+
+
+def help_for_missing(where: str, key: str) -> str:
+    """Return what to write for a field that is missing."""
+    from vesper.language.syntax.habits.table import MISSING_FIELDS
+
+    return MISSING_FIELDS.get((where, key)) or f"add `{key}: …`"
+
+
 def help_for_type(name: str, known: Iterable[str]) -> str | None:
     """Return the help for an unknown name of a type."""
     from vesper.language.syntax.habits.table import TYPES
@@ -32,8 +47,11 @@ def help_for_name(name: str, candidates: Iterable[str]) -> str | None:
     """Return the help for an unknown bare word: null, true or false in another spelling, or a close name."""
     from vesper.language.syntax.habits.table import NAMES
 
-    close = did_you_mean(name, candidates)
-    return f"write `{NAMES[name]}`" if close is None and name in NAMES else close
+    candidates = tuple(candidates)
+    if name in NAMES and not any(each.lower() == name.lower() for each in candidates):
+        return f"write `{NAMES[name]}`"
+    inside = next((each for each in candidates if len(each) > 4 and name.lower().endswith(f"_{each}")), None)
+    return did_you_mean(name, candidates) if inside is None else f"did you mean `{inside}`?"
 
 
 def help_for_operation(name: str, known: Iterable[str]) -> str:
@@ -45,6 +63,13 @@ def help_for_operation(name: str, known: Iterable[str]) -> str:
     if meant is not None:
         return f"write `{meant}`"
     return did_you_mean(name, known) or f"the operations are {', '.join(known)}"
+
+
+def note_on_function(name: str) -> str | None:
+    """Return what to write instead of a function that has no counterpart."""
+    from vesper.language.syntax.habits.table import FUNCTION_NOTES
+
+    return FUNCTION_NOTES.get(name.lower())
 
 
 def meant_functions(name: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import DiagnosticBag, Label
+from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.expression_slot import quote_scalar
 from vesper.language.syntax.habits.forms import Respelling, respell
 from vesper.language.syntax.habits.pieces import Piece
@@ -28,6 +29,7 @@ _NO_WORDS = frozenset(["WHEN", "END", "BETWEEN"])
 """Words that only forms of other languages have."""
 _KINDS = {"name": NAME, "word": WORD, "number": NUMBER, "string": STRING}
 _TEMPLATE = re.compile(r"(?<![A-Za-z0-9_])[fF](?=['\"])|`")
+_BARE_TEMPLATE = re.compile(r"[^'\"{}]*\{[a-z_][a-z0-9_.]*\}[^'\"]*")
 
 
 def rescue(
@@ -40,6 +42,7 @@ def rescue(
         return None
     found = respell(placed.text)
     if not found.habits:
+        _report_bare_template(placed, bag, before)
         return None
     scratch = DiagnosticBag(bag.source)
     parsed = parse(tokens_of(found, placed), scratch)
@@ -58,6 +61,20 @@ def rescue(
     return parsed if found.is_certain else None
 
 
+def translate(
+    text: str, source: SourceFile, parse: Callable[[PlacedText, DiagnosticBag], object | None], always: bool = False
+) -> str | None:
+    """Return a text in our spelling, in quotes where YAML needs them; None if it has none, or nothing to translate."""
+    if len(text) > _MAX_TEXT:
+        return None
+    found = respell(text)
+    meant, scratch = found.translation(), DiagnosticBag(source)
+    placed = PlacedText(meant, [0] * len(meant), 0)
+    if not (found.habits or always) or parse(placed, scratch) is None or scratch.has_errors:
+        return None
+    return meant if is_plain(meant) else quote_scalar(meant)
+
+
 def _report(found: Respelling, placed: PlacedText, bag: DiagnosticBag) -> None:
     """Report all habits of an expression as one error: the first at the caret, the others beside it."""
     first, *more = sorted(found.habits, key=lambda each: each.start)
@@ -66,6 +83,8 @@ def _report(found: Respelling, placed: PlacedText, bag: DiagnosticBag) -> None:
     text = " ".join(found.translation().split())
     is_quoted = placed.span(0, 1).start > 0 and bag.source.text[placed.span(0, 1).start - 1] in "'\""
     help_ = f"write `{text if is_quoted or is_plain(text) else quote_scalar(text)}`"
+    if first.written == "||" and first.meant == "+":
+        help_ += "; for a default in place of null write `??`"
     span = placed.span(first.start, first.end)
     bag.error(Code.OTHER_SPELLING, span, label, also=also, help=help_, written=first.written, meant=first.meant)
 
@@ -75,9 +94,11 @@ def _report_parts(
 ) -> None:
     """Report words and signs, and what else keeps the expression from being one."""
     bag.retract(before)
-    for each in found.habits:
-        span = placed.span(each.start, each.end)
-        bag.error(Code.OTHER_SPELLING, span, help=f"write `{each.meant}`", written=each.written, meant=each.meant)
+    first, *more = sorted(found.habits, key=lambda each: each.start)
+    also = tuple(Label(placed.span(each.start, each.end), f"`{each.meant}`") for each in more)
+    help_ = f"write {', '.join(dict.fromkeys(f'`{each.meant}`' for each in (first, *more)))}"
+    label, span = f"`{first.meant}`" if more else "", placed.span(first.start, first.end)
+    bag.error(Code.OTHER_SPELLING, span, label, also=also, help=help_, written=first.written, meant=first.meant)
     bag.adopt(scratch)
 
 
@@ -101,6 +122,17 @@ def _report_template(placed: PlacedText, bag: DiagnosticBag, before: int) -> boo
     span = placed.span(match.start(), end + 1)
     bag.error(Code.OTHER_SPELLING, span, help=help_, written=written, meant="operation: string_template")
     return True
+
+
+def _report_bare_template(placed: PlacedText, bag: DiagnosticBag, before: int) -> None:
+    """Report a text with holes where an expression is expected."""
+    text = " ".join(placed.text.split())
+    if _BARE_TEMPLATE.fullmatch(text) is None or text[0] in "[{(":
+        return
+    bag.retract(before)
+    help_ = f'write the step with `operation: string_template` and `template: "{text}"` instead of `value`'
+    span = placed.span(0, len(placed.text))
+    bag.error(Code.OTHER_SPELLING, span, help=help_, written="… {a} …", meant="operation: string_template")
 
 
 def rescue_binding(

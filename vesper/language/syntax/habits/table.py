@@ -88,6 +88,15 @@ TEXT_SIGNS = {"&": "+", "||": "+"}
 
 FORMS = (
     Form("Excel", "= $a:e", "$a", is_whole=True, shown=("=a", "a")),
+    Form("C, SQL", "$a:e ;", "$a", is_whole=True, shown=("a;", "a")),
+    Form("Python", "return $a:e", "$a", is_whole=True),
+    Form("C", "+ $a:e", "$a", is_whole=True, shown=("+a", "a")),
+    Form("JavaScript", "LET $x:o = $a:e ; $b:e", "LET $x = $a IN $b", shown=("let x = a; b", "LET x = a IN b")),
+    Form("C", "$a:o ++", "$a + 1", is_certain=False, shown=("a++", "a + 1")),
+    Form("C", "$a:o += $b:e", "$a + $b", is_certain=False, shown=("a += b", "a + b")),
+    Form("C", "$a:o -= $b:e", "$a - $b", is_certain=False, shown=("a -= b", "a - b")),
+    Form("English", "$a:s $p:c $b:s AND $q:c $c:s", "$a $p $b AND $a $q $c",
+         shown=("a > b AND < c", "a > b AND a < c")),
     Form("Jinja, Mustache", "{ { $a:e } }", "$a", is_whole=True, shown=("{{ a }}", "a")),
     Form("JavaScript, shell", "$ { $a:e }", "$a", shown=("${a}", "a")),
     Form("JavaScript, shell", "$ $a:o", "$a", shown=("$a", "a")),
@@ -121,6 +130,15 @@ FORMS = (
          shown=("xs.some(x => a)", "EXISTS x IN xs SATISFIES a")),
     Form("JavaScript", "$xs:o . every ( $x:o => $a:e )", "FORALL $x IN $xs SATISFIES $a",
          shown=("xs.every(x => a)", "FORALL x IN xs SATISFIES a")),
+    Form("C#", "$xs:o . any ( $x:o => $a:e )", "EXISTS $x IN $xs SATISFIES $a",
+         shown=("xs.any(x => a)", "EXISTS x IN xs SATISFIES a")),
+    Form("C#", "$xs:o . all ( $x:o => $a:e )", "FORALL $x IN $xs SATISFIES $a",
+         shown=("xs.all(x => a)", "FORALL x IN xs SATISFIES a")),
+    Form("Ruby, Perl", "$a:o =~ $b:o", "matches ( $a , $b )", shown=("a =~ b", "matches(a, b)")),
+    Form("Ruby, Perl", "$a:o ~ $b:o", "matches ( $a , $b )", is_certain=False, shown=("a ~ b", "matches(a, b)")),
+    Form("CEL", "$a:o matches $b:o", "matches ( $a , $b )", shown=("a matches b", "matches(a, b)")),
+    Form("English", "$a:o starts WITH $b:o", "starts_with ( $a , $b )", shown=("a starts with b", "starts_with(a, b)")),
+    Form("English", "$a:o ends WITH $b:o", "ends_with ( $a , $b )", shown=("a ends with b", "ends_with(a, b)")),
     Form("CEL", "$xs:o . exists ( $x:o , $a:e )", "EXISTS $x IN $xs SATISFIES $a",
          shown=("xs.exists(x, a)", "EXISTS x IN xs SATISFIES a")),
     Form("CEL", "$xs:o . all ( $x:o , $a:e )", "FORALL $x IN $xs SATISFIES $a",
@@ -141,6 +159,9 @@ FORMS = (
     Form("SQL", "NVL ( $a:e , $b:e )", "$a! ?? $b!", shown=("NVL(a, b)", "a ?? b")),
     Form("SQL", "ISNULL ( $a:e , $b:e )", "$a! ?? $b!", shown=("ISNULL(a, b)", "a ?? b")),
     Form("SQL, Excel", "ISNULL ( $a:e )", "$a! IS NULL", shown=("ISNULL(a)", "a IS NULL")),
+    Form("SQL", "EXISTS ( $a:e )", "$a! IS NOT NULL", is_certain=False, shown=("exists(a)", "a IS NOT NULL")),
+    Form("Excel, SQL", "IIF ( $c:e , $a:e , $b:e )", "IF $c THEN $a ELSE $b",
+         shown=("IIF(c, a, b)", "IF c THEN a ELSE b")),
     Form("Excel", "ISBLANK ( $a:e )", "$a! IS NULL", shown=("ISBLANK(a)", "a IS NULL")),
     Form("Excel", "AND ( $a:e , $b:e )", "$a! AND $b!", shown=("AND(a, b)", "a AND b")),
     Form("Excel", "OR ( $a:e , $b:e )", "$a! OR $b!", shown=("OR(a, b)", "a OR b")),
@@ -172,7 +193,8 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "rpad": ("pad_end",), "ljust": ("pad_end",), "startswith": ("starts_with",), "endswith": ("ends_with",),
     "includes": ("contains",), "indexof": ("index_of",), "instr": ("index_of",), "charindex": ("index_of",),
     "substr": ("slice",), "substring": ("slice",), "mid": ("slice",), "replaceall": ("replace",), "sub": ("replace",),
-    "substitute": ("replace",), "match": ("matches",), "regex_match": ("matches",), "regexp_like": ("matches",),
+    "substitute": ("replace",), "regex": ("matches",),
+    "match": ("matches",), "regex_match": ("matches",), "regexp_like": ("matches",),
     "ceiling": ("ceil",), "truncate": ("trunc",), "power": ("pow",), "modulo": ("mod",), "log": ("ln",),
     "average": ("avg",), "mean": ("avg",), "stdev": ("stddev",), "unique": ("distinct",), "uniq": ("distinct",),
     "distinct_values": ("distinct",), "sorted": ("sort",), "order": ("sort",), "reversed": ("reverse",),
@@ -189,7 +211,31 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
 """Functions and methods of Python, JavaScript, SQL, Excel, FEEL and CEL in lower case, and ours. Of several ones the
 types decide."""
 
+FUNCTION_NOTES = {
+    "today": "a function node has no clock: take the day as an input of type `date`; elsewhere write `to_date(now())`",
+    "format": 'write a step with `operation: string_template` and `template: "… {name} …"`',
+    "print": "a node has no output but its `outputs`; every run is in its trace",
+    "switch": "write a step with `operation: match`, or `IF c THEN a ELSE IF d THEN b ELSE e`",
+    "filter": "write `[x FOR x IN items WHERE x > 0]`",
+    "map": "write `[x * 2 FOR x IN items]`",
+    "cast": "convert with `to_integer(…)`, `to_decimal(…)`, `parse_integer(…)` or `text(…)`; CAST reads a json",
+    "type": "types are known when a node is checked; the kind of a json is `kind(…)`",
+    "isinstance": "types are known when a node is checked; the kind of a json is `kind(…)`",
+    "random": "write a step with `operation: random`",
+    "uuid": "write a step with `operation: uuid`",
+    "uuid4": "write a step with `operation: uuid`",
+    "vlookup": "write `prices[sku]` on a `map`, or a step with `operation: decision_table`",
+    "iferror": "write `on_error` in the step that can fail",
+    "sumif": "write `SUM(x.amount FOR x IN items WHERE x.kind == 'a')`",
+    "countif": "write `COUNT(x FOR x IN items WHERE x > 0)`",
+}
+"""Functions without one of ours, and what to write."""
+
+MODULES = frozenset(["Math", "math", "str", "String", "string", "Number", "np", "datetime", "decimal", "statistics"])
+"""Modules and classes before a function: `Math.round(x)`."""
+
 NAMES = {
+    "inputs": "input", "outputs": "output",
     "None": "null", "nil": "null", "undefined": "null", "Null": "null", "none": "null", "True": "true", "TRUE": "true",
     "yes": "true", "Yes": "true", "False": "false", "FALSE": "false", "no": "false", "No": "false",
 }  # fmt: skip
@@ -199,8 +245,8 @@ TYPES = {
     "int": "integer", "Integer": "integer", "long": "integer", "bigint": "integer", "int64": "integer",
     "INT": "integer", "i64": "integer", "number": "decimal", "Number": "decimal", "numeric": "decimal",
     "Decimal": "decimal", "money": "decimal", "currency": "decimal", "str": "string", "String": "string",
-    "text": "string",
-    "Text": "string", "varchar": "string", "char": "string", "uuid": "string", "bool": "boolean", "Boolean": "boolean",
+    "text": "string", "Text": "string", "varchar": "string", "char": "string", "uuid": "string",
+    "bool": "boolean", "Boolean": "boolean",
     "double": "float",
     "Float": "float", "real": "float", "datetime": "timestamp", "DateTime": "timestamp", "Timestamp": "timestamp",
     "Date": "date", "time": "time_of_day", "Time": "time_of_day", "timedelta": "duration", "interval": "duration",
@@ -216,17 +262,18 @@ FIELDS: dict[str, dict[str, str]] = {
     "a node": {
         "id": "node_id", "name": "node_id", "node": "node_id", "kind": "type", "node_type": "type",
         "description": "intent", "purpose": "intent", "doc": "intent", "summary": "intent", "title": "intent",
-        "steps": "flow", "step": "flow", "workflow": "flow", "body": "flow", "rules": "flow", "logic": "flow",
+        "steps": "flow", "step": "flow", "workflow": "flow", "body": "flow", "logic": "flow",
         "input": "inputs", "params": "inputs", "arguments": "inputs", "args": "inputs", "output": "outputs",
         "returns": "outputs", "result": "outputs", "results": "outputs", "consts": "constants",
-        "variables": "constants", "tests": "testing", "test": "testing", "permissions": "security",
-        "capabilities": "security", "imports": "use", "import": "use", "definitions": "types", "schemas": "types",
-        "preconditions": "contracts",
+        "variables": "constants", "tests": "testing", "test": "testing",
+        "imports": "use", "import": "use", "definitions": "types", "schemas": "types",
     },
     "a step": {
         "name": "step", "id": "step", "type": "operation", "op": "operation", "action": "operation",
         "kind": "operation",
     },
+    "a return": {"value": "success", "result": "success", "outputs": "success", "output": "success"},
+    "the last row": {"else": "otherwise", "default": "otherwise"},
     "a row": {"if": "when", "condition": "when", "case": "when", "else": "otherwise", "default": "otherwise",
               "result": "then", "value": "then", "output": "then"},
     "contracts": {"pre": "preconditions", "requires": "preconditions", "require": "preconditions",
@@ -239,6 +286,37 @@ FIELDS: dict[str, dict[str, str]] = {
                    "return": "returns", "type": "returns", "output": "returns", "body": "value", "expression": "value"},
 }  # fmt: skip
 """Fields by the mapping they are in."""
+
+FIELD_NOTES = {
+    "preconditions": "put it below `contracts:`",
+    "postconditions": "put it below `contracts:`",
+    "invariants": "put it below `contracts:`",
+    "success": "put it below `outputs:`",
+    "test_cases": "put it below `testing:`",
+    "capabilities": "write `security:`, and below it `capabilities_required:` with the list",
+    "capabilities_required": "put it below `security:`",
+    "permissions": "write `security:`, and below it `capabilities_required:` with the list",
+    "retry": "put it below `policies:`",
+    "timeout": "put it below `policies:`",
+    "author": "put it below `metadata:`",
+    "tags": "put it below `metadata:`",
+    "version": "the version is a part of the id: `node_id: name_v1`",
+    "rules": "write a step with `operation: decision_table` below `flow:`",
+}
+"""Fields of a node that have another place."""
+
+MISSING_FIELDS = {
+    ("a node", "node_id"): "begin with `node_id: name_v1`",
+    ("a node", "type"): "write `type: function` for a node that only computes",
+    ("a node", "intent"): "write `intent: …`, one sentence about what the node decides",
+    ("a node", "outputs"): "write `outputs:`, below it `success:`, and below that `name: type`, one on each line",
+    ("a node", "flow"): "write `flow:` and below it the steps; the last one is `- operation: return`",
+    ("a return", "success"): "write `success: [name]` with the names of the outputs",
+    ("a test case", "expect"): "write `expect: {name: value}` with the outputs",
+    ("a constant", "type"): "write `{type: decimal, value: 0.05}`",
+    ("a constant", "value"): "write `{type: decimal, value: 0.05}`",
+}
+"""What to write for a field that is missing."""
 
 OPERATIONS = {
     "calculate": "compute", "assign": "compute", "set": "compute", "let": "compute", "expression": "compute",

@@ -16,7 +16,7 @@ _MAX_TEXT = 300
 
 def respell_type(text: str) -> str | None:
     """Return the type that is meant, or None where that is not clear."""
-    tokens = _TOKEN.findall(text)
+    tokens = _TOKEN.findall(text.rstrip(" ;,"))
     if len(text) > _MAX_TEXT or not tokens:
         return None
     reader = _Reader(tokens)

@@ -17,6 +17,7 @@ from vesper.language.syntax.yaml_tree import UNREAD, Scalar, Tree
 
 _MAX_FAULTS = 20
 _KEY = re.compile(r"(?:- +)*(?P<key>[A-Za-z_][A-Za-z0-9_]*)(?P<colon> *:)?(?P<space>[ \t]+|$)(?P<rest>.*)")
+_SECTIONS = frozenset(["inputs", "outputs", "success", "constants", "contracts", "testing", "security", "types"])
 _CLOSING = {"[": "]", "{": "}"}
 _NO_KEY = "no key can stand here"
 
@@ -106,11 +107,16 @@ class RecoveringParser(YamlParser):
         if reason.startswith("expected `,` or") or reason.endswith("is never closed"):
             return self._open_bracket(fault, start)
         if reason is MISINDENTED and _KEY.match(self._line(fault.offset).strip()):
-            return YamlFault(fault.offset, reason, f"indent it by {max(parent, 0)} spaces, as the lines above it")
+            return self._misindented(fault.offset, parent)
         if reason.startswith("a list or mapping starts"):
             return YamlFault(fault.offset, reason, "put it on the next line, indented deeper than its key")
         if reason.startswith("a value cannot start with"):
             text = self._value_text(fault.offset)
+            if text.startswith("```"):
+                return YamlFault(fault.offset, reason, "remove this line and its closing one: it is Markdown")
+            if re.fullmatch(r"[@%][a-z_][a-z0-9_.]*", text):
+                edits = ((fault.offset, fault.offset + 1, ""),)
+                return YamlFault(fault.offset, reason, f"write `{text[1:]}`: a name stands without a sign", edits)
             return YamlFault(fault.offset, reason, f"put the whole value in quotes: `{quote_scalar(text)}`")
         if reason.startswith("`- ` is missing"):
             return YamlFault(fault.offset, reason, f"write `- {self._line(fault.offset).strip()}`")
@@ -131,13 +137,28 @@ class RecoveringParser(YamlParser):
             end += len(below) + 1
         return YamlFault(line + indent, reason, help_, tuple(edits))
 
+    def _misindented(self, offset: int, parent: int) -> YamlFault:
+        """Explain a line between the columns of the keys above it."""
+        line = self._start_of_line(offset)
+        above = self._line(line - 1) if line else ""
+        key = re.match(r" *(?:- +)*", above)
+        column = max(parent, 0) if key is None or above.strip() == "" else key.end()
+        edits = ((line, offset, " " * column),)
+        return YamlFault(offset, MISINDENTED, f"indent it by {column} spaces, as the line above it", edits)
+
     def _inner_colon(self, offset: int) -> YamlFault:
         line = self._line(offset)
         key = _KEY.match(line.lstrip(" "))
         reason = "`: ` inside a value starts another key, and none can stand here"
         if key is None or not key["colon"]:
             return YamlFault(offset, reason, "put the whole value in quotes")
-        return YamlFault(offset, reason, f"put the whole value in quotes: `{key['key']}: {quote_scalar(key['rest'])}`")
+        if key["key"] in _SECTIONS and re.match(r"[A-Za-z_]\w*: ", key["rest"]):
+            return YamlFault(
+                offset, reason, f"put `{key['rest'].rstrip()}` on the next line, indented by 2 more spaces"
+            )
+        meant = self._respelt(offset, reason, key["rest"])
+        help_ = f"put the whole value in quotes: `{key['key']}: {quote_scalar(key['rest'])}`"
+        return meant or YamlFault(offset, reason, help_)
 
     def _early_end(self, offset: int) -> YamlFault:
         line = self._line(offset)
@@ -146,7 +167,23 @@ class RecoveringParser(YamlParser):
         closing = line[: offset - self._start_of_line(offset)].rstrip()[-1:]
         what = {"'": "the text in quotes", '"': "the text in quotes", "]": "the list", "}": "the mapping"}
         reason = f"{what.get(closing, 'the value')} ends before this"
-        return YamlFault(offset, reason, f"put the whole expression in quotes: `{quote_scalar(value.rstrip())}`")
+        value = value.rstrip()
+        if value[:1] == value[-1:] == "'" and '"' not in value and len(value) > 2 and value.count("'") % 2:
+            return YamlFault(offset, reason, f'a text with `\'` in it is put in double quotes: `"{value[1:-1]}"`')
+        help_ = f"put the whole expression in quotes: `{quote_scalar(value)}`"
+        return self._respelt(offset, reason, value) or YamlFault(offset, reason, help_)
+
+    def _respelt(self, offset: int, reason: str, value: str) -> YamlFault | None:
+        """Return the fault with an expression in the spelling of another language translated, if it is one."""
+        from vesper.language.syntax.expression_parser import parse_placed  # which reads values of this parser
+        from vesper.language.syntax.habits.rescue import translate
+
+        value = re.split(r"\s+#", value)[0].rstrip()
+        meant = translate(value, self._bag.source, parse_placed)
+        if meant is None:
+            return None
+        start = self._start_of_line(offset) + self._line(offset).rindex(value)
+        return YamlFault(offset, reason, f"write `{meant}`", ((start, start + len(value), meant),), is_clear=True)
 
     def _missing_colon(self, fault: YamlFault) -> YamlFault:
         line = self._start_of_line(fault.offset)
@@ -158,9 +195,11 @@ class RecoveringParser(YamlParser):
             return YamlFault(fault.offset, fault.reason, help_)
         indent = len(text) - len(text.lstrip(" "))
         offset = line + indent + key.end("key")
-        meant = f"{key['key']}:{' ' * bool(key['rest'])}{key['rest'].rstrip()}"
-        edits = ((offset, offset, ":"),)
-        return YamlFault(offset, f"`:` is missing after `{key['key']}`", f"write `{meant}`", edits)
+        rest = key["rest"].removeprefix("=").strip()
+        meant = f"{key['key']}:{' ' * bool(rest)}{rest}"
+        is_equals = key["rest"].startswith("=")
+        edits = ((offset, offset + is_equals * (key.start("rest") + 1 - key.end("key")), ":"),)
+        return YamlFault(offset, f"`:` is missing after `{key['key']}`", f"write `{meant}`", edits, is_clear=True)
 
     def _missing_dash(self, offset: int) -> YamlFault:
         """Explain a list whose first item has no dash, at that item."""
@@ -181,7 +220,7 @@ class RecoveringParser(YamlParser):
                 edits.append((line, line, "  "))
             line += len(self._line(line)) + 1
         help_ = f"write `- {text}`, and indent the rest of this item by 2 more spaces"
-        return YamlFault(first + column, reason, help_, tuple(edits))
+        return YamlFault(first + column, reason, help_, tuple(edits), is_clear=True)
 
     def _open_bracket(self, fault: YamlFault, start: int) -> YamlFault:
         line = self._line(start)

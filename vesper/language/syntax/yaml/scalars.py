@@ -40,7 +40,12 @@ class YamlFault(Exception):
     """The text breaks a rule of YAML at an offset."""
 
     def __init__(
-        self, offset: int, reason: str, help: str | None = None, edits: tuple[tuple[int, int, str], ...] = ()
+        self,
+        offset: int,
+        reason: str,
+        help: str | None = None,
+        edits: tuple[tuple[int, int, str], ...] = (),
+        is_clear: bool = False,
     ) -> None:
         super().__init__(reason)
         self.offset = offset
@@ -48,6 +53,8 @@ class YamlFault(Exception):
         self.help = help
         self.edits = edits
         """Replacements that repair it: start, end and new text of each."""
+        self.is_clear = is_clear
+        """Whether they can only be meant so."""
 
 
 class ScalarReader:
