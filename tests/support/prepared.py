@@ -25,8 +25,10 @@ _SECONDS = 120
 _IMPORTED = (
     "concurrent.futures.thread",
     "libcst.matchers",
+    "sqlglot.dialects.sqlite",
     "sqlite3",
     "vesper.cli.main",
+    "vesper.cli.run.hosted",
     "vesper.compiler.generated",
     "vesper.config.settings",
     "vesper.engines.direct_engine",
