@@ -72,6 +72,8 @@ _OWN = ("ok", "value", "error", "trace_id", "unwrap", "explain", "is_call", "is_
 """Attributes of an outcome: an output of this name is read with `[]`."""
 
 
+_SHADOWED = ("construct", "copy", "dict", "json", "schema", "validate")
+"""Old methods of Pydantic models: fields may have their names."""
 _LOAD_OPTIONS = (
     "nodes: str | PathLike[str] | None",
     'engine: Literal["python", "interp", "jit", "auto"] | None',
@@ -200,7 +202,8 @@ class NodeStub:
         for field, type_ in record.fields:
             has_default = field in defaults or (isinstance(type_, OptionalOf) and not is_output)
             text = self._output_type(type_, hidden, self._nested_class)
-            lines.append(f"    {attribute_name(field)}: {text}" + (" = ..." if has_default else ""))
+            shadowed = "  # type: ignore[assignment]" if self._head[1] and field in _SHADOWED else ""
+            lines.append(f"    {attribute_name(field)}: {text}" + (" = ..." if has_default else "") + shadowed)
         if name in ("Input", "Output"):
             self._written.append(name)
             nested = [
