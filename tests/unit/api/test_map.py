@@ -32,9 +32,9 @@ def test_it_is_call_for_each_in_order(payment: vesper.Node) -> None:
 
 
 def test_long_lists_run_on_the_direct_engine_unless_another_is_named() -> None:
-    """The direct entry counts no Python call."""
     many = amounts(*range(1, 1_001))
-    unnamed, named = (vesper.load("payment_decision", nodes=NODES, **more) for more in ({}, {"engine": "python"}))
+    unnamed = vesper.load("payment_decision", nodes=NODES)
+    named = vesper.load("payment_decision", nodes=NODES, engine="python")
     expected = named.map(many)
     assert unnamed.map(many) == expected
     assert type(unnamed._table_program).__name__ != type(named._table_program).__name__
@@ -61,7 +61,7 @@ def test_what_is_no_dict_is_refused_with_its_place(payment: vesper.Node) -> None
 
 def test_what_is_no_time_is_refused_though_a_function_has_no_start(payment: vesper.Node) -> None:
     with pytest.raises(ValueError, match=r"now=5: .*give a datetime with a time zone"):
-        payment.map([PAYMENT], now=5)  # type: ignore[arg-type]
+        payment.map([PAYMENT], now=5)  # type: ignore[call-overload]
     assert payment.map([PAYMENT], now="2026-11-16T12:00:00Z") == payment.map([PAYMENT])
 
 
