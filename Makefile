@@ -33,6 +33,7 @@ SIDE_BY_SIDE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) --output
 # Benchmarks have an environment of their own, on a Python that is looked for unless the command line names one.
 BENCH        := .venv-bench
 OPENAPI      := .venv-openapi
+PYRIGHT      := .venv-types
 BENCH_PYTHON  = $(if $(findstring command line,$(origin PYTHON)),--python $(PYTHON))
 
 EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=100.00 --input currency=USD \
@@ -326,6 +327,12 @@ proof-openapi: build ## Schemathesis and two generated clients against the shipp
 .PHONY: proof-docs
 proof-docs: build ## Chromium visits every page of the documentation site: axe, links, 360 px, search; needs Chromium, Node.js and npm; minutes
 	$(BIN)/python -m tests.proofs.site.run
+
+# Needs Node.js and npm for pyright.
+.PHONY: proof-types
+proof-types: build ## mypy and pyright on an application that uses all of the API, on the stubs of every node, and on deliberate mistakes; a minute
+	@[ -x $(PYRIGHT)/node_modules/.bin/pyright ] || npm install --silent --no-audit --no-fund --prefix $(PYRIGHT) pyright@1.1.414
+	$(BIN)/python -m tests.proofs.typing.run $(abspath $(PYRIGHT))/node_modules/.bin/pyright
 
 .PHONY: proof-observe
 proof-observe: build ## spans and counters of two services through a real collector, and an alert of a real Prometheus; needs Go; minutes

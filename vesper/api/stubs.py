@@ -72,16 +72,19 @@ _OWN = ("ok", "value", "error", "trace_id", "unwrap", "explain", "is_call", "is_
 """Attributes of an outcome: an output of this name is read with `[]`."""
 
 
-_LOAD_OPTIONS = {
-    "nodes": "str | PathLike[str] | None",
-    "engine": 'Literal["python", "interp", "jit", "auto"] | None',
-    "limits": "Limits | None",
-    "host": "Host | None",
-    "routes": "Routes | None",
-    "results": "bool | None",
-    "isolation": 'Literal["none", "sandbox"]',
-    "overlay": "str | PathLike[str] | None",
-}
+_SHADOWED = ("construct", "copy", "dict", "json", "schema", "validate")
+"""Old methods of Pydantic models: fields may have their names."""
+_LOAD_OPTIONS = (
+    "nodes: str | PathLike[str] | None",
+    'engine: Literal["python", "interp", "jit", "auto"] | None',
+    "limits: Limits | None",
+    "host: Host | None",
+    "routes: Routes | None",
+    "results: bool | None",
+    'isolation: Literal["none", "sandbox"]',
+    "overlay: str | PathLike[str] | None",
+)
+"""The keywords of `vesper.load`, in one class: a type checker that refuses a name lists every overload."""
 
 
 def stubs(nodes: Iterable[Node]) -> dict[PurePosixPath, str]:
@@ -125,19 +128,22 @@ def _package(nodes: Sequence[Node]) -> str:
     own = (Path(__file__).parents[1] / "__init__.pyi").read_text(encoding="utf-8")
     lines = own.splitlines()
     kept = [line for line in lines if not line.startswith("from vesper.api.load import")]
-    start = next(number for number, line in enumerate(kept) if line.startswith("from "))
-    imports = ["from os import PathLike", "from typing import Literal, overload", ""]
+    start = next(number for number, line in enumerate(kept) if line.startswith(("from ", "import ")))
+    imports = ["from os import PathLike", "from typing import Literal, TypedDict, Unpack, overload", ""]
     imports += [f"from vesper_nodes import {node.node_id} as _{node.node_id}" for node in nodes]
     newest = dict(split_node_id(node.node_id) or ("", 0) for node in nodes)  # sorted: the newest version remains
-    rest = ", ".join(f"{name}: {type_} = ..." for name, type_ in _LOAD_OPTIONS.items())
-    lines = [*kept[:start], *imports, "", *kept[start:], ""]
+    options = ["class _Options(TypedDict, total=False):", *(f"    {each}" for each in _LOAD_OPTIONS), ""]
+    lines = [*kept[:start], *imports, "", *kept[start:], "", *options]
     for node in nodes:
         name, number = split_node_id(node.node_id) or ("", 0)
         names = [name, node.node_id] if newest[name] == number else [node.node_id]
         literal = ", ".join(f'"{each}"' for each in names)
-        lines += ["@overload", f"def load(node: Literal[{literal}], *, {rest}) -> _{node.node_id}.Node: ..."]
+        lines += [
+            "@overload",
+            f"def load(node: Literal[{literal}], **options: Unpack[_Options]) -> _{node.node_id}.Node: ...",
+        ]
     # A path is a `Path`: a text that is no known name is a mistake.
-    lines += ["@overload", f"def load(node: PathLike[str], *, {rest}) -> Node: ..."]
+    lines += ["@overload", "def load(node: PathLike[str], **options: Unpack[_Options]) -> Node: ..."]
     return HEADER + "\n".join(lines) + "\n"
 
 
@@ -196,7 +202,8 @@ class NodeStub:
         for field, type_ in record.fields:
             has_default = field in defaults or (isinstance(type_, OptionalOf) and not is_output)
             text = self._output_type(type_, hidden, self._nested_class)
-            lines.append(f"    {attribute_name(field)}: {text}" + (" = ..." if has_default else ""))
+            shadowed = "  # type: ignore[assignment]" if self._head[1] and field in _SHADOWED else ""
+            lines.append(f"    {attribute_name(field)}: {text}" + (" = ..." if has_default else "") + shadowed)
         if name in ("Input", "Output"):
             self._written.append(name)
             nested = [

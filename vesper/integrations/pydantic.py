@@ -6,6 +6,7 @@ itself still decides: clauses over several values are no part of a model.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
@@ -84,7 +85,9 @@ class _Builder:
             about = Field(**default, alias=None if key == name else key, description=str(type_))
             fields[name] = self._annotation(type_, (each,), facts), about
         summary = self._node.source.intent if title.startswith(self._prefix) else f"{title} of {self._node.node_id}."
-        made: type[NodeModel] = create_model(title, __base__=NodeModel, __doc__=summary, **fields)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Field name", UserWarning)  # such as `json`, an old method of models
+            made: type[NodeModel] = create_model(title, __base__=NodeModel, __doc__=summary, **fields)
         made.vesper_record = record
         return made
 

@@ -93,6 +93,57 @@ security:
   capabilities_required: [database.read.customers]
 """
 
+ODD = """\
+node_id: odd_v1
+type: function
+intent: 'Names that Python uses otherwise: \"\"\" and \\'
+
+types:
+  Inputs:
+    fields: {date: date, until: date, str: string, list: array<string>, class: integer}
+  Any:
+    fields: {bytes: bytes, more: bytes}
+
+inputs:
+  date: date
+  until: date
+  self: string
+  int: integer
+  many: array<Inputs>
+  one: optional<Any>
+  name: {type: string, default: x}
+  free: json
+  far: float
+  more: "map<date, set<string>>"
+
+outputs:
+  success:
+    date: date
+    until: date
+    value: string
+    overload: integer
+    property: integer
+    many: array<Inputs>
+    one: optional<Any>
+    dict: "map<string, array<integer>>"
+    more: "map<date, set<string>>"
+    free: json
+
+flow:
+  - operation: return
+    success:
+      date: date
+      until: until
+      value: self + name + text(far)
+      overload: int
+      property: int
+      many: many
+      one: one
+      dict: "{'a': [int]}"
+      more: more
+      free: free
+"""
+
 
 def written(folder: Path, text: str) -> Path:
     """The file of a node, in a folder of nodes."""

@@ -32,7 +32,6 @@ def test_it_is_call_for_each_in_order(payment: vesper.Node) -> None:
 
 
 def test_long_lists_run_on_the_direct_engine_unless_another_is_named() -> None:
-    """The direct entry counts no Python call."""
     many = amounts(*range(1, 1_001))
     unnamed = vesper.load("payment_decision", nodes=NODES)
     named = vesper.load("payment_decision", nodes=NODES, engine="python")

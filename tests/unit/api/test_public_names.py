@@ -15,7 +15,9 @@ ROOT = Path(__file__).parents[3]
 
 def test_all_has_the_names_of_the_stub_and_of_the_documentation() -> None:
     stub = ast.parse((ROOT / "vesper" / "__init__.pyi").read_text(encoding="utf-8"))
-    imported = {each.asname for line in stub.body if isinstance(line, ast.ImportFrom) for each in line.names}
+    imported = {
+        each.asname for line in stub.body if isinstance(line, ast.Import | ast.ImportFrom) for each in line.names
+    }
     (listed,) = [ast.literal_eval(line.value) for line in stub.body if isinstance(line, ast.Assign)]
     page = (ROOT / "docs" / "how-to" / "use-from-python.md").read_text(encoding="utf-8")
     rows = page.partition("## Public names\n")[2].partition("|---|---|\n")[2]
