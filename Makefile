@@ -439,6 +439,10 @@ wheels: $(DEPS_STAMP) ## dist/: sdist and a wheel for each Python here, each ins
 proof-aarch64: build ## the engines on aarch64, under QEMU: the corpus and `vesper verify`; RUSTC names a compiler; resumable, half an hour
 	$(BIN)/python tests/proofs/packaging/aarch64.py $(if $(RUSTC),--rustc $(RUSTC))
 
+.PHONY: proof-completion
+proof-completion: build ## bash, zsh and fish complete node ids among a thousand nodes; needs the three shells; a minute
+	$(BIN)/python -m tests.proofs.terminal.completion
+
 proof-dap: build ## Microsoft's test client of the Debug Adapter Protocol drives `vesper debug`; needs Node.js and npm; half a minute
 	$(BIN)/python -m tests.proofs.debugger.dap
 
