@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.goldens import Golden
+from vesper.cli.check.fixing import repair_file
 from vesper.compiler import compile_source
-from vesper.compiler.fixing import repair_file, safe_fixes, with_proved_fixes
+from vesper.compiler.fixing import safe_fixes, with_proved_fixes
 from vesper.language.diagnostics.diagnostic import Severity
 from vesper.language.diagnostics.render.full import render_full
 from vesper.language.diagnostics.source import SourceFile

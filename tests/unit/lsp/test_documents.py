@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from tests.support.editor import Editor, editing
+from tests.unit.lsp.editor import Editor, editing
 from tests.unit.lsp.nodes import FEE, ORDER, write_shop
 from tests.unit.migration.support.remote_answers import Told
 from vesper.lsp.lenses import DEBUG, RUN, VERIFY

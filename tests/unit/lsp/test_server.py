@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from tests.support.editor import editing
+from tests.unit.lsp.editor import editing
 from tests.unit.lsp.nodes import FEE, RULES, write_shop
 from vesper.compiler.check_result import Checked, check_bytes
 from vesper.language.diagnostics.codes import Code

@@ -9,7 +9,7 @@ import pytest
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from tests.support.editor import editing
+from tests.unit.lsp.editor import editing
 from tests.unit.lsp.features.test_tables import RISK
 from tests.unit.lsp.features.workspace import FEE, ORDER, RULES
 
