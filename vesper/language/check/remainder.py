@@ -59,7 +59,7 @@ def check_remainder(bag: DiagnosticBag, callees: Callees) -> None:
             check_document(document, found, callees)
     except CheckingStopped:
         pass  # what was found until then counts
-    damage = _Damage(bag.source, [each for each in built if each.code not in _ABOUT_TEXT | {Code.BAD_NAME}])
+    damage = _Damage(bag.source, [each for each in built if each.code not in (Code.OTHER_SPELLING, Code.BAD_NAME)])
     places = {(each.code, each.primary.span) for each in known}
     bag.adopt(found, lambda each: (each.code, each.primary.span) not in places and damage.is_independent(each))
 
