@@ -59,7 +59,7 @@ def check_remainder(bag: DiagnosticBag, callees: Callees) -> None:
             check_document(document, found, callees)
     except CheckingStopped:
         pass  # what was found until then counts
-    damage = _Damage(bag.source, [each for each in built if each.code not in _ABOUT_TEXT | {Code.BAD_NAME}])
+    damage = _Damage(bag.source, [each for each in built if each.code not in (Code.OTHER_SPELLING, Code.BAD_NAME)])
     places = {(each.code, each.primary.span) for each in known}
     bag.adopt(found, lambda each: (each.code, each.primary.span) not in places and damage.is_independent(each))
 
@@ -72,6 +72,8 @@ class _Damage:
         self._lines = source.text.splitlines()
         self._hidden: set[int] = set()
         self._words: set[str] = set()
+        self._hides_names = False
+        """Whether a faulty line may be a declaration; then a name is unknown only if it resembles a known one."""
         for fault in faults:
             line = source.position(fault.primary.span.start)[0] - 1
             if line >= len(self._lines):
@@ -83,6 +85,7 @@ class _Damage:
             self._words.update(_WORD.findall(source.slice(fault.primary.span)))
             if fault.code is Code.WRONG_KIND:
                 self._hidden |= set(range(line, source.position(fault.primary.span.end)[0]))
+            self._hides_names |= fault.code is Code.INVALID_YAML
             start = self._item_start(line)
             for each in self._lines[start : self._end(start)]:
                 self._words.update(_WORD.findall(each))
@@ -93,7 +96,8 @@ class _Damage:
         if diagnostic.code not in _TRUSTED or line in self._hidden:
             return False
         about = set(_WORD.findall(self._source.slice(diagnostic.primary.span)))
-        if diagnostic.code in _ABOUT_NAMES and about & self._words:
+        is_plausible = not self._hides_names or (diagnostic.help or "").startswith(("did you mean", "write"))
+        if diagnostic.code in _ABOUT_NAMES and (about & self._words or not is_plausible):
             return False
         # A condition that was not read may have shown that a value is not null.
         is_about_null = "optional<" in diagnostic.headline or "null" in f"{diagnostic.headline} {diagnostic.help}"

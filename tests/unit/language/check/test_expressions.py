@@ -47,7 +47,7 @@ flow:
 
 def codes(clause: str) -> list[str]:
     _, bag = compile_source(SourceFile("test.vsp", HEAD % clause), judge_contracts=False)
-    return [each.code.title for each in bag.sorted()]
+    return [each.code.title for each in bag.sorted() if "the input" not in each.headline]  # most are idle
 
 
 @pytest.mark.parametrize(

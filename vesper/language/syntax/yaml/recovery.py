@@ -50,7 +50,7 @@ class RecoveringParser(YamlParser):
         self.note(YamlFault(self.pos, reason), self.pos, column)
         while self.column > column or (reason is not MISINDENTED and self.column == column):
             self._skip_lines(self.pos, column)
-            if self._is_indicator("-"):
+            if self.pos >= len(self.text) or self._is_indicator("-"):
                 break
 
     def _next_key(self) -> Scalar | None:

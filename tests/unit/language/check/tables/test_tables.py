@@ -267,7 +267,7 @@ def test_many_rows(engine: str, count: int) -> None:
     ],
 )
 def test_what_is_refused(rows: str, expected: str) -> None:
-    found = problems(node_text(rows))
+    found = [each for each in problems(node_text(rows)) if "nothing uses the input" not in each]
     assert len(found) == 1, found
     assert found[0].startswith(expected), found
 
