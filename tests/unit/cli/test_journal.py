@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ import pytest
 from tests.support.journal_file import run_statement
 from tests.support.journalled import Place, a_place, compiled_node, invoke, node_text
 from tests.support.servers import Postgres, free_port
-from vesper.cli.journal.command import _with_progress
 from vesper.effects.custom.performer import effect, registered, unregister
 from vesper.engines.registry import ENGINES
 from vesper.host.host import Host
@@ -625,19 +623,6 @@ def test_what_cannot_be_read_can_be_erased(place: Place) -> None:
     assert done.exit_code == 0
     assert "is broken at entry 1" in done.stderr
     assert run_statement(place.folder / "journal.db", "SELECT COUNT(*) FROM vesper_keys") == [(0,)]
-
-
-def test_many_are_checked_with_a_bar(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    screen = Terminal()
-    monkeypatch.setattr("sys.stderr", screen)
-    assert list(_with_progress(iter(["a", "b"]), 2)) == ["a", "b"]
-    assert screen.getvalue() == ""
-    assert list(_with_progress(iter(["a"] * 600), 600)) == ["a"] * 600
-    assert "100%" in screen.getvalue()
 
 
 def test_what_somebody_did_by_hand_is_audited(place: Place) -> None:
