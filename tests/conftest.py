@@ -29,6 +29,9 @@ os.environ["VESPER_CACHE"] = "off"
 # A container that runs the tests as root may have a checkout of another user.
 os.environ["VESPER_TRUST"] = str(Path(__file__).parents[1])
 
+# Workers of pytest inherit a width of 80; commands of tests have the width that a pipe has.
+os.environ.pop("COLUMNS", None)
+
 # A shell that starts the tests in its background has them ignore Ctrl-C, and with them all that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

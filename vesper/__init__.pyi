@@ -1,6 +1,6 @@
 """The public names, for type checkers. At run time `__init__.py` loads each when it is first used."""
 
-import vesper.testing as testing
+from vesper import testing as testing
 from vesper.api.adopt import adopt as adopt
 from vesper.api.caches import cache_stats as cache_stats
 from vesper.api.error_info import ErrorInfo as ErrorInfo

@@ -118,9 +118,8 @@ def response(command: str) -> str:
 
 
 @pytest.mark.parametrize("page", LESSONS, ids=lambda page: page.stem)
-def test_lesson(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lesson(page: Path, tmp_path: Path) -> None:
     assert len(LESSONS) == 6
-    monkeypatch.setenv("COLUMNS", "100")
     reader = Reader(tmp_path)
     for earlier in LESSONS[: LESSONS.index(page)]:
         reader.read(earlier, is_typing=False)

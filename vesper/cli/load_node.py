@@ -12,6 +12,7 @@ import click
 from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.output.diagnostics import decorate
 from vesper.cli.output.terminal import columns
+from vesper.language.diagnostics.codes import Code
 from vesper.language.diagnostics.diagnostic import Diagnostic, Severity
 from vesper.language.diagnostics.render.concise import render_concise
 from vesper.language.diagnostics.render.full import render_full
@@ -61,7 +62,9 @@ def compile_or_exit(path: Path, is_run: bool = True, overlay: Path | None = None
         from vesper.compiler.overlay import compile_with_overlay
 
         compiled, bag = compile_with_overlay(path, overlay)
-    print_diagnostics(bag.source, bag.sorted(), "full")
+    # What nothing uses is for `vesper check` to report, not for every run.
+    shown = bag.sorted() if compiled is None else [each for each in bag.sorted() if each.code is not Code.UNUSED_VALUE]
+    print_diagnostics(bag.source, shown, "full")
     if compiled is None:
         sys.exit(WRONG_INPUT)
     if is_run and (reason := distrust_node(compiled)) is not None:

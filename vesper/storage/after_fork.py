@@ -29,6 +29,7 @@ class Order(IntEnum):
     TRACE = 30
     WORKERS = 40
     ROUTER = 50
+    OUTPUT = 60
 
 
 @dataclass(frozen=True, slots=True)

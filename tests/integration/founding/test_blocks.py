@@ -93,7 +93,7 @@ performance:""",
 def test_every_placeholder_of_the_structure_gets_a_message_that_names_what_to_write() -> None:
     found = problems(block("node_structure"), "unique_identifier_v1")
     told = [f"{each.headline}; {each.help or ''}" for each in found]
-    assert len(told) == 8
+    assert len(told) == 14
     for expected in (
         "`type` must be `function`, `data_transform`",
         "is not a date or a timestamp: `2026-11-15`, `2026-11-15T12:00:00Z`",
@@ -123,11 +123,11 @@ def test_a_fragment_loads_inside_a_node(name: str, around: str) -> None:
 
 def test_an_id_without_a_version_is_written_with_one() -> None:
     (found,) = [each for each in problems(f"{block('capabilities')}\n{MINIMAL}") if "payment_handler" in each.headline]
-    assert found.help == "write a version, too: `payment_handler_v1`"
+    assert found.help == "write `payment_handler_v1`: a name in lower case, and a version"
 
 
 def test_the_lines_of_the_audit_log_are_no_yaml() -> None:
-    assert {each.code.number for each in problems(block("audit_level"))} == {"VSP0002"}
+    assert {each.code.number for each in problems(block("audit_level"))} == {"VSP0002", "VSP0010"}
 
 
 def test_contracts_load_or_name_their_replacement() -> None:

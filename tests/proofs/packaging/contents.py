@@ -10,6 +10,8 @@ WANTED_IN_WHEEL = (
     r"vesper/_direct\.pyi",
     r"vesper/py\.typed",
     r"vesper/cli/main\.py",
+    r"vesper/language/vsp\.schema\.json",
+    r"vesper/lsp/features/reference\.json",
     # The templates of generated Python, as `make generate` puts them into the package.
     r"vesper/codegen/templates\.py",
     r"vesper-[\d.]+\.dist-info/METADATA",

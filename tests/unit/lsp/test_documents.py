@@ -65,7 +65,7 @@ def test_fixes_are_quick_fixes_and_safe_ones_can_be_applied_together(tmp_path: P
         repaired = _applied(signs, action.edit.changes[document.uri])
         assert "IF amount == 1 AND amount == 2 THEN" in repaired
         preferred = [each.title for each in await _actions(editor, document) if each.is_preferred]
-        assert preferred == ["Write `==`", "Write `AND`", "Write `==`"]
+        assert preferred == ["Write `IF amount == 1 AND amount == 2 THEN rate ELSE 0`"]
 
     _edit(nodes, story)
 

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from vesper.cli.check.command import command
+from vesper.cli.main import vesper as cli
 from vesper.repository.starter import starter
 
 
@@ -42,7 +43,7 @@ def test_file_not_named_after_its_node_is_reported(folder: Path) -> None:
     warning = ("VSP1301", "nodes/fee.vsp", 1, "`fee.vsp` is not named after its node, `fee_v1`")
     for _ in ("checked", "from the cache"):
         assert check() == (0, [warning])
-    text = CliRunner().invoke(command, []).stderr
+    text = CliRunner().invoke(cli, ["check"]).stderr
     assert "1 | node_id: fee_v1\n  |          ^^^^^^ declared here" in text
     assert "help: rename the file to `fee_v1.vsp`" in text
     (folder / "nodes/fee.vsp").rename("nodes/fee_v1.vsp")

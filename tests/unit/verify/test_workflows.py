@@ -18,7 +18,7 @@ TO_COPY = ROOT / "docs" / "how-to" / "workflows" / "vesper-nodes.yml"
 OURS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 WORKFLOWS = [*OURS, TO_COPY]
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-_OF_THE_SHELL = ("echo", "pip")
+_OF_THE_SHELL = ("echo", "maturin", "pip", "python")
 
 
 def read(path: Path) -> dict[Any, Any]:
@@ -33,7 +33,7 @@ def steps(workflow: dict[Any, Any]) -> list[dict[str, Any]]:
 
 def problem(line: str) -> str | None:
     """Return the problem of a workflow's command."""
-    words = shlex.split(re.sub(r"\$\{?SEED\}?", "1", line))
+    words = shlex.split(re.sub(r"\$\{\{ [a-z.]+ \}\}|\$\{?SEED\}?", "1", line))
     while words and re.match(r"[A-Z]+=", words[0]):
         words = words[1:]
     if ">" in words:
@@ -51,10 +51,10 @@ def problem(line: str) -> str | None:
 
 def _vesper_problem(words: list[str]) -> str | None:
     context = click.Context(vesper)
-    command = vesper.get_command(context, words[0])
-    if command is None:
-        return f"no command {words[0]}"
     try:
+        command = vesper.get_command(context, words[0])
+        if command is None:
+            return f"no command {words[0]}"
         command.make_context(words[0], words[1:], parent=context)  # parses without running
     except click.UsageError as error:
         return error.format_message()

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from vesper.storage import after_fork
+
 _COLOURS = {
     "bold": "\x1b[1m",
     "dim": "\x1b[2m",
@@ -142,8 +144,7 @@ class LiveLine:
 
 
 LIVE_LINE = LiveLine()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=LIVE_LINE.forget)
+after_fork.register(order=after_fork.Order.OUTPUT, after_in_child=LIVE_LINE.forget)
 
 
 class EscapedStream:

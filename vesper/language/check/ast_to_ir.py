@@ -378,7 +378,9 @@ class _NodeChecker:
                 self._bag.warning(Code.UNUSED_VALUE, declared.span, what=what, name=declared.name, help=help_)
 
     def _is_checked(self, declared: ast.Input) -> bool:
-        """Return whether an input is of use although no expression reads it: it refuses values, or delivers them."""
+        """Return whether an input is of use though no expression reads it: it refuses, delivers or is recorded."""
+        if self._document.security.audit == "detailed":
+            return True
         if declared.constraints or self._types.has_constraints(declared.type):
             return True
         type_ = self._scope.names[declared.name.text].type
