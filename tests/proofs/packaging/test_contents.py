@@ -17,6 +17,8 @@ WHEEL = [
     "vesper/_direct.cpython-312-x86_64-linux-gnu.so",
     "vesper/py.typed",
     "vesper/cli/main.py",
+    "vesper/language/vsp.schema.json",
+    "vesper/lsp/features/reference.json",
     "vesper/codegen/templates.py",
     "vesper-0.3.0.dist-info/METADATA",
     "vesper-0.3.0.dist-info/entry_points.txt",

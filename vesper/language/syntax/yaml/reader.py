@@ -65,7 +65,8 @@ def recover_yaml(source: SourceFile) -> tuple[Tree | None, list[YamlFault]]:
     try:
         root = parser.parse()
     except YamlFault as fault:
-        parser.note(fault, 0, -1)
+        if not parser.has_enough:
+            parser.note(fault, 0, -1)
     except (TooLarge, CheckingStopped):
         return None, []
     return root, parser.faults

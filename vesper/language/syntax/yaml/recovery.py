@@ -84,10 +84,15 @@ class RecoveringParser(YamlParser):
 
     # -- words ------------------------------------------------------------------------------------
 
+    @property
+    def has_enough(self) -> bool:
+        """Whether no more faults are reported."""
+        return len(self.faults) >= _MAX_FAULTS
+
     def note(self, fault: YamlFault, start: int, parent: int) -> None:
         """Add a fault of the value that starts at `start`, in the author's words."""
-        if len(self.faults) >= _MAX_FAULTS:
-            raise fault
+        if self.has_enough:
+            raise fault  # ends the reading
         self.faults.append(self._explained(fault, start, parent))
 
     def _explained(self, fault: YamlFault, start: int, parent: int) -> YamlFault:
