@@ -27,9 +27,7 @@ LESSONS = sorted(FOLDER.glob("[1-6]-*.md"))
 PORT = "8000"
 WAIT_SECONDS = 60
 _BLOCK = re.compile(r"^```(console|diff|yaml|toml|python) (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_VOLATILE = re.compile(
-    r"^nodes that change things are journalled .*\n|^warning: \S+migration\.db:(?:.*\n)+?(?=\n)", re.MULTILINE
-)
+_VOLATILE = re.compile(r"^nodes that change things are journalled .*\n|^warning: (?:.*\n)+?(?=\n)", re.MULTILINE)
 """Warnings about the folder for temporary files, where the tests run and readers do not."""
 
 

@@ -6,6 +6,7 @@ A diagnostic counts only if no damaged text could change it: neither its own lin
 
 from __future__ import annotations
 
+import logging
 import re
 
 from vesper.language.check.ast_to_ir import check_document
@@ -38,6 +39,7 @@ _TRUSTED = (
     }
 )
 """Diagnostics about one place. Those about a whole node, such as a missing return, may follow from what is damaged."""
+_LOGGER = logging.getLogger(__name__)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -59,6 +61,10 @@ def check_remainder(bag: DiagnosticBag, callees: Callees) -> None:
             check_document(document, found, callees)
     except CheckingStopped:
         pass  # what was found until then counts
+    except Exception as error:  # noqa: BLE001  # see below
+        # A damaged document may lack what a check relies on: a loop without its `over`, a request without its root.
+        # The file is refused in any case, for the faults that are in the bag; what was found until here counts.
+        _LOGGER.debug("the rest of %s was not checked: %r", bag.source.path, error)
     damage = _Damage(bag.source, [each for each in built if each.code not in (Code.OTHER_SPELLING, Code.BAD_NAME)])
     places = {(each.code, each.primary.span) for each in known}
     bag.adopt(found, lambda each: (each.code, each.primary.span) not in places and damage.is_independent(each))
