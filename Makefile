@@ -169,8 +169,7 @@ check-rust: $(VENV_STAMP)
 	$(CARGO) fmt --manifest-path $(FUZZ) --check
 	$(ALONE) $(CARGO) clippy --quiet --locked --manifest-path $(WORKSPACE) --workspace --all-targets -- -D warnings
 	$(BIN)/python -m tests.proofs.faults.weave
-	$(ALONE) $(CARGO) check --quiet --locked --manifest-path $(WOVEN) --workspace --all-targets \
-	  --target-dir direct_runtime/target
+	$(ALONE) $(CARGO) check --quiet --locked --manifest-path $(WOVEN) --workspace --target-dir direct_runtime/target
 
 bench: build ## the engines beside every rival, on an optimised CPython: docs/benchmarks; PYTHON=/usr/bin/python3.11 names one; minutes
 	$(BIN)/python tests/bench/environment.py --rivals $(BENCH_PYTHON)

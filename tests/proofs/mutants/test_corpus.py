@@ -19,13 +19,15 @@ from vesper.engines.python_engine import PythonEngine
 from vesper.engines.tiering import ALWAYS
 
 OWN = own_questions()
+ASKED = OWN[::3]
+"""`make proof-mutants` asks all."""
 QUESTIONS_PER_TEST = 100
 
 
 # One test for many questions: pytest itself takes longer for a test than the engines for a question.
-@pytest.mark.parametrize("start", range(0, len(OWN), QUESTIONS_PER_TEST))
+@pytest.mark.parametrize("start", range(0, len(ASKED), QUESTIONS_PER_TEST))
 def test_the_engines_agree(start: int) -> None:
-    problems = [problem for each in OWN[start : start + QUESTIONS_PER_TEST] if (problem := difference(each))]
+    problems = [problem for each in ASKED[start : start + QUESTIONS_PER_TEST] if (problem := difference(each))]
     assert not problems, "\n".join(problems)
 
 
