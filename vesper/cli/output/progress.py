@@ -9,12 +9,15 @@ from collections.abc import Iterable, Iterator
 from typing import Self, TypeVar
 
 from vesper.cli.output.terminal import LIVE_LINE, shows_progress
+from vesper.storage import after_fork
 
 _FIRST_SECONDS, _REFRESH_SECONDS = 0.5, 0.25
 _BAR_COLUMNS = 20
 _MIN_COLUMNS_WITH_BAR = 60
 
 Item = TypeVar("Item")
+
+after_fork.register(order=after_fork.Order.OUTPUT, after_in_child=LIVE_LINE.forget)
 
 
 class Progress:

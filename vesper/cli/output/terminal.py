@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from vesper.storage import after_fork
-
 _COLOURS = {
     "bold": "\x1b[1m",
     "dim": "\x1b[2m",
@@ -144,7 +142,6 @@ class LiveLine:
 
 
 LIVE_LINE = LiveLine()
-after_fork.register(order=after_fork.Order.OUTPUT, after_in_child=LIVE_LINE.forget)
 
 
 class EscapedStream:
