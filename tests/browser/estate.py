@@ -2,7 +2,7 @@
 
 Everything comes from real runs on both engines; only the thresholds are scaled, as in `vesper demo`.
 
-    python -m tests.browser.estate FOLDER
+    python -m tests.browser.estate FOLDER [URL of a running Bank]
 """
 
 from __future__ import annotations
@@ -300,7 +300,7 @@ def _compile(path: Path) -> Compiled:
 def main() -> None:
     folder = Path(sys.argv[1])
     with Bank() as bank:
-        make_estate(folder, bank.url)
+        make_estate(folder, sys.argv[2] if len(sys.argv) > 2 else bank.url)
     print(f"vesper dashboard --config {os.path.relpath(folder / 'vesper.toml')}")
 
 
