@@ -20,7 +20,7 @@ from vesper.cli.divergences.text import (
 )
 from vesper.cli.engine_names import engine_label
 from vesper.cli.journal.open_journal import current_user, open_journal
-from vesper.cli.journal.text import document, number
+from vesper.cli.journal.text import document
 from vesper.cli.load_node import compile_or_exit, find_node, load_or_exit
 from vesper.cli.migrate.open_store import (
     NOTHING_YET,
@@ -37,6 +37,7 @@ from vesper.cli.migrate.open_store import (
 from vesper.cli.number_ranges import FiniteRange
 from vesper.cli.options import ReadPath, by_option, epoch_option, nodes_option, store_options, style_option, why_option
 from vesper.cli.output.progress import Progress
+from vesper.journal.moments import number
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.control.state import NodeState
@@ -165,10 +166,10 @@ def show_command(
 
 def _path_words(note: PathNote, divergence: Divergence, root: Path) -> list[str]:
     """Describe the path; with its conditions only if the source is unchanged."""
-    from vesper.cli.output.path_words import path_words
     from vesper.compiler import compile_file
     from vesper.engines.direct_engine import DirectEngine
     from vesper.engines.engine import EngineUnavailable
+    from vesper.migration.compare.path_words import path_words
     from vesper.repository.locate import NodeNotFound, locate
 
     try:

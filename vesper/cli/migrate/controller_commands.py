@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from vesper.cli.journal.open_journal import current_user
-from vesper.cli.journal.text import document, time_text
+from vesper.cli.journal.text import document
 from vesper.cli.migrate.open_store import (
     OpenStore,
     StoreUnavailable,
@@ -29,6 +29,7 @@ from vesper.cli.migrate.open_store import (
 )
 from vesper.cli.options import NODE, by_option, epoch_option, store_options, style_option, why_option
 from vesper.effects.settings import ConfigError
+from vesper.journal.moments import time_text
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.control.state import (
     CONTROLLER,

@@ -165,7 +165,7 @@ def _read_detail(opened: OpenStore, key: NodeKey, root: Path) -> Detail:
     words: dict[str, Sequence[str]] = {}
     why_not = None
     if paths:
-        from vesper.cli.output.path_words import path_words
+        from vesper.migration.compare.path_words import path_words
 
         compiled, points, why_not = _read_source(key, root, opened.migration.of(key.node).tolerances)
         words = {each.name: path_words(each.note, compiled, points) for each in paths if each.note is not None}

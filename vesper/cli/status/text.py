@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from vesper.cli.journal.text import moment_json, number, time_text, took_text
 from vesper.cli.migrate.open_store import short_epoch
 from vesper.cli.output.value_lines import pad
 from vesper.cli.status.rollback import rollback_json, rollback_text
+from vesper.journal.moments import moment_json, number, time_text, took_text
 from vesper.language.diagnostics.excerpt import display_width
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.control.modes import LADDER, PATH_THRESHOLD, Engine, Mode

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vesper.journal.errors import JournalError
+from vesper.journal.moments import number
 from vesper.migration.compare.divergence import Exemplar
 from vesper.migration.compare.divergence_record import transcript_in
 from vesper.migration.compare.transcript import Transcript
@@ -68,8 +69,7 @@ def stored_transcript(exemplar: Exemplar) -> tuple[Transcript | None, str]:
     if found is not None:
         return found, ""
     if exemplar.left_out:
-        unit = "byte exceeds" if exemplar.left_out == 1 else "bytes exceed"
-        return None, f"its inputs and answers were not stored: {exemplar.left_out:,} {unit} the limit"
+        return None, f"its inputs and answers were not stored: {number(exemplar.left_out, 'byte')} exceed the limit"
     return None, "its inputs and answers are not stored here: the node is sensitive, and the journal has them"
 
 
