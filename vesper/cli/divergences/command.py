@@ -24,14 +24,12 @@ from vesper.cli.journal.text import document
 from vesper.cli.load_node import compile_or_exit, find_node, load_or_exit
 from vesper.cli.migrate.open_store import (
     NOTHING_YET,
-    OpenStore,
     find_key,
     find_keys,
     find_unreported,
     missing_file,
     now_us,
     open_configured_store,
-    short_epoch,
     store_dsn,
 )
 from vesper.cli.number_ranges import FiniteRange
@@ -41,6 +39,7 @@ from vesper.journal.moments import number
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.control.state import NodeState
+from vesper.migration.stores.configured import OpenStore, short_epoch
 from vesper.migration.stores.kept_divergences import (
     CannotClose,
     ChangedNode,

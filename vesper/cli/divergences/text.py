@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from vesper.cli.engine_names import engine_label
 from vesper.cli.journal.text import table
-from vesper.cli.migrate.open_store import short_epoch
 from vesper.cli.output.terminal import columns
 from vesper.cli.output.value_lines import value_lines
 from vesper.journal.moments import moment_json, number, time_text
 from vesper.migration.compare.answers import KIND_WORDS, answer_rows, are_requests, first_differing, stored_transcript
 from vesper.migration.compare.divergence import Divergence, Exemplar
+from vesper.migration.stores.configured import short_epoch
 from vesper.values.model import printable, show
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from vesper.cli.journal.text import document
-from vesper.cli.migrate.open_store import find_key, find_keys, open_configured_store, short_epoch
+from vesper.cli.migrate.open_store import find_key, find_keys, open_configured_store
 from vesper.cli.options import NODE, epoch_option, since_option, store_options, style_option
 from vesper.journal.moments import number, time_text
+from vesper.migration.stores.configured import short_epoch
 from vesper.migration.stores.history_words import parse_record, record_lines
 from vesper.migration.stores.ledger import verify_history
 from vesper.migration.stores.store import WHOLE, Line, NodeKey, Store, keys_of

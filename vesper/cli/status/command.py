@@ -14,7 +14,6 @@ import click
 from vesper.cli.journal.text import document
 from vesper.cli.migrate.open_store import (
     NOTHING_YET,
-    OpenStore,
     find_key,
     find_keys,
     find_unreported,
@@ -27,6 +26,7 @@ from vesper.cli.options import NODE, epoch_option, nodes_option, store_options, 
 from vesper.cli.output.terminal import columns, control
 from vesper.cli.status.text import Detail, detail_json, detail_lines, head_lines, overview_json, overview_lines
 from vesper.config.migration import MigrationSettings, Tolerance
+from vesper.migration.stores.configured import OpenStore
 from vesper.migration.stores.overview import Overview, open_divergences, read_node, read_overview, read_paths
 from vesper.migration.stores.store import NodeKey
 from vesper.values.model import printable

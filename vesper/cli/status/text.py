@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from vesper.cli.migrate.open_store import short_epoch
 from vesper.cli.output.value_lines import pad
 from vesper.cli.status.rollback import rollback_json, rollback_text
 from vesper.journal.moments import moment_json, number, time_text, took_text
@@ -18,6 +17,7 @@ from vesper.migration.compare.divergence import Divergence
 from vesper.migration.control.modes import LADDER, PATH_THRESHOLD, Engine, Mode
 from vesper.migration.control.state import Latch, NodeState, Pin
 from vesper.migration.statistics.wilson import lower_bound
+from vesper.migration.stores.configured import short_epoch
 from vesper.migration.stores.overview import (
     DAY_HOURS,
     NodeOverview,
