@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vesper.dashboard.page import Context
+from vesper.dashboard.problem import Problem
+
 from vesper.dashboard.pages.divergences.listing import DivergenceRow, divergence_row
 from vesper.dashboard.pages.divergences.rerun import Rerun, rerun
 from vesper.dashboard.pages.divergences.stored import find_divergence, unchanged_node
-from vesper.dashboard.problem import Problem
 from vesper.engines.engine import EngineUnavailable
 from vesper.engines.registry import engine_label
 from vesper.migration.compare.answers import AnswerRow, answer_rows, are_requests, first_differing, stored_transcript
@@ -97,7 +98,9 @@ def read_detail(context: Context) -> DivergencePage:
     shown = [stored_transcript(each) for each in divergence.exemplars]
     overview = read_node(opened.store, found.key, opened.settings)
     state = overview.state
-    latches = () if state is None else tuple(f"{each.reason.value}, by {each.who}: {each.why}" for each in state.latches)
+    latches = (
+        () if state is None else tuple(f"{each.reason.value}, by {each.who}: {each.why}" for each in state.latches)
+    )
     others, _ = read_divergences(opened.store, [found.key])
     siblings = [
         each

@@ -12,9 +12,10 @@ from weakref import WeakKeyDictionary
 
 from vesper.dashboard.action import Done
 from vesper.dashboard.page import Context
-from vesper.dashboard.pages.divergences.stored import detail_address, find_divergence, unchanged_node
 from vesper.dashboard.problem import BadRequest, NotFound, Refused
 from vesper.dashboard.stores import Stores
+
+from vesper.dashboard.pages.divergences.stored import detail_address, find_divergence, unchanged_node
 from vesper.engines import registry
 from vesper.engines.engine import EngineUnavailable
 from vesper.migration.compare.comparator import Comparator
@@ -109,7 +110,7 @@ class ShrinkJobs:
             self._update(key, is_running=False, result=result, tries=small.tries, size=small.size)
         except VesperError as problem:
             self._update(key, is_running=False, problem=printable(str(problem)))
-        except Exception:  # a fault of an engine or of Vesper must end the job, not leave it running
+        except Exception:  # noqa: BLE001  # a fault of an engine or of Vesper must end the job, not leave it running
             _LOG.exception("shrinking %s failed", key[1])
             self._update(key, is_running=False, problem="shrinking failed; the log of the dashboard has the reason")
         finally:
@@ -151,9 +152,7 @@ def start_shrinking(context: Context, fields: Mapping[str, str]) -> Done:
         raise Refused(printable(str(problem)), "`vesper doctor` and `vesper status` show the installation.") from None
     jobs_of(context.stores).start(
         ShrinkProgress(divergence.node, divergence.fingerprint, context.caller.name, context.now_us, seconds, 0.0),
-        lambda report: shrink_stored(
-            opened.store, found, divergence, programs, comparator, compiled, seconds, report
-        ),
+        lambda report: shrink_stored(opened.store, found, divergence, programs, comparator, compiled, seconds, report),
     )
     return Done(f"Shrinking {divergence.fingerprint}", detail_address(found, "/shrink"))
 
