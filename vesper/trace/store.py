@@ -161,7 +161,7 @@ class TraceStore:
         """Return traces, newest first: those that started before a time and id, with one of the outcomes."""
         if not self.exists:
             return []
-        kinds = ", ".join("?" * len(outcomes or ()))
+        kinds = ", ".join(f"?{6 + place}" for place in range(len(outcomes or ())))
         with self._open_for_reading() as connection:
             found = connection.execute(
                 f"SELECT {_COLUMNS} FROM traces "  # noqa: S608

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from markupsafe import Markup
 
 from vesper.dashboard.words import duration_text
-from vesper.trace.spans import Part, StepSpan
-from vesper.trace.timeline import SIGNS
+from vesper.trace.spans import Part
 
 MAX_ROWS: Final = 120
 """Maximum steps that are drawn; the table has all of them."""
@@ -22,9 +22,24 @@ _STEPS: Final = (1, 2, 5)
 _MAX_TICKS: Final = 6
 
 
-def draw_timeline(spans: Sequence[StepSpan], begin_us: int, end_us: int) -> Markup:
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """One step of the drawing."""
+
+    label: str
+    sign: str
+    kind: str
+    """`ok`, `failed`, `skipped` or `open`."""
+    text: str
+    """Facts of the step in words."""
+    begin_us: int
+    parts: tuple[Part, ...]
+    """Attempts and waits; none for a computed value."""
+
+
+def draw_timeline(rows: Sequence[TimelineRow], begin_us: int, end_us: int) -> Markup:
     """Return the SVG of the steps between two moments."""
-    drawn = spans[:MAX_ROWS]
+    drawn = rows[:MAX_ROWS]
     span_us = max(1, end_us - begin_us)
     height = _AXIS_HEIGHT + _ROW * len(drawn) + 4
 
@@ -34,7 +49,7 @@ def draw_timeline(spans: Sequence[StepSpan], begin_us: int, end_us: int) -> Mark
     parts = [*_axis(span_us, height)]
     for row, each in enumerate(drawn):
         parts += _row(each, _AXIS_HEIGHT + row * _ROW, x)
-    what = f"Timeline of {len(spans)} steps over {duration_text(span_us)}; the table has the same facts."
+    what = f"Timeline of {len(rows)} steps over {duration_text(span_us)}; the table has the same facts."
     return Markup('<svg class="timeline" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
         _LABEL_WIDTH + _CHART_WIDTH + 20, height, what, Markup("").join(parts)
     )
@@ -59,19 +74,17 @@ def _tick_us(span_us: int) -> int:
         power *= 10
 
 
-def _row(span: StepSpan, top: int, x: Callable[[int], float]) -> Iterator[Markup]:
-    step = span.step
-    kind = "open" if span.end_us is None else step.status
-    label = step.title if len(step.title) <= _MAX_LABEL else step.title[: _MAX_LABEL - 1] + "…"
-    yield Markup('<g class="step {}"><title>{}</title>').format(kind, _told(span))
+def _row(row: TimelineRow, top: int, x: Callable[[int], float]) -> Iterator[Markup]:
+    label = row.label if len(row.label) <= _MAX_LABEL else row.label[: _MAX_LABEL - 1] + "…"
+    yield Markup('<g class="step {}"><title>{}</title>').format(row.kind, row.text)
     yield Markup('<text class="label" x="{}" y="{}" text-anchor="end">{} {}</text>').format(
-        _LABEL_WIDTH - 12, top + 16, label, SIGNS.get(kind, "…")
+        _LABEL_WIDTH - 12, top + 16, label, row.sign
     )
-    if not span.parts:
-        middle, at = top + _ROW / 2, x(span.begin_us)
+    if not row.parts:
+        middle, at = top + _ROW / 2, x(row.begin_us)
         shape = f"M{at} {middle - 5}l5 5l-5 5l-5 -5z"
         yield Markup('<path class="value" d="{}"/>').format(shape)
-    for part in span.parts:
+    for part in row.parts:
         yield _bar(part, top, x(part.begin_us), x(part.end_us))
     yield Markup("</g>")
 
@@ -84,11 +97,3 @@ def _bar(part: Part, top: int, left: float, right: float) -> Markup:
     return Markup('<rect class="attempt {}" x="{}" y="{}" width="{}" height="12" rx="2"/>').format(
         kind, left, top + 6, max(2.0, round(right - left, 1))
     )
-
-
-def _told(span: StepSpan) -> str:
-    took = "" if span.end_us is None or not span.parts else f", {duration_text(span.end_us - span.begin_us)}"
-    tries = max((each.number for each in span.parts), default=1)
-    again = f", {tries} attempts" if tries > 1 else ""
-    code = f": {span.step.code}" if span.step.code else ""
-    return f"{span.step.path}{code}{took}{again}"
