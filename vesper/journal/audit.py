@@ -9,12 +9,17 @@ copy of the whole store from an earlier time is put in its place.
 from __future__ import annotations
 
 import hmac
+import time
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from vesper.journal.entry import AuditEvent
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import decode
+
+if TYPE_CHECKING:
+    from vesper.journal.journal import Journal
 
 FIRST = bytes(32)
 """The hash before the first line."""
@@ -69,3 +74,9 @@ def _lines(first: int, last: int) -> str:
 def _own_number(line: bytes) -> object:
     found = decode(line)
     return found.get("seq") if isinstance(found, dict) else None
+
+
+def audit_change(journal: Journal, action: str, execution: str, node_id: str, by: str, **fields: object) -> None:
+    """Write a manual change of the journal to the audit log, at any audit level."""
+    event = AuditEvent(time.time_ns() // 1000, execution, node_id, "basic", action, {"by": by, **fields})
+    journal.audit([event])
