@@ -2,8 +2,8 @@
 
     python -m tests.proofs.web.big_journal FOLDER --runs 1000000
 
-The Host makes three runs (ended, in doubt, left by a dead process). Rows of the others are copies with an id, times and
-a hash chain of their own, so that every run can be read and verified. A run in 100,000 is in doubt; another is left.
+The Host makes runs of five nodes that ended, one in doubt and one left by a dead process. The others are copies with an
+id, times and a hash chain of their own, so that each can be read and verified. One in 100,000 is in doubt, another left.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 
 PLACES = 1 << 31
 """Places of the rows of one run (docs/spec/journal.md)."""
-NODES = 50
+_NODES = 5
 _RARE = 100_000
 _STEP_US = 250_000
 """Time between the starts of two runs."""
@@ -74,7 +74,8 @@ def _make_templates(folder: Path) -> None:
     from tests.support.journalled import a_place, node_text
 
     with a_place(folder, "sqlite:journal.db") as place:
-        place.run(node_text(audit="basic"))
+        for number in range(1, 1 + _NODES):
+            place.run(node_text(f"charge_v{number}", audit="basic"))
         place.in_doubt(node_text())
         place.left(node_text())
 
@@ -82,7 +83,7 @@ def _make_templates(folder: Path) -> None:
 def _fill(connection: sqlite3.Connection, runs: int) -> None:
     for pragma in ("journal_mode = DELETE", "synchronous = OFF", "cache_size = -400000"):
         connection.execute(f"PRAGMA {pragma}")
-    ended, doubtful, left = _templates(connection)
+    *ended, doubtful, left = _templates(connection)
     first = int(connection.execute("SELECT MAX(id) FROM vesper_executions").fetchone()[0]) + 1
     now_us = time.time_ns() // 1000
     indexes = connection.execute(_INDEXES).fetchall()
@@ -93,9 +94,10 @@ def _fill(connection: sqlite3.Connection, runs: int) -> None:
         rows, commits = [], []
         for number in range(start, min(start + 10_000, runs)):
             rest = number % _RARE
-            template = doubtful if rest == _RARE // 2 else left if rest == _RARE // 4 else ended
+            is_rare = rest in (_RARE // 2, _RARE // 4)
+            template = (doubtful if rest == _RARE // 2 else left) if is_rare else ended[number % _NODES]
             started_us = now_us - (runs - number) * _STEP_US
-            row, lines = _copy(template, first + number, started_us, f"charge_{number % NODES}_v1")
+            row, lines = _copy(template, first + number, started_us)
             rows.append(row)
             commits += lines
         marks = ", ".join("?" * len(rows[0]))
@@ -118,9 +120,7 @@ def _templates(connection: sqlite3.Connection) -> Iterator[Template]:
         yield Template(row, commits)
 
 
-def _copy(
-    template: Template, number: int, started_us: int, node_id: str
-) -> tuple[list[object], list[tuple[int, bytes, bytes]]]:
+def _copy(template: Template, number: int, started_us: int) -> tuple[list[object], list[tuple[int, bytes, bytes]]]:
     old = template.row
     assert isinstance(old["started_us"], int)
     shift = started_us - old["started_us"]
@@ -135,7 +135,7 @@ def _copy(
             hashes += last
         commits.append((number * PLACES + place, moved, hashes))
     times = {name: int(str(old[name])) + shift for name in ("started_us", "updated_us")}
-    row = {**old, **times, "id": number, "execution": execution, "node_id": node_id, "head_hash": last}
+    row = {**old, **times, "id": number, "execution": execution, "head_hash": last}
     return list(row.values()), commits
 
 

@@ -6,7 +6,6 @@ import os
 import sys
 import tempfile
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,7 +15,7 @@ from typing import BinaryIO, cast
 import click
 
 from vesper.cli.exits import WRONG_INPUT
-from vesper.cli.journal.open_journal import is_of_node, open_journal, read_journal_settings, report_journal_errors
+from vesper.cli.journal.open_journal import open_journal, read_journal_settings, report_journal_errors
 from vesper.cli.journal.text import document, table
 from vesper.cli.options import ReadPath, journal_options, limit_option, node_filter_option, since_option, style_option
 from vesper.cli.output.terminal import EscapedBytes
@@ -24,11 +23,12 @@ from vesper.cli.output.value_lines import value_lines
 from vesper.host.performers import Performers
 from vesper.journal.audit import AuditLog, verify_audit
 from vesper.journal.audit_file import AuditFile, event_json, export_audit
+from vesper.journal.audit_search import AuditFilter, search_audit
 from vesper.journal.journal import Journal
 from vesper.journal.moments import number, time_text
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.values.model import printable
-from vesper.values.node_id import split_node_id
+from vesper.values.node_id import is_of_node, split_node_id
 
 
 @click.group("audit")
@@ -46,7 +46,9 @@ def command() -> None:
 @command.command("list")
 @journal_options
 @node_filter_option
-@click.option("--actor", metavar="NAME", help="Only lines of this actor or user id.")
+@click.option(
+    "--actor", metavar="NAME", help="Only lines of this actor or user id, or of manual changes by this person."
+)
 @since_option
 @limit_option
 @style_option
@@ -61,7 +63,7 @@ def list_command(
 ) -> None:
     """List lines of the log, newest first."""
     with open_journal(config, dsn) as journal:
-        events = _find_newest(journal, node, actor, since_us, limit)
+        events = search_audit(journal, AuditFilter(node, actor, since_us=since_us), limit).events
         if node is not None and not events:
             _check_node(journal, node)
     if style == "json":
@@ -71,19 +73,6 @@ def list_command(
         click.echo(line)
     if len(events) == limit:
         click.echo("\nonly the newest are shown; --limit shows more")
-
-
-def _find_newest(
-    journal: Journal, node: str | None, actor: str | None, since_us: int | None, limit: int
-) -> list[Mapping[str, object]]:
-    kept: deque[Mapping[str, object]] = deque(maxlen=limit)
-    for event in journal.audit_events():
-        at_us = event.get("at_us")
-        is_wanted = node is None or is_of_node(str(event.get("node_id", "")), node)
-        is_wanted &= actor is None or actor in (event.get("actor"), event.get("user_id"))
-        if is_wanted and (since_us is None or (isinstance(at_us, int) and at_us >= since_us)):
-            kept.append(event)
-    return list(reversed(kept))
 
 
 def _check_node(journal: Journal, wanted: str) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.journal.open_journal import is_of_node
 from vesper.cli.options import parse_duration
 from vesper.cli.settings import printable_lines, read_settings, settings_folder
 from vesper.config.migration import MigrationSettings
@@ -23,7 +22,7 @@ from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.overview import newest, read_node
 from vesper.migration.stores.store import WHOLE, NodeKey, Store, StoreError, keys_of, open_store
 from vesper.values.model import printable
-from vesper.values.node_id import split_node_id
+from vesper.values.node_id import is_of_node, split_node_id
 
 _SHORT = 12
 """Characters of an epoch that are shown."""

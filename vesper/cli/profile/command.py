@@ -11,7 +11,7 @@ from typing import TextIO
 import click
 
 from vesper.cli.exits import WRONG_INPUT
-from vesper.cli.journal.open_journal import is_of_node, read_journal_settings
+from vesper.cli.journal.open_journal import read_journal_settings
 from vesper.cli.journal.text import document, table
 from vesper.cli.load_node import compile_or_exit, find_case, find_node
 from vesper.cli.options import NODE, config_option, input_options, nodes_option, now_option, style_option
@@ -34,6 +34,7 @@ from vesper.trace.programs import program_of
 from vesper.trace.recorder import Unanswered, exchange_of, record_trace
 from vesper.values.inputs import accept_inputs
 from vesper.values.model import plain
+from vesper.values.node_id import is_of_node
 
 
 @click.command("profile")
