@@ -3,7 +3,7 @@
     python -m tests.proofs.web.big_journal FOLDER --runs 1000000
 
 The Host makes runs of five nodes that ended, one in doubt and one left by a dead process. The others are copies with an
-id, times and a hash chain of their own, so that each can be read and verified. One in 100,000 is in doubt, another left.
+id, times and a hash chain of their own, so that each can be read and verified. One in 100,000 is in doubt, one left.
 """
 
 from __future__ import annotations
