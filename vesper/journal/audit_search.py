@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from vesper.journal.audit import FIRST, decode_audit_line
 from vesper.journal.journal import Journal
 from vesper.journal.typed_json import encode
+from vesper.values.model import printable
 from vesper.values.node_id import is_of_node
 
 
@@ -73,3 +74,21 @@ def search_audit(
             needs_previous = {**event, "hash": hash_.hex(), "previous": FIRST.hex()}
             found.append(needs_previous)
     return AuditPage(tuple(found), searched, None)
+
+
+_CALLER = {"tenant": "tenant", "user_id": "user_id", "transaction_id": "transaction_id", "key": "idempotency_key"}
+"""Members of a line that are shown below it; the key of an effect is among its fields."""
+
+
+def result_of_line(event: Mapping[str, object]) -> str:
+    """Return the result that a line records, or an empty text."""
+    fields = event.get("fields")
+    return printable(str(fields.get("result", ""))) if isinstance(fields, dict) else ""
+
+
+def details_of_line(event: Mapping[str, object]) -> dict[str, object]:
+    """Return the caller and the fields of a line, without its result."""
+    fields = event.get("fields")
+    shown: dict[str, object] = {shown: event[name] for name, shown in _CALLER.items() if name in event}
+    shown |= {printable(name): value for name, value in fields.items()} if isinstance(fields, dict) else {}
+    return {name: value for name, value in shown.items() if name not in ("result", "outcome")}

@@ -23,7 +23,7 @@ from vesper.cli.output.value_lines import value_lines
 from vesper.host.performers import Performers
 from vesper.journal.audit import AuditLog, verify_audit
 from vesper.journal.audit_file import AuditFile, event_json, export_audit
-from vesper.journal.audit_search import AuditFilter, search_audit
+from vesper.journal.audit_search import AuditFilter, details_of_line, result_of_line, search_audit
 from vesper.journal.journal import Journal
 from vesper.journal.moments import number, time_text
 from vesper.language.diagnostics.suggest import did_you_mean
@@ -86,10 +86,6 @@ def _check_node(journal: Journal, wanted: str) -> None:
         )
 
 
-_CALLER = {"tenant": "tenant", "user_id": "user_id", "transaction_id": "transaction_id", "key": "idempotency_key"}
-"""Members of a line that are shown below it; the key of an effect is among its fields."""
-
-
 def _lines(events: Sequence[Mapping[str, object]]) -> list[str]:
     """Render a row for each line, followed by the fields of a detailed one."""
     rows = [["line", "time", "actor", "action", "result", "node", "execution"], *map(_cells, events)]
@@ -98,26 +94,15 @@ def _lines(events: Sequence[Mapping[str, object]]) -> list[str]:
     heading, *lines = table(rows)
     found = [heading]
     for line, event in zip(lines, events, strict=True):
-        fields = event.get("fields")
-        shown: dict[str, object] = {shown: event[name] for name, shown in _CALLER.items() if name in event}
-        shown |= {printable(name): value for name, value in fields.items()} if isinstance(fields, dict) else {}
-        for name in ("result", "outcome"):
-            shown.pop(name, None)
-        found += [line, *value_lines(shown, "    ")]
+        found += [line, *value_lines(details_of_line(event), "    ")]
     return found
 
 
 def _cells(event: Mapping[str, object]) -> list[str]:
-    fields = event.get("fields")
     at_us = event.get("at_us")
-    result = fields.get("result", "") if isinstance(fields, dict) else ""
-    return [
-        str(event["seq"]),
-        time_text(at_us) if isinstance(at_us, int) else "",
-        printable(str(event.get("actor", ""))),
-        *(printable(str(each)) for each in (event.get("action", ""), result, event.get("node_id", ""))),
-        printable(str(event.get("execution", ""))),
-    ]
+    texts = [printable(str(event.get(name, ""))) for name in ("actor", "action", "node_id", "execution")]
+    time_cell = time_text(at_us) if isinstance(at_us, int) else ""
+    return [str(event["seq"]), time_cell, *texts[:2], result_of_line(event), *texts[2:]]
 
 
 # -- verify ---------------------------------------------------------------------------------------
