@@ -26,6 +26,7 @@ COMMANDS = {
     "check": "Report errors in nodes; apply unambiguous fixes.",
     "compile": "Generate Python or IR from a node.",
     "completion": "Print the completion script of bash, zsh or fish.",
+    "dashboard": "Show nodes, divergences and runs in a browser.",
     "debug": "Step through a node on both engines, forwards and backwards.",
     "demo": "Show a migration, a fault and a crash on a real server.",
     "divergences": "Show, shrink and close differences of the engines on traffic.",

@@ -1,0 +1,1 @@
+"""Pages and their API over the stores of a configuration, in a process of its own."""

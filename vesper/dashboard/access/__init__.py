@@ -1,0 +1,1 @@
+"""Access to the dashboard: credentials, roles, sessions and checks of every request."""
