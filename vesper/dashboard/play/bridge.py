@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from vesper.dashboard.access.caller import Role
+from vesper.dashboard.play.editor_text import path_in
 
 MAX_PAGES = 8
 """Language servers at once."""
@@ -109,7 +110,7 @@ def _checked(text: str, folder: Path) -> dict[str, Any]:
         uri = parameters.get("textDocument", {}).get("uri", folder.as_uri())
     except (ValueError, AttributeError, TypeError, RecursionError):
         raise _Refused("the message is no request of an editor") from None
-    if not isinstance(uri, str) or (uri + "/").find(folder.as_uri() + "/") != 0 or ".." in uri:
+    if not isinstance(uri, str) or path_in(folder, uri) is None:
         raise _Refused("the document is outside the folder of nodes")
     if method == "initialize":
         workspace = {"uri": folder.as_uri(), "name": folder.name}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
 
 from vesper.compiler import Compiled, compile_bytes
 from vesper.compiler.load_cache import distrust_node
@@ -37,6 +38,14 @@ def file_in(folder: Path, path: str) -> Path:
     if not found.resolve().is_relative_to(folder.resolve()):
         raise BadRequest(f"`{path}` leads out of {printable(str(folder))} by a link", "Name the file itself.")
     return found
+
+
+def path_in(folder: Path, uri: str) -> str | None:
+    """Return the path of a file URI below the folder; None outside of it. Editors escape differently."""
+    parts = urlsplit(uri)
+    path = PurePosixPath(unquote(parts.path))
+    is_below = parts.scheme == "file" and ".." not in path.parts and path.is_relative_to(folder.resolve().as_posix())
+    return path.relative_to(folder.resolve().as_posix()).as_posix() if is_below else None
 
 
 def compile_text(file: Path, text: str) -> Compiled:

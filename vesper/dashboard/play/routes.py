@@ -9,10 +9,11 @@ from typing import Any
 from starlette.routing import BaseRoute, WebSocketRoute
 
 from vesper.compiler import Compiled
+from vesper.dashboard.draw.flow import draw_flow
 from vesper.dashboard.page import Context
 from vesper.dashboard.play.bridge import language_server
 from vesper.dashboard.play.code import Code, code_of
-from vesper.dashboard.play.editor_text import compile_text, file_in
+from vesper.dashboard.play.editor_text import compile_text, file_in, path_in
 from vesper.dashboard.play.endpoint import endpoint, field
 from vesper.dashboard.play.run import run_text
 from vesper.dashboard.play.save import Opened, open_file, save
@@ -39,13 +40,16 @@ def _code(context: Context, body: Mapping[str, Any]) -> Code:
     return code_of(_compiled(context, body), field(body, "kind", str))
 
 
+def _flow(context: Context, body: Mapping[str, Any]) -> Mapping[str, str]:
+    return {"svg": draw_flow(_compiled(context, body))}
+
+
 def _open(context: Context, body: Mapping[str, Any]) -> Opened:
     """Read a file of the project, for a tab that only shows it."""
-    prefix = _folder(context).resolve().as_uri() + "/"
-    uri = field(body, "uri", str)
-    if not uri.startswith(prefix):
+    path = path_in(_folder(context), field(body, "uri", str))
+    if path is None:
         raise BadRequest("the file is outside the folder of nodes", "Open it with another editor.")
-    return open_file(_folder(context), uri.removeprefix(prefix))
+    return open_file(_folder(context), path)
 
 
 def _save(context: Context, body: Mapping[str, Any]) -> Opened:
@@ -60,6 +64,7 @@ def _save(context: Context, body: Mapping[str, Any]) -> Opened:
 ROUTES: tuple[BaseRoute, ...] = (
     endpoint("/play/api/run", _run),
     endpoint("/play/api/code", _code),
+    endpoint("/play/api/flow", _flow),
     endpoint("/play/api/open", _open),
     endpoint("/play/api/save", _save),
     WebSocketRoute("/play/lsp", language_server),

@@ -7,17 +7,19 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from vesper.api.input_conversion import inputs_of_json
 from vesper.api.json_calls import outcome_json
 from vesper.compiler import Compiled
+from vesper.dashboard.play.taken_flow import draw_taken
 from vesper.dashboard.problem import BadRequest, TooMany
 from vesper.engines.engine import Limits, Program, Request, limits_of_node
 from vesper.engines.outcome import Failed, LimitHit, Outcome
 from vesper.engines.registry import PAIR
+from vesper.host.masking import Masks
 from vesper.host.stub_answers import plain_step
 from vesper.language.check.case_effects import ExpectedRequest
 from vesper.language.ir.nodes import Node
@@ -110,8 +112,8 @@ class RunResult:
     """The request without an answer."""
     omitted: int
     """Steps and requests beyond the maximum."""
-    taken: Trace | None = None
-    """The execution of the reference, for the drawing of the path."""
+    flow: str | None = None
+    """The flow with the path taken, as SVG; None where the inputs were refused."""
 
 
 def run_text(
@@ -182,7 +184,7 @@ class _Run:
             requests[:MAX_ROWS],
             self._answers.waiting,
             max(0, len(steps) - MAX_ROWS) + max(0, len(requests) - MAX_ROWS),
-            traces[0],
+            None if any(map(_is_refusal, ended)) else draw_taken(self._compiled, traces[0], self._limits),
         )
 
     def _trace(self, engine: str, program: Program) -> Trace:
@@ -229,6 +231,7 @@ class _Answers:
 
     def __init__(self, compiled: Compiled, typed: Mapping[str, object], case: str | None) -> None:
         self._typed = typed
+        self._masks = Masks(compiled)
         self.type_of: Callable[[str], Type] = GeneratedResponses(compiled).type_of
         self.waiting: RequestRow | None = None
         self._listed: dict[str, tuple[ExpectedRequest, str]] = {}
@@ -250,7 +253,8 @@ class _Answers:
         if typed is not None:
             return self._typed_answer(request, typed)
         if listed is None or len(before) >= MAX_REQUESTS:
-            waiting = exchange_of(request)
+            arguments = self._masks.request(request.path).mask_arguments(request.arguments)
+            waiting = replace(exchange_of(request), arguments=arguments)
             self.waiting = _request_row(waiting, "", "", self.type_of(request.path))
             raise Unanswered
         expected, name = listed
