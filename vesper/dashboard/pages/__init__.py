@@ -10,5 +10,6 @@ PACKAGES: Final[tuple[str, ...]] = (
     "vesper.dashboard.pages.audit",
     "vesper.dashboard.pages.flow",
     "vesper.dashboard.pages.executions",
+    "vesper.dashboard.play",
 )
 """Packages with `PAGES`, `ACTIONS` and, optionally, `ROUTES`."""
