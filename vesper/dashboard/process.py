@@ -68,7 +68,7 @@ class _Protocol(H11Protocol):
 class _Server(uvicorn.Server):
     """A server that ends its streams of events before it waits for connections."""
 
-    def __init__(self, app: Starlette, config: Config, ends_with_input: bool) -> None:
+    def __init__(self, app: Starlette, config: Config, ends_with_input: bool = False) -> None:
         self._site = app
         self._ends_with_input = ends_with_input
         super().__init__(
