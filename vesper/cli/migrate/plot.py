@@ -9,12 +9,12 @@ import click
 from vesper.cli.journal.text import document
 from vesper.cli.migrate.open_store import find_key, now_us, open_configured_store
 from vesper.cli.options import NODE, epoch_option, store_options, style_option
-from vesper.cli.write_file import write_bytes
 from vesper.dashboard.draw.plot import draw_file
 from vesper.dashboard.draw.plot_png import PlotUnavailable, draw_png
 from vesper.journal.moments import number
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.series import read_series
+from vesper.storage.write_file import write_bytes
 from vesper.values.model import printable
 
 
