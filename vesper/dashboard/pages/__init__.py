@@ -6,5 +6,6 @@ from typing import Final
 
 PACKAGES: Final[tuple[str, ...]] = (
     # One line for each package: its full name, such as "vesper.dashboard.pages.fleet".
+    "vesper.dashboard.pages.divergences",
 )
 """Packages with `PAGES`, `ACTIONS` and, optionally, `ROUTES`."""

@@ -7,9 +7,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from vesper.dashboard.page import Context
-from vesper.dashboard.problem import Problem
-
 from vesper.dashboard.pages.divergences.stored import unchanged_node
+from vesper.dashboard.problem import Problem
 from vesper.engines import registry
 from vesper.engines.engine import EngineUnavailable
 from vesper.migration.compare.comparator import Comparator, Same
@@ -96,9 +95,9 @@ def _step_rows(
     for number, (one, other) in list(enumerate(pairs))[left_out:]:
         index = (one or other or (0, None))[0]
         expression = compiled.node.expressions()[index]
-        texts = (None if each is None or each[0] != index else _cut(show(each[1])) for each in (one, other))
+        left, right = (None if each is None or each[0] != index else _cut(show(each[1])) for each in (one, other))
         source = _cut(printable(condition_text(compiled.source, expression)))
-        rows.append(StepRow(names.get(index, ""), expression.place.line, source, *texts, number == first))
+        rows.append(StepRow(names.get(index, ""), expression.place.line, source, left, right, number == first))
     if first is None:
         words = [_cut(", ".join(outcome_words(each.outcome).split("\n"))) for each in (leader, follower)]
         rows.append(StepRow("outcome", None, "", words[0], words[1], words[0] != words[1]))
