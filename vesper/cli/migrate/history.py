@@ -13,7 +13,7 @@ from vesper.cli.migrate.open_store import find_key, find_keys, open_configured_s
 from vesper.cli.options import NODE, epoch_option, since_option, store_options, style_option
 from vesper.journal.moments import number, time_text
 from vesper.migration.stores.configured import short_epoch
-from vesper.migration.stores.history_words import parse_record, record_lines
+from vesper.migration.stores.history_text import parse_record, record_lines
 from vesper.migration.stores.ledger import verify_history
 from vesper.migration.stores.store import WHOLE, Line, NodeKey, Store, keys_of
 from vesper.values.model import printable

@@ -189,12 +189,7 @@ def _read_source(
     Points are numbered by epoch, so the source of another epoch does not fit.
     """
     from vesper.compiler import compile_file
-    from vesper.engines.direct_engine import DirectProgram
-    from vesper.engines.engine import EngineUnavailable
-    from vesper.engines.registry import ENGINES
-    from vesper.migration.compare.comparator import Comparator
-    from vesper.migration.compare.tolerances import BadTolerance
-    from vesper.migration.router.epoch import epoch_of
+    from vesper.migration.router.points import PointsUnavailable, points_of_epoch
     from vesper.repository.locate import NodeNotFound, locate
 
     try:
@@ -202,11 +197,6 @@ def _read_source(
         compiled, _ = compile_file(path)
         if compiled is None:
             return None, (), f"conditions are not shown: {path.as_posix()} has errors"
-        if epoch_of(compiled, Comparator(compiled, tolerances).version) != key.epoch:
-            differs = "its text, its tolerances, the installed engine, or a leading function differs"
-            return None, (), f"conditions are not shown: {path.as_posix()} is of another epoch ({differs})"
-        program = ENGINES["interp"].load(compiled)
-    except (NodeNotFound, EngineUnavailable, BadTolerance) as problem:
+        return compiled, points_of_epoch(compiled, path.as_posix(), key.epoch, tolerances), None
+    except (NodeNotFound, PointsUnavailable) as problem:
         return None, (), f"conditions are not shown: {problem}"
-    assert isinstance(program, DirectProgram)
-    return compiled, program.points(), None

@@ -19,7 +19,7 @@ from vesper.migration.compare.paths import PathNote
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.control.modes import Reason
 from vesper.migration.stores.configured import OpenStore
-from vesper.migration.stores.history_words import parse_record, record_lines
+from vesper.migration.stores.history_text import parse_record, record_lines
 from vesper.migration.stores.kept_divergences import StoredDivergence, read_divergences
 from vesper.migration.stores.overview import read_node
 from vesper.migration.stores.store import Line

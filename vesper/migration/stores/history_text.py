@@ -1,9 +1,10 @@
-"""Lines of a node's history in words, for `vesper migrate history` and the dashboard."""
+"""Lines of a history as records and as texts, for `vesper migrate history` and the dashboard."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from vesper.journal.moments import number, time_text
@@ -18,6 +19,12 @@ def parse_record(line: Line) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def records(history: Sequence[Line]) -> list[dict[str, Any]]:
+    """Return the records of a history; skip unreadable lines, which `migrate history` reports."""
+    found = map(parse_record, history)
+    return [each for each in found if isinstance(each.get("kind"), str) and type(each.get("at_us")) is int]
 
 
 def record_lines(record: dict[str, Any]) -> list[str]:
