@@ -7,5 +7,6 @@ from typing import Final
 PACKAGES: Final[tuple[str, ...]] = (
     # One line for each package: its full name, such as "vesper.dashboard.pages.fleet".
     "vesper.dashboard.pages.executions",
+    "vesper.dashboard.pages.stepping",
 )
 """Packages with `PAGES`, `ACTIONS` and, optionally, `ROUTES`."""
