@@ -34,6 +34,8 @@ class Live:
         self._stores = stores
         self._watchers: set[Watcher] = set()
         self._poller: asyncio.Task[None] | None = None
+        self.changes = dict.fromkeys(Topic, 0)
+        """Number of changes that the poller saw."""
         self._is_closed = False
 
     def watch(self, topics: Iterable[Topic]) -> AsyncIterator[bytes]:
@@ -73,6 +75,7 @@ class Live:
                 version = await run_in_threadpool(self._stores.version, topic)
                 if seen.setdefault(topic, version) != version:
                     seen[topic] = version
+                    self.changes[topic] += 1
                     for watcher in self._watchers:
                         if topic in watcher.topics:
                             watcher.changed.add(topic)

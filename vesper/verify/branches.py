@@ -219,13 +219,13 @@ def condition_text(source: SourceFile, condition: Expression) -> str:
     if isinstance(condition, Logical) and condition.place == condition.left.place:
         left, right = (condition_text(source, each) for each in (condition.left, condition.right))
         return f"{left} {condition.kind.upper()} {right}"
-    text = _written(source, condition.place)
+    text = written_text(source, condition.place)
     if isinstance(condition, Call) and condition.op == "optional.is_null" and "null" not in text.casefold():
         return f"{text} IS NULL"  # written as `??`
     return text
 
 
-def _written(source: SourceFile, place: Place) -> str:
+def written_text(source: SourceFile, place: Place) -> str:
     """Return a part of the file on one line."""
     start, end = source.offset(place.line, place.column), source.offset(place.end_line, place.end_column)
     return " ".join(source.text[start:end].split())

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from vesper.cli.options import nodes_option
-from vesper.cli.write_file import create_text
 from vesper.repository.editor_schema import with_modeline
 from vesper.repository.locate import SUFFIX, node_files, versions
 from vesper.repository.starter import STARTERS, replace_id, starter
+from vesper.storage.write_file import create_text
 from vesper.values.node_id import MAX_NAME, NODE_ID_HELP, split_node_id
 
 
