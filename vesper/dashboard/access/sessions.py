@@ -53,8 +53,9 @@ class Sessions:
     def create(self, credential: str) -> str:
         """Return the id of a new session. The one used least recently makes room where there are too many."""
         now = self._clock()
-        self._sessions = {name: each for name, each in self._sessions.items() if not _is_over(each, now)}
-        while len(self._sessions) >= MAX_SESSIONS:
+        if len(self._sessions) >= MAX_SESSIONS:
+            self._sessions = {name: each for name, each in self._sessions.items() if not _is_over(each, now)}
+        if len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[min(self._sessions, key=lambda name: self._sessions[name].used)]
         found = secrets.token_urlsafe(_TOKEN_BYTES)
         self._sessions[_digest(found)] = Session(credential, now, now)
