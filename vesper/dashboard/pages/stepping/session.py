@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,7 @@ from vesper.debug.commands import Commands
 from vesper.debug.masking import SessionMasks
 from vesper.debug.responses import Unanswered
 from vesper.debug.start import subject_of_trace
+from vesper.effects.stored_json import stored_text
 from vesper.engines.engine import EngineUnavailable, Request
 from vesper.engines.registry import PAIR
 from vesper.host.masking import SENSITIVE, Masks
@@ -79,6 +81,8 @@ class Fix:
     """Whether the patch fits the file as it is now."""
     command: str
     """Command that applies the fix."""
+    answers: str
+    """Content of its file `answers.json`; empty where the command needs none."""
 
 
 class SteppingSession:
@@ -242,7 +246,7 @@ class SteppingSession:
         ]
         self.fix = Fix(
             replay.fix_diff(), str(report), tuple(map(printable, report.problems[:10])), state,
-            f"vesper replay {self.trace.trace_id} {' '.join(options)} --apply",
+            f"vesper replay {self.trace.trace_id} {' '.join(options)} --apply", _answers_text(replay.answers),
         )  # fmt: skip
         self.messages = ("the fix is below, as a patch",)
 
@@ -250,6 +254,16 @@ class SteppingSession:
         if self.replay is None:
             raise ChangeRejected("the run cannot be changed here, because its replay differs from the record")
         return self.replay
+
+
+def _answers_text(answers: Mapping[str, tuple[object, str | None]]) -> str:
+    """Return the answers that the caller gave, in the form of `vesper replay --responses`."""
+    entries = [
+        f"{json.dumps(path)}: "
+        + (f'{{"returns": {stored_text(value, MAX_TEXT)}}}' if code is None else f'{{"fails": {json.dumps(code)}}}')  # type: ignore[arg-type]  # a checked answer
+        for path, (value, code) in answers.items()
+    ]
+    return f"{{{', '.join(entries)}}}" if entries else ""
 
 
 def _pending(prepared: ChangedExecution, request: Request) -> Pending:
