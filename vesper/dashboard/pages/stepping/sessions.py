@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from vesper.dashboard.access.sessions import login_of
 from vesper.dashboard.page import Context, NotFound
 from vesper.dashboard.pages.stepping.session import SteppingSession
 from vesper.dashboard.problem import TooMany
@@ -82,8 +83,8 @@ class Sessions:
 
 
 def _owner(context: Context) -> tuple[str, str]:
-    """Return the login session of a caller: its name, and the token of the session."""
-    return context.caller.name, context.csrf
+    """Return the caller and its login, which programs with a key do not have."""
+    return context.caller.name, login_of(context.csrf)
 
 
 _known: WeakKeyDictionary[Stores, Sessions] = WeakKeyDictionary()
