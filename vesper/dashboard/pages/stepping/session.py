@@ -6,6 +6,7 @@ import json
 import shlex
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -114,7 +115,12 @@ class SteppingSession:
         compiled = compiled_of(trace.definition)
         subject = subject_of_trace(trace, tuple(PAIR.values()))
         masks = SessionMasks(Masks(compiled)) if trace.is_sensitive else None
-        self.commands = Commands(subject.session(), subject.manual, masks=masks, renders=False)
+        session = subject.session()
+        first = session.position
+        with suppress(Unanswered):  # an unfinished run is recorded up to the request that it waits for
+            session.to_end()
+        session.goto(first)
+        self.commands = Commands(session, subject.manual, masks=masks, renders=False)
         self.stepped = trace
 
     @property
@@ -241,7 +247,8 @@ class SteppingSession:
         except FixRejected as problem:
             state = str(problem)
         settings = [each for each in replay.changes if isinstance(each, SourceChange)]
-        options = [
+        options = ["--responses answers.json"] if replay.answers else []
+        options += [
             f"--set {shlex.quote(f'{each.step}.' + '.'.join(each.keys) + f'={each.after}')}" for each in settings
         ]
         self.fix = Fix(

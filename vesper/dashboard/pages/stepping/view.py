@@ -74,7 +74,7 @@ class Position:
     """Nodes whose calls led to this one."""
     stop: int
     stops: int
-    """Stops that are recorded so far."""
+    """Stops of the run, up to a request without an answer."""
     is_executed: bool
     is_at_start: bool
     is_at_end: bool
@@ -83,7 +83,8 @@ class Position:
     items: tuple[Item, ...]
     lines: tuple[SourceLine, ...]
     points: tuple[Point, ...]
-    has_diverged: bool
+    divergence: int | None
+    """Stop at which the engines differ first; None where they agree."""
     unanswered: str | None
     """Step whose request has no recorded answer."""
     answer_type: str
@@ -151,7 +152,7 @@ def _position(stepping: SteppingSession) -> Position:
             Point(number, printable(each.text), each.kind is Kind.WATCH)
             for number, each in enumerate(session.breakpoints, 1)
         ),
-        session.divergence() is not None,
+        None if (found := session.divergence()) is None else found.position.stop + 1,
         None if request is None else request.path,
         "" if request is None else str(plans_of(commands.sessions[0].compiled).of(request.path).gives),
     )
