@@ -18,7 +18,7 @@ from vesper.debug.start import subject_of_trace
 from vesper.effects.stored_json import stored_text
 from vesper.engines.engine import EngineUnavailable, Request
 from vesper.engines.registry import PAIR
-from vesper.host.masking import SENSITIVE, Masks
+from vesper.host.masking import Masks
 from vesper.host.plans import plans_of
 from vesper.host.stub_answers import plain_step
 from vesper.replay.changes import (
@@ -133,6 +133,8 @@ class SteppingSession:
         word = text.strip().partition(" ")[0]
         if word not in COMMANDS or len(text) > MAX_TEXT:
             raise ChangeRejected(f"`{printable(word[:40])}` is not a command of this page")
+        if word in ("answer", "fail"):
+            self._check_changeable()
         told = [line for line in self.commands.run(text) if line.strip()]
         self.messages = tuple(line for line in told if "start with --answer" not in line)  # the page has a form
 
@@ -218,10 +220,8 @@ class SteppingSession:
         self.messages = ("ran on with the changes, and performed nothing",)
 
     def change_texts(self) -> tuple[str, ...]:
-        """Return the changes as they may be shown: the text has the values before and after."""
-        if self.replay is None:
-            return ()
-        return tuple(SENSITIVE if self.trace.is_sensitive else printable(str(each)) for each in self.replay.changes)
+        """Return the changes, each with its values before and after."""
+        return () if self.replay is None else tuple(printable(str(each)) for each in self.replay.changes)
 
     def differences(self) -> tuple[Difference, ...]:
         """Return how the changed run differs from the recorded one."""
@@ -257,7 +257,16 @@ class SteppingSession:
         )  # fmt: skip
         self.messages = ("the fix is below, as a patch",)
 
+    def _check_changeable(self) -> None:
+        """Raise `ChangeRejected` for a sensitive run: the path of a changed run could reveal what masks hide."""
+        if self.trace.is_sensitive:
+            raise ChangeRejected(
+                "the run is sensitive, and the path of a changed run could reveal its values: "
+                f"`vesper replay {self.trace.trace_id}` changes it on the machine of the service"
+            )
+
     def _replay(self) -> Replay:
+        self._check_changeable()
         if self.replay is None:
             raise ChangeRejected("the run cannot be changed here, because its replay differs from the record")
         return self.replay

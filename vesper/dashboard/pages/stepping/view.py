@@ -11,7 +11,6 @@ from vesper.debug.session import Session
 from vesper.debug.stops import END
 from vesper.debug.view import Row, rows
 from vesper.effects.stored_json import TooLong, stored_text
-from vesper.host.masking import SENSITIVE
 from vesper.host.plans import plans_of
 from vesper.trace.difference import Difference, outcome_text
 from vesper.trace.masking import masked_trace
@@ -62,7 +61,7 @@ class Editable:
     target: str
     label: str
     change: str
-    """The present answer or value as a change; empty where it is sensitive or a value of the flow."""
+    """The present answer or value as a change; empty for a computed value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,33 +187,32 @@ def _lines(session: Session) -> tuple[SourceLine, ...]:
 
 def _editables(stepping: SteppingSession) -> tuple[Editable, ...]:
     """Return steps and inputs of the recorded run that can be changed."""
-    if stepping.replay is None:
+    trace = stepping.trace
+    if stepping.replay is None or trace.is_sensitive:
         return ()
-    trace = masked_trace(stepping.trace)
     found = [
-        Editable(f"input.{name}", f"input {name}", "" if value == SENSITIVE else show(value).strip('"'))
-        for name, value in trace.inputs.items()
+        Editable(f"input.{name}", f"input {name}", _cut(show(value).strip('"'))) for name, value in trace.inputs.items()
     ]
     steps = [
         Editable(
             str(step.number),
             f"{step.number} {printable(step.title)}",
-            "" if step.exchange is None else _answer(trace.exchanges[step.exchange], trace.is_sensitive),
+            "" if step.exchange is None else _answer(trace.exchanges[step.exchange]),
         )
         for step in stepping.replay.steps
     ]
     return (*steps, *found)
 
 
-def _answer(exchange: Exchange, is_sensitive: bool) -> str:
-    """Return the recorded answer as a change, to edit. One with masked parts is left empty."""
+def _answer(exchange: Exchange) -> str:
+    """Return the recorded answer as a change, to edit."""
     if exchange.failure is not None:
         return f"fails {exchange.failure}"
     try:
-        text = stored_text(exchange.value, _MAX_PREFILLED)  # type: ignore[arg-type]  # the value of a recorded answer
+        # the value came from an engine
+        return f"response {stored_text(exchange.value, _MAX_PREFILLED)}"  # type: ignore[arg-type]
     except TooLong:
         return ""  # too long to edit here
-    return "" if is_sensitive and SENSITIVE in text else f"response {text}"
 
 
 def _cut(text: str) -> str:
