@@ -12,6 +12,7 @@ PACKAGES: Final[tuple[str, ...]] = (
     "vesper.dashboard.pages.audit",
     "vesper.dashboard.pages.flow",
     "vesper.dashboard.pages.executions",
+    "vesper.dashboard.pages.stepping",
     "vesper.dashboard.play",
 )
 """Packages with `PAGES`, `ACTIONS` and, optionally, `ROUTES`."""
