@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.options import parse_duration
 from vesper.cli.settings import printable_lines, read_settings, settings_folder
 from vesper.config.migration import MigrationSettings
+from vesper.config.moments import parse_duration
 from vesper.effects.settings import ConfigError
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.migration.control.state import MAX_PIN_US
