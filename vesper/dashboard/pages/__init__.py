@@ -8,6 +8,7 @@ PACKAGES: Final[tuple[str, ...]] = (
     # One line for each package: its full name, such as "vesper.dashboard.pages.fleet".
     "vesper.dashboard.pages.journal",
     "vesper.dashboard.pages.audit",
+    "vesper.dashboard.pages.batches",
     "vesper.dashboard.pages.flow",
 )
 """Packages with `PAGES`, `ACTIONS` and, optionally, `ROUTES`."""
