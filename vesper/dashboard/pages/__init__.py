@@ -9,6 +9,7 @@ PACKAGES: Final[tuple[str, ...]] = (
     "vesper.dashboard.pages.journal",
     "vesper.dashboard.pages.audit",
     "vesper.dashboard.pages.batches",
+    "vesper.dashboard.pages.alerts",
     "vesper.dashboard.pages.flow",
 )
 """Packages with `PAGES`, `ACTIONS` and, optionally, `ROUTES`."""

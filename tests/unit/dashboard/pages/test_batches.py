@@ -43,6 +43,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "nodes").mkdir()
     (made / "nodes" / "double_v1.vsp").write_text(NODE)
     (made / "in.csv").write_text("amount\n1\n2\nx\n4\n" + "5\n" * 6)
+
     def stopping(part: Path, table: Any, kind: str) -> None:
         if part.name.startswith("000002"):
             raise KeyboardInterrupt
