@@ -11,5 +11,7 @@ PACKAGES: Final[tuple[str, ...]] = (
     "vesper.dashboard.pages.batches",
     "vesper.dashboard.pages.alerts",
     "vesper.dashboard.pages.flow",
+    "vesper.dashboard.pages.executions",
+    "vesper.dashboard.play",
 )
 """Packages with `PAGES`, `ACTIONS` and, optionally, `ROUTES`."""

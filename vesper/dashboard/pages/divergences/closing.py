@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 from vesper.dashboard.action import Done
 from vesper.dashboard.page import Context
-from vesper.dashboard.problem import Refused
-
 from vesper.dashboard.pages.divergences.stored import detail_address, find_divergence
+from vesper.dashboard.problem import Refused
 from vesper.journal.moments import number
 from vesper.migration.stores.kept_divergences import CannotClose, close_divergence
 from vesper.values.model import printable

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vesper.dashboard.page import Context
-from vesper.dashboard.problem import Problem
-
 from vesper.dashboard.pages.divergences.listing import DivergenceRow, divergence_row
 from vesper.dashboard.pages.divergences.rerun import Rerun, rerun
 from vesper.dashboard.pages.divergences.stored import find_divergence, unchanged_node
+from vesper.dashboard.problem import Problem
 from vesper.engines.engine import EngineUnavailable
 from vesper.engines.registry import engine_label
 from vesper.migration.compare.answers import AnswerRow, answer_rows, are_requests, first_differing, stored_transcript

@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 
 from vesper.dashboard.action import Done
 from vesper.dashboard.page import Context
-from vesper.dashboard.problem import Refused
-
 from vesper.dashboard.pages.divergences.stored import detail_address, find_divergence, unchanged_node
+from vesper.dashboard.problem import Refused
 from vesper.migration.stores.kept_divergences import StoredDivergence
 from vesper.replay.divergence_case import CannotKeep, text_with_case
 from vesper.replay.fixing import yaml_diff

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 
 from vesper.dashboard.page import Context, Paging, Parameter
-
 from vesper.dashboard.pages.divergences.stored import opened_store
 from vesper.engines.registry import engine_label
 from vesper.migration.compare.answers import KIND_WORDS

@@ -7,9 +7,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from vesper.dashboard.page import Context
-from vesper.dashboard.problem import Problem
-
 from vesper.dashboard.pages.divergences.stored import unchanged_node
+from vesper.dashboard.problem import Problem
 from vesper.engines import registry
 from vesper.engines.engine import EngineUnavailable
 from vesper.migration.compare.comparator import Comparator, Same

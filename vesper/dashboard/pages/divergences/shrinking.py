@@ -12,10 +12,9 @@ from weakref import WeakKeyDictionary
 
 from vesper.dashboard.action import Done
 from vesper.dashboard.page import Context
+from vesper.dashboard.pages.divergences.stored import detail_address, find_divergence, unchanged_node
 from vesper.dashboard.problem import BadRequest, NotFound, Refused
 from vesper.dashboard.stores import Stores
-
-from vesper.dashboard.pages.divergences.stored import detail_address, find_divergence, unchanged_node
 from vesper.engines import registry
 from vesper.engines.engine import EngineUnavailable
 from vesper.migration.compare.comparator import Comparator

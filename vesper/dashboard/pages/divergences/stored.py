@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from vesper.dashboard.page import Context, filled
 from vesper.dashboard.problem import NotFound, Problem, Refused
-
 from vesper.migration.stores.configured import OpenStore
 from vesper.migration.stores.kept_divergences import (
     ChangedNode,
