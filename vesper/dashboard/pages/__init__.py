@@ -10,6 +10,8 @@ PACKAGES: Final[tuple[str, ...]] = (
     "vesper.dashboard.pages.verification",
     "vesper.dashboard.pages.journal",
     "vesper.dashboard.pages.audit",
+    "vesper.dashboard.pages.batches",
+    "vesper.dashboard.pages.alerts",
     "vesper.dashboard.pages.flow",
     "vesper.dashboard.pages.executions",
     "vesper.dashboard.pages.stepping",
