@@ -72,6 +72,8 @@ class Form:
     node: str
     intent: str
     fields: tuple[Field, ...]
+    inputs: Mapping[str, Any]
+    """Inputs to start with: those of the first case, else an example; empty where none was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,16 @@ def describe_form(compiled: Compiled) -> Form:
         if each.default is not None:
             found = replace(found, default=of_caller((each,), {each.name: each.default})[key], has_default=True)
         fields.append(found)
-    return Form(node.node_id, node.source.intent, tuple(fields))
+    return Form(node.node_id, node.source.intent, tuple(fields), _first_inputs(compiled))
+
+
+def _first_inputs(compiled: Compiled) -> dict[str, Any]:
+    if compiled.cases:
+        return of_caller(compiled.node.inputs, compiled.cases[0].inputs)
+    try:
+        return draw_inputs(compiled, 0)
+    except Refused:
+        return {}
 
 
 def _field(name: str, type_: Type, path: Path, facts: Mapping[Path, Facts]) -> Field:
