@@ -98,6 +98,11 @@ build-rust-tests:
 test-python: build
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
+.PHONY: test-browser
+test-browser: build ## Chromium drives every page of the dashboard and the playground; installs it by apt-get where it is missing
+	@PYTHON=$(PYTHON) tests/support/install_system.sh chromium
+	VESPER_BROWSER=1 $(BIN)/python -m pytest -q tests/browser
+
 .PHONY: coverage coverage-rust
 coverage: system build ## lines and branches of vesper/ that the Python tests run; fails below 85 %; half an hour
 	@rm -rf .proofs/coverage && mkdir -p .proofs/coverage

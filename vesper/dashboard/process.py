@@ -7,7 +7,10 @@ import getpass
 import os
 import socket
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import uvicorn
 from starlette.applications import Starlette
@@ -18,7 +21,7 @@ from vesper.dashboard.access.caller import Caller, Role
 from vesper.dashboard.access.credentials import Credentials
 from vesper.dashboard.access.guard import LOOPBACK_HOSTS, Access
 from vesper.dashboard.app import make_app
-from vesper.dashboard.stores import Stores
+from vesper.dashboard.stores import Nodes, Stores
 from vesper.effects.settings import ConfigError
 from vesper.serve.control import is_public
 from vesper.serve.supervisor import bind
@@ -101,6 +104,18 @@ def serve_dashboard(
         scheme = "http" if config.serve.tls is None else "https"
         report(f"dashboard at {scheme}://{f'[{address}]' if ':' in address else address}:{bound}")
         _Server(app, config).run([listener])
+
+
+def serve_play(config: Config, folder: Path, node: str | None, port: int, report: Callable[[str], None]) -> None:
+    """Serve the playground to the current user on loopback; `report` gets the address of its page."""
+    stores = Stores(config)
+    stores.nodes = Nodes(folder)  # as the command names it, for messages
+    user = Caller(_user_name(), frozenset({Role.VIEWER, Role.AUTHOR}), "Use `vesper dashboard` for services.")
+    with bind("127.0.0.1", port) as listener:
+        app = make_app(stores, Access(user, owner_id=os.getuid()))
+        query = "" if node is None else f"?node={quote(node, safe='')}"
+        report(f"http://127.0.0.1:{listener.getsockname()[1]}/play{query}")
+        _Server(app, replace(config, serve=replace(config.serve, tls=None))).run([listener])
 
 
 def make_access(config: Config, address: str, allow_changes: bool) -> Access:

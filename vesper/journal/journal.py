@@ -183,8 +183,9 @@ class Journal(Protocol):
 
     def definition(self, semantic_hash: str) -> Definition: ...
 
-    def executions(self, prefix: str = "") -> Iterator[str]:
-        """The ids of all runs that start so, in their order; read in parts, so that any number of them fits."""
+    def executions(self, prefix: str = "", after: str | None = None) -> Iterator[str]:
+        """The ids of all runs that start so and come after another, in their order; read in parts, so that any number
+        of them fits."""
         ...
 
     def node_ids(self) -> list[str]:

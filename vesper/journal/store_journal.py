@@ -26,8 +26,8 @@ class StoreJournal(NativeJournal):
         """The administrator of a server knows whether it keeps its data."""
         return None if self.path is None else is_volatile(self.path)
 
-    def executions(self, prefix: str = "") -> Iterator[str]:
-        last = None
+    def executions(self, prefix: str = "", after: str | None = None) -> Iterator[str]:
+        last = after
         while page := self.executions_page(prefix, last):
             yield from page
             last = page[-1]

@@ -9,6 +9,7 @@ Requests are completed from a trace, so only the engine's own time counts and no
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from vesper.trace.places import step_name
 from vesper.trace.programs import compiled_of
 from vesper.values.model import plain
 from vesper.values.types import BOOLEAN, INTEGER, ArrayOf, Type
+from vesper.values.vesper_error import VesperError
 
 _ROUND_SECONDS = 0.002
 _ROUNDS = 15
@@ -59,6 +61,10 @@ class Profile:
     operations: tuple[OperationTime, ...]
 
 
+class TooSlow(VesperError):
+    """A profile does not fit into the time that it may take."""
+
+
 def profile(trace: Trace, engines: Mapping[str, Engine]) -> Profile:
     """Time the execution of a trace and its parts."""
     compiled = compiled_of(trace.definition)
@@ -66,11 +72,24 @@ def profile(trace: Trace, engines: Mapping[str, Engine]) -> Profile:
     return Profile(trace.node_id, total, steps, _time_operations(compiled, trace, engines))
 
 
+def profile_steps(trace: Trace, engines: Mapping[str, Engine], seconds: float) -> Profile:
+    """Time the steps of a trace only, within a time. Raises `TooSlow`."""
+    total, steps = _time_steps(compiled_of(trace.definition), trace, engines, time.monotonic() + seconds)
+    return Profile(trace.node_id, total, steps, ())
+
+
+def time_text(nanoseconds: float) -> str:
+    """Format a time with its unit."""
+    if nanoseconds >= 1_000_000:
+        return f"{nanoseconds / 1_000_000:.2f} ms"
+    return f"{nanoseconds / 1_000:.2f} µs" if nanoseconds >= 1_000 else f"{nanoseconds:.0f} ns"
+
+
 # -- steps ----------------------------------------------------------------------------------------
 
 
 def _time_steps(
-    compiled: Compiled, trace: Trace, engines: Mapping[str, Engine]
+    compiled: Compiled, trace: Trace, engines: Mapping[str, Engine], until: float = math.inf
 ) -> tuple[dict[str, float], tuple[StepTime, ...]]:
     """Return the total time and the time of each step."""
     names = ["(inputs, constraints, preconditions)", *map(_name, compiled.node.body)]
@@ -78,8 +97,15 @@ def _time_steps(
     cuts = [*(_cut_off(compiled, number) for number in range(len(compiled.node.body) + 1)), compiled]
     costs: dict[str, list[float]] = {}
     total: dict[str, float] = {}
+    calls: dict[str, list[Callable[[], object]]] = {}
     for engine, each in engines.items():
-        times = _time_calls([_build_call(each.load(cut), trace) for cut in cuts])
+        calls[engine] = []
+        for cut in cuts:
+            _check_time(until)
+            calls[engine].append(_build_call(each.load(cut), trace))
+    for number, engine in enumerate(engines):
+        left = (until - time.monotonic()) / (len(engines) - number)
+        times = _time_calls(calls[engine], time.monotonic() + left)
         total[engine] = times[-1]
         # A later cut cannot be faster; if it seems so, that is noise.
         highest = [max(times[: number + 1]) for number in range(len(times))]
@@ -298,8 +324,13 @@ def _build_call(program: Program, trace: Trace) -> Callable[[], Outcome | None]:
     return call
 
 
-def _time_calls(calls: Sequence[Callable[[], object]]) -> list[float]:
-    """Return the nanoseconds of each call as the best of several rounds.
+def _check_time(until: float) -> None:
+    if time.monotonic() > until:
+        raise TooSlow("the node takes too long to be timed step by step in this time")
+
+
+def _time_calls(calls: Sequence[Callable[[], object]], until: float = math.inf) -> list[float]:
+    """Return the nanoseconds of each call as the best of several rounds, of at least one.
 
     Calls alternate within a round, so that load on the machine affects all of them.
     """
@@ -307,12 +338,15 @@ def _time_calls(calls: Sequence[Callable[[], object]]) -> list[float]:
     for call in calls:
         once = float("inf")
         for _ in range(4):  # the first call loads lazily loaded parts
+            _check_time(until)
             began = time.perf_counter()
             call()
             once = min(once, time.perf_counter() - began)
         counts.append(max(1, min(10_000, round(_ROUND_SECONDS / max(once, 1e-7)))))
     best = [float("inf")] * len(calls)
-    for _ in range(_ROUNDS):
+    for done in range(_ROUNDS):
+        if done and time.monotonic() > until:
+            break
         for number, call in enumerate(calls):
             began = time.perf_counter()
             for _ in range(counts[number]):

@@ -11,7 +11,7 @@ from vesper.cli.verify.text import difference_text
 from vesper.verify.differential.forms import COMPARED
 from vesper.verify.differential.verifier import Verifier
 
-INPUTS = 120
+INPUTS = 60
 """Inputs per node; `make test-nodes` draws others."""
 MORE_INPUTS = {"checkout_v1": 300}
 """Nodes with branches that few inputs reach."""

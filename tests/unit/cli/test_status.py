@@ -21,7 +21,6 @@ from tests.support.journalled import invoke
 from tests.unit.migration.support.places import KINDS, fresh_dsn
 from tests.unit.migration.support.remote_answers import FEE, MINUTE_US, NOON_US, NOTE, ODD, Told
 from vesper.cli.migrate import open_store as migration_open
-from vesper.cli.output.path_words import path_words, point_words
 from vesper.cli.output.terminal import escaped_output
 from vesper.cli.status import command as status
 from vesper.cli.status.command import _watch
@@ -30,6 +29,7 @@ from vesper.engines.direct_engine import DirectProgram
 from vesper.engines.registry import ENGINES
 from vesper.journal.owner import this_owner
 from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.path_words import path_words, point_words
 from vesper.migration.compare.paths import PathNote
 from vesper.migration.control.modes import Mode
 from vesper.migration.control.state import EngineFaulted, Noisy, PinTo, RunLost, Settings, Timed, Unknown

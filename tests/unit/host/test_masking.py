@@ -13,7 +13,6 @@ import pytest
 import vesper
 from tests.unit.host.custom_world import World, host_of, settings
 from tests.unit.host.small import host_in
-from vesper.cli.output.path_words import path_words
 from vesper.compiler import compile_file, compile_source
 from vesper.effects.custom.performer import effect, unregister
 from vesper.engines.outcome import ContractBroken, DeclaredError, Failed, Returned
@@ -24,6 +23,7 @@ from vesper.host.prepared import compiled_from, definition_of
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.ir.encode import encode
 from vesper.migration.compare.comparator import kind_of
+from vesper.migration.compare.path_words import path_words
 from vesper.migration.compare.paths import PathNote
 
 Fields = dict[str, Any]

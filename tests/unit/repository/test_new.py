@@ -35,7 +35,8 @@ def test_proposed_commands_work(folder: Path) -> None:
         done = run(*words)
         steps = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("  vesper ")]
         assert len(steps) >= 2
-        assert all(run(*step).exit_code == 0 for step in steps)
+        few = {"verify": ["--max-examples", "20"]}
+        assert all(run(*step, *few.get(step[0], [])).exit_code == 0 for step in steps)
 
 
 def test_next_version_is_a_copy_beside_the_newest(folder: Path) -> None:

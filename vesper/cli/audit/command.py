@@ -18,13 +18,14 @@ import click
 from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.journal.audit_file import AuditFile, event_json, export_audit
 from vesper.cli.journal.open_journal import is_of_node, open_journal, read_journal_settings, report_journal_errors
-from vesper.cli.journal.text import document, number, table, time_text
+from vesper.cli.journal.text import document, table
 from vesper.cli.options import ReadPath, journal_options, limit_option, node_filter_option, since_option, style_option
 from vesper.cli.output.terminal import EscapedBytes
 from vesper.cli.output.value_lines import value_lines
 from vesper.host.performers import Performers
 from vesper.journal.audit import AuditLog, verify_audit
 from vesper.journal.journal import Journal
+from vesper.journal.moments import number, time_text
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.values.model import printable
 from vesper.values.node_id import split_node_id

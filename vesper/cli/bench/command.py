@@ -21,7 +21,7 @@ from vesper.cli.bench.interpreter import this_interpreter
 from vesper.cli.bench.rounds import Timing, Way, interleaved, ratio, time_text
 from vesper.cli.engine_names import DIRECT, TIERS
 from vesper.cli.exits import OUR_BUG, WRONG_INPUT
-from vesper.cli.journal.text import number, table
+from vesper.cli.journal.text import table
 from vesper.cli.load_node import compile_or_exit, find_node, has_effects, load_programs
 from vesper.cli.number_ranges import FiniteRange
 from vesper.cli.options import NODE, nodes_option, style_option
@@ -31,6 +31,7 @@ from vesper.engines.compare import same_outcome
 from vesper.engines.engine import Program
 from vesper.engines.outcome import Outcome, Returned
 from vesper.engines.registry import REFERENCE
+from vesper.journal.moments import number
 from vesper.values.model import plain
 from vesper.verify.inputs.responses import run_case
 

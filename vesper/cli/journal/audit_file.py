@@ -19,10 +19,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from vesper.cli.journal.text import moment_json
 from vesper.journal.audit import FIRST
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Journal
+from vesper.journal.moments import moment_json
 from vesper.journal.typed_json import MAX_TEXT, decode, encode
 from vesper.storage.file_access import open_regular
 

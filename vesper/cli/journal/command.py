@@ -24,13 +24,11 @@ from vesper.cli.journal.open_journal import (
 from vesper.cli.journal.text import (
     document,
     list_lines,
-    number,
     open_doubts,
     short_ids,
     show_json,
     show_lines,
     summary_json,
-    time_text,
     words,
 )
 from vesper.cli.options import (
@@ -49,6 +47,7 @@ from vesper.cli.output.progress import Progress
 from vesper.effects.settings import ConfigError
 from vesper.journal.entry import AuditEvent
 from vesper.journal.journal import Journal, JournalError, NotTaken, Status, UnknownExecution
+from vesper.journal.moments import number, time_text
 from vesper.values.model import printable
 
 _MAX_COUNTED = 1_000

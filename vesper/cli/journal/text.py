@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from vesper.cli.output.value_lines import pad, value_lines
 from vesper.host.masking import SENSITIVE
 from vesper.journal.entry import Entry, Kind, Stored
 from vesper.journal.journal import Recorded, Status, Summary
+from vesper.journal.moments import moment_json, time_text, took_text
 from vesper.journal.typed_json import encode
 from vesper.language.diagnostics.excerpt import display_width
 from vesper.values.model import printable, show
@@ -25,41 +25,9 @@ _SHORT = 18
 """Characters of an id in a list: the time of a version 7 UUID to a fraction of a millisecond."""
 _MAX_LINES = 40
 _MAX_COLUMNS = 400
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-# -- times and names ------------------------------------------------------------------------------
-
-
-def time_text(at_us: int, places: int = 0) -> str:
-    """Format a moment in UTC."""
-    try:
-        moment = _EPOCH + timedelta(microseconds=at_us)
-    except OverflowError:
-        return f"{at_us} µs"
-    text = moment.strftime("%Y-%m-%d %H:%M:%S")
-    return f"{text}.{moment.microsecond:06}"[: len(text) + 1 + places] + "Z" if places else f"{text}Z"
-
-
-def moment_json(at_us: int) -> str:
-    return time_text(at_us, 6).replace(" ", "T")
-
-
-def took_text(us: int) -> str:
-    """Format a duration in at most two units."""
-    if us < 0:
-        return f"-{took_text(-us)}"
-    if us < 1_000:
-        return f"{us} µs"
-    if us < 1_000_000:
-        return f"{us / 1_000:.1f} ms"
-    seconds = us // 1_000_000
-    if seconds < 60:
-        return f"{us / 1_000_000:.2f} s"
-    for size, unit, smaller, name in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
-        if seconds >= size:
-            return f"{seconds // size} {unit} {seconds % size // smaller} {name}"
-    raise AssertionError("durations under a minute are handled above")
+# -- names ----------------------------------------------------------------------------------------
 
 
 def short_ids(executions: Sequence[str]) -> dict[str, str]:
@@ -68,10 +36,6 @@ def short_ids(executions: Sequence[str]) -> dict[str, str]:
     for each in executions:
         seen[each[:_SHORT]] = seen.get(each[:_SHORT], 0) + 1
     return {each: each[:_SHORT] if seen[each[:_SHORT]] == 1 else each for each in executions}
-
-
-def number(count: int, one: str) -> str:
-    return f"{count:,} {one if count == 1 else one + 's'}"
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vesper.cli.exits import OUR_BUG
-from vesper.cli.journal.text import document, number
+from vesper.cli.journal.text import document
 from vesper.cli.load_node import compile_or_exit, find_node
-from vesper.cli.migrate.open_store import OpenStore, now_us, open_configured_store
+from vesper.cli.migrate.open_store import now_us, open_configured_store
 from vesper.cli.number_ranges import FiniteRange
 from vesper.cli.options import NODE, nodes_option, store_options, style_option
-from vesper.cli.status.text import path_need
 from vesper.journal.errors import JournalError
+from vesper.journal.moments import number
 from vesper.journal.owner import this_owner
 from vesper.migration.compare.transcript import Transcript
 from vesper.migration.control.modes import Mode
 from vesper.migration.stores import ledger
+from vesper.migration.stores.configured import OpenStore
 from vesper.migration.stores.overview import PathOverview, read_paths
 from vesper.migration.stores.reservoir import transcripts
+from vesper.migration.stores.status_text import path_need
 from vesper.migration.stores.store import Batch, Happened, NodeKey, Store, keys_of
 from vesper.values.model import printable
 

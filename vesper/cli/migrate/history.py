@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from vesper.cli.journal.text import document, number, time_text
-from vesper.cli.migrate.open_store import find_key, find_keys, open_configured_store, short_epoch
+from vesper.cli.journal.text import document
+from vesper.cli.migrate.open_store import find_key, find_keys, open_configured_store
 from vesper.cli.options import NODE, epoch_option, since_option, store_options, style_option
+from vesper.journal.moments import number, time_text
+from vesper.migration.stores.configured import short_epoch
+from vesper.migration.stores.history_text import parse_record, record_lines
 from vesper.migration.stores.ledger import verify_history
 from vesper.migration.stores.store import WHOLE, Line, NodeKey, Store, keys_of
 from vesper.values.model import printable
@@ -77,17 +78,8 @@ def _title(key: NodeKey) -> str:
     return "all nodes" if key == WHOLE else f"{printable(key.node)}, epoch {short_epoch(key.epoch)}"
 
 
-def _parse_record(line: Line) -> dict[str, Any]:
-    """Return the record of a line; empty for a line that this version cannot read."""
-    try:
-        found = json.loads(line.text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _is_since(line: Line, since_us: int | None) -> bool:
-    at_us = _parse_record(line).get("at_us")
+    at_us = parse_record(line).get("at_us")
     return since_us is None or type(at_us) is not int or at_us >= since_us
 
 
@@ -97,77 +89,15 @@ def _json(key: NodeKey, lines: Sequence[Line], problem: str | None) -> dict[str,
         "epoch": key.epoch,
         "problem": problem,
         "lines": [
-            {"number": each.number, "hash": each.hash, **(_parse_record(each) or {"text": each.text})} for each in lines
+            {"number": each.number, "hash": each.hash, **(parse_record(each) or {"text": each.text})} for each in lines
         ],
     }
 
 
 def _lines(line: Line) -> list[str]:
-    record = _parse_record(line)
+    record = parse_record(line)
     at_us = record.get("at_us")
     when = time_text(at_us) if type(at_us) is int else "?"
-    head, *rest = _record_lines(record) or [printable(line.text[:200])]
+    head, *rest = record_lines(record) or [printable(line.text[:200])]
     gap = " " * (len(f"{line.number:>5}  {when}") + 2)
     return [f"{line.number:>5}  {when}  {head}", *(gap + each for each in rest)]
-
-
-def _record_lines(record: dict[str, Any]) -> list[str]:
-    """Describe a record in one line or more; nothing for an unknown kind."""
-    try:
-        return [printable(each) for each in _describe(record)]
-    except (KeyError, TypeError, ValueError):
-        return []
-
-
-def _describe(record: dict[str, Any]) -> list[str]:
-    match record.get("kind"):
-        case "changed":
-            return [
-                f"{record['before']} → {record['after']}  {record['reason']}, by {record['who']}: {record['why']}",
-                _evidence(record),
-            ]
-        case "path_proven":
-            generated = f" and {record['generated']:,} generated" if record["generated"] else ""
-            return [f"path {record['path']} has enough evidence: {record['clean']:,}{generated}"]
-        case "path_demoted":
-            what = f"path {record['path']}" if record["path"] else "every path at this place"
-            return [f"divergence {record['fingerprint']}: {what} is compared before it answers"]
-        case "noise_found":
-            return [f"noise {record['fingerprint']}: an engine differs from itself at {record['where']}"]
-        case "latched":
-            latch = record["latch"]
-            return [f"latched: {latch['reason']}, by {latch['who']}: {latch['why']}"]
-        case "released":
-            reasons = ", ".join(each["reason"] for each in record["latches"])
-            return [f"released: {reasons}, by {record['who']}: {record['why']}"]
-        case "pin_set":
-            pin = record["pin"]
-            return [f"pinned to {pin['mode']} until {time_text(pin['until_us'])}, by {pin['who']}: {pin['why']}"]
-        case "pin_ended":
-            return [f"the pin to {record['pin']['mode']} is removed, by {record['who']}: {record['why']}"]
-        case "closed":
-            return [f"divergence {record['fingerprint']} closed, by {record['who']}: {record['why']}"]
-        case "forgotten":
-            seen = record["seen"]
-            what = f"{number(seen['clean'], 'distinct run')} in {number(seen['compared'], 'comparison')}"
-            return [f"the evidence was removed ({what}), by {record['who']}: {record['why']}"]
-        case "killed_all":
-            return [f"all nodes stopped, by {record['who']}: {record['why']}"]
-        case "resumed_all":
-            return [f"all nodes resumed, by {record['who']}: {record['why']}"]
-        case _:
-            return []
-
-
-def _evidence(record: dict[str, Any]) -> str:
-    log_e = record["seen_log_e"]
-    bound = math.floor(record["seen_lower_bound"] * 10**5) / 10**5
-    restart = f"; restarts as attempt {record['attempt']}" if record["attempt"] != record["seen_attempt"] else ""
-    return (
-        f"{number(record['seen_clean'], 'distinct run')} agreed, {number(record['seen_divergences'], 'divergence')} in "
-        f"{number(record['seen_compared'], 'comparison')}, {record['seen_unknown']:,} without a result; "
-        + ("complete; " if record["seen_is_complete"] else "")
-        + f"lower bound {bound:.5f}"
-        + ("" if log_e is None else f", e-process e^{log_e:.2f}")
-        + f"; attempt {record['seen_attempt']}{restart}"
-    )

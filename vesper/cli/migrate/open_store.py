@@ -5,66 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from vesper.cli.journal.open_journal import is_of_node
-from vesper.cli.options import parse_duration
 from vesper.cli.settings import printable_lines, read_settings, settings_folder
 from vesper.config.migration import MigrationSettings
-from vesper.effects.settings import ConfigError, close_to
+from vesper.config.moments import parse_duration
+from vesper.effects.settings import ConfigError
 from vesper.language.diagnostics.suggest import did_you_mean
-from vesper.migration.control.modes import THRESHOLDS, Mode
-from vesper.migration.control.state import MAX_PIN_US, Settings
+from vesper.migration.control.state import MAX_PIN_US
 from vesper.migration.router.spool import describe_unsent
 from vesper.migration.stores.codec import BadState
+from vesper.migration.stores.configured import OpenStore, short_epoch
 from vesper.migration.stores.overview import newest, read_node
-from vesper.migration.stores.store import WHOLE, NodeKey, Store, StoreError, keys_of, open_store
+from vesper.migration.stores.store import NodeKey, Store, StoreError, keys_of, open_store
 from vesper.values.model import printable
 from vesper.values.node_id import split_node_id
 
-_SHORT = 12
-"""Characters of an epoch that are shown."""
 NOTHING_YET = (
     'no node has been routed yet: {}. Load a node with `vesper.load(NAME, engine="auto")` and call it to route it'
 )
-
-
-@dataclass(frozen=True, slots=True)
-class OpenStore:
-    """An open store, with the migration settings."""
-
-    store: Store
-    migration: MigrationSettings
-    is_configured: bool
-    """Whether it is the store of the configuration. The settings of any other store are unknown."""
-
-    @property
-    def settings(self) -> Settings:
-        return Settings(frozenset(Mode(each) for each in self.migration.approvals))
-
-    @property
-    def rules(self) -> Settings:
-        """Settings that decide a command. For another store every promotion needs approval, because its settings
-        are unknown here; the processes that run the node promote it."""
-        return self.settings if self.is_configured else Settings(frozenset(THRESHOLDS))
-
-    def highest(self, node: str) -> Mode | None:
-        """Return the highest mode that the configuration allows; None without a limit, or for another store."""
-        named = self.migration.of(node).max_mode if self.is_configured else None
-        return None if named is None else Mode(named)
-
-    def unknown_names(self) -> list[str]:
-        """Return warnings about configured nodes that were never routed, often misspelt names."""
-        ids = sorted({each.node for each in keys_of(self.store) if each != WHOLE})
-        names = {split[0] for split in map(split_node_id, ids) if split is not None}
-        return [
-            f"[migration.nodes.{name}]: no node of this name was routed here{close_to(name, ids)}"
-            for name in self.migration.nodes
-            if name not in ids and name not in names
-        ]
 
 
 class StoreUnavailable(click.ClickException):
@@ -176,10 +138,6 @@ def find_key(opened: OpenStore, wanted: str, epoch: str | None) -> NodeKey:
             f"`{printable(epoch[:80])}`; it has {listed}"
         )
     return matching[0]
-
-
-def short_epoch(epoch: str) -> str:
-    return printable(epoch[:_SHORT])
 
 
 # -- time -----------------------------------------------------------------------------------------

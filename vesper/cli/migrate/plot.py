@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.journal.text import document, number
+from vesper.cli.journal.text import document
 from vesper.cli.migrate.open_store import find_key, now_us, open_configured_store
 from vesper.cli.options import NODE, epoch_option, store_options, style_option
+from vesper.journal.moments import number
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.series import read_series
 from vesper.storage.write_file import write_bytes

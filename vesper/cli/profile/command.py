@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -18,22 +16,16 @@ from vesper.cli.options import NODE, config_option, input_options, nodes_option,
 from vesper.cli.run.inputs import print_refusal, read_inputs, read_start
 from vesper.cli.traces.open_traces import report_trace_errors, traces_of
 from vesper.compiler import Compiled, compile_file
-from vesper.debug.responses import AnswerBook, CaseAnswers, Defaults, plain_path
-from vesper.debug.responses import Unanswered as NoAnswer
-from vesper.debug.start import start_of
+from vesper.debug.case_trace import NoAnswer, trace_case, trace_inputs
 from vesper.debug.view import outcome_rows
 from vesper.engines.direct_engine import DirectEngine, TieredEngine
-from vesper.engines.engine import Request
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import PAIR, REFERENCE
 from vesper.engines.tiering import ALWAYS
 from vesper.repository.locate import NodeNotFound, locate
-from vesper.trace.model import Exchange, Trace
-from vesper.trace.profile import Profile, profile
-from vesper.trace.programs import program_of
-from vesper.trace.recorder import Unanswered, exchange_of, record_trace
+from vesper.trace.model import Trace
+from vesper.trace.profile import Profile, profile, time_text
 from vesper.values.inputs import accept_inputs
-from vesper.values.model import plain
 
 
 @click.command("profile")
@@ -72,10 +64,14 @@ def command(
             _check_node(node, root, found)
         else:
             compiled = compile_or_exit(find_node(node, root))
-            if pairs or json_file is not None or not compiled.cases:
-                found = _trace_inputs(compiled, pairs, json_file, start)
-            else:
-                found = _trace_case(compiled, case_name, start)
+            try:
+                if pairs or json_file is not None or not compiled.cases:
+                    found = _trace_inputs(compiled, pairs, json_file, start)
+                else:
+                    found = _trace_case(compiled, case_name, start)
+            except NoAnswer as problem:
+                click.echo(f"error: {problem}: give a --case or a --trace that answers it", err=True)
+                sys.exit(WRONG_INPUT)
         result = profile(found, {**PAIR, TieredEngine.name: DirectEngine(ALWAYS)})
     if not isinstance(found.outcome, Returned):
         ended = "it has not ended" if found.outcome is None else outcome_rows(found.outcome)[""]
@@ -108,53 +104,26 @@ def _trace_inputs(compiled: Compiled, pairs: tuple[str, ...], json_file: TextIO 
     declared = compiled.node.declared_inputs
     if unread or accept_inputs(declared, inputs)[1]:  # refusing inputs is not worth timing
         sys.exit(print_refusal(compiled, [REFERENCE], inputs, unread, "text"))
-    now = read_start(start)
-    return _trace(compiled, inputs, now, AnswerBook(Defaults(now)))
+    return trace_inputs(compiled, inputs, read_start(start))
 
 
 def _trace_case(compiled: Compiled, wanted: str | None, start: str | None) -> Trace:
     case = compiled.cases[0] if wanted is None else find_case(compiled, wanted)
-    now = start_of(case) if start is None else read_start(start)
-    inputs = {name: plain(value) for name, value in case.inputs.items()}
-    return _trace(compiled, inputs, now, AnswerBook(CaseAnswers(case), Defaults(now)))
-
-
-def _trace(compiled: Compiled, inputs: Mapping[str, object], now: datetime, book: AnswerBook) -> Trace:
-    """Record the execution to time, with the answers of the debugger."""
-
-    def respond(request: Request, _: object) -> Exchange:
-        try:
-            known = book.answer(request)
-        except NoAnswer:
-            raise Unanswered from None
-        return exchange_of(request, known.result, known.failure)
-
-    found = record_trace(compiled, program_of(compiled, "python"), "python", "profile", inputs, now, respond)
-    if found.outcome is None:
-        step = plain_path(found.waits_at or "")
-        click.echo(f"error: `{step}` has no answer: give a --case or a --trace that answers it", err=True)
-        sys.exit(WRONG_INPUT)
-    return found
-
-
-def _time_text(nanoseconds: float) -> str:
-    if nanoseconds >= 1_000_000:
-        return f"{nanoseconds / 1_000_000:.2f} ms"
-    return f"{nanoseconds / 1_000:.2f} µs" if nanoseconds >= 1_000 else f"{nanoseconds:.0f} ns"
+    return trace_case(compiled, case, None if start is None else read_start(start))
 
 
 def _lines(result: Profile) -> list[str]:
     engines = list(result.total)
     rows = [
         ["step", *engines],
-        *([each.name, *(_time_text(each.nanoseconds[e]) for e in engines)] for each in result.steps),
+        *([each.name, *(time_text(each.nanoseconds[e]) for e in engines)] for each in result.steps),
     ]
-    rows.append(["total", *(_time_text(result.total[each]) for each in engines)])
+    rows.append(["total", *(time_text(result.total[each]) for each in engines)])
     lines = [f"{result.node_id}, one execution", "", *table(rows)]
     if result.operations:
         rows = [["operation", "uses", *engines]]
         for each in result.operations:
-            rows.append([each.name, str(each.stands), *(_time_text(each.nanoseconds[one]) for one in engines)])
+            rows.append([each.name, str(each.stands), *(time_text(each.nanoseconds[one]) for one in engines)])
         lines += ["", *table(rows)]
     return lines
 

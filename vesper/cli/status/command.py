@@ -14,7 +14,6 @@ import click
 from vesper.cli.journal.text import document
 from vesper.cli.migrate.open_store import (
     NOTHING_YET,
-    OpenStore,
     find_key,
     find_keys,
     find_unreported,
@@ -27,6 +26,7 @@ from vesper.cli.options import NODE, epoch_option, nodes_option, store_options, 
 from vesper.cli.output.terminal import columns, control
 from vesper.cli.status.text import Detail, detail_json, detail_lines, head_lines, overview_json, overview_lines
 from vesper.config.migration import MigrationSettings, Tolerance
+from vesper.migration.stores.configured import OpenStore
 from vesper.migration.stores.overview import Overview, open_divergences, read_node, read_overview, read_paths
 from vesper.migration.stores.store import NodeKey
 from vesper.values.model import printable
@@ -165,7 +165,7 @@ def _read_detail(opened: OpenStore, key: NodeKey, root: Path) -> Detail:
     words: dict[str, Sequence[str]] = {}
     why_not = None
     if paths:
-        from vesper.cli.output.path_words import path_words
+        from vesper.migration.compare.path_words import path_words
 
         compiled, points, why_not = _read_source(key, root, opened.migration.of(key.node).tolerances)
         words = {each.name: path_words(each.note, compiled, points) for each in paths if each.note is not None}
@@ -189,12 +189,7 @@ def _read_source(
     Points are numbered by epoch, so the source of another epoch does not fit.
     """
     from vesper.compiler import compile_file
-    from vesper.engines.direct_engine import DirectProgram
-    from vesper.engines.engine import EngineUnavailable
-    from vesper.engines.registry import ENGINES
-    from vesper.migration.compare.comparator import Comparator
-    from vesper.migration.compare.tolerances import BadTolerance
-    from vesper.migration.router.epoch import epoch_of
+    from vesper.migration.router.points import PointsUnavailable, points_of_epoch
     from vesper.repository.locate import NodeNotFound, locate
 
     try:
@@ -202,11 +197,6 @@ def _read_source(
         compiled, _ = compile_file(path)
         if compiled is None:
             return None, (), f"conditions are not shown: {path.as_posix()} has errors"
-        if epoch_of(compiled, Comparator(compiled, tolerances).version) != key.epoch:
-            differs = "its text, its tolerances, the installed engine, or a leading function differs"
-            return None, (), f"conditions are not shown: {path.as_posix()} is of another epoch ({differs})"
-        program = ENGINES["interp"].load(compiled)
-    except (NodeNotFound, EngineUnavailable, BadTolerance) as problem:
+        return compiled, points_of_epoch(compiled, path.as_posix(), key.epoch, tolerances), None
+    except (NodeNotFound, PointsUnavailable) as problem:
         return None, (), f"conditions are not shown: {problem}"
-    assert isinstance(program, DirectProgram)
-    return compiled, program.points(), None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vesper.cli.journal.text import number, took_text
+from vesper.journal.moments import number, took_text
 from vesper.migration.stores.rollback import Rollback
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from vesper.cli.journal.text import moment_json, number, time_text, took_text
-from vesper.cli.migrate.open_store import short_epoch
 from vesper.cli.output.value_lines import pad
 from vesper.cli.status.rollback import rollback_json, rollback_text
+from vesper.journal.moments import moment_json, number, time_text
 from vesper.language.diagnostics.excerpt import display_width
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.control.modes import LADDER, PATH_THRESHOLD, Engine, Mode
-from vesper.migration.control.state import Latch, NodeState, Pin
+from vesper.migration.control.state import NodeState
 from vesper.migration.statistics.wilson import lower_bound
+from vesper.migration.stores.configured import short_epoch
+from vesper.migration.stores.history_text import records
 from vesper.migration.stores.overview import (
     DAY_HOURS,
     NodeOverview,
@@ -32,6 +32,15 @@ from vesper.migration.stores.overview import (
     statistics,
 )
 from vesper.migration.stores.rollback import rollback_of
+from vesper.migration.stores.status_text import (
+    ago_text,
+    held_text,
+    latch_text,
+    needed_text,
+    path_name,
+    path_need,
+    pin_text,
+)
 from vesper.migration.stores.store import Line
 from vesper.values.model import printable
 
@@ -77,7 +86,7 @@ def head_lines(overview: Overview, now_us: int, width: int) -> list[str]:
 
 
 def _store_lines(overview: Overview, now_us: int) -> list[str]:
-    written = "never written" if overview.written_us is None else f"written {_ago(overview.written_us, now_us)}"
+    written = "never written" if overview.written_us is None else f"written {ago_text(overview.written_us, now_us)}"
     lines = [f"store {printable(overview.store)}, {written}"]
     lines += [f"warning: {printable(each)}" for each in overview.warnings]
     switch = overview.killed
@@ -120,13 +129,9 @@ def _row(each: NodeOverview, highest: Mode | None, now_us: int) -> list[str]:
         confidence_text(state),
         f"{state.clean:,}",
         f"{len(state.open):,}",
-        _holds(state, highest, now_us),
-        "; ".join(lacking(state, highest)) or _promotion_text(state),
+        held_text(state, highest, now_us),
+        needed_text(state, highest),
     ]
-
-
-def _promotion_text(state: NodeState) -> str:
-    return "nothing: highest mode" if state.mode is LADDER[-1] else "nothing: promoted with the next request"
 
 
 def _block(row: Sequence[str], width: int) -> list[str]:
@@ -136,17 +141,6 @@ def _block(row: Sequence[str], width: int) -> list[str]:
     for text in ("  ".join(facts), row[6]):
         lines += textwrap.wrap(text, max(20, width), initial_indent="  ", subsequent_indent="    ")
     return lines
-
-
-def _holds(state: NodeState, highest: Mode | None, now_us: int) -> str:
-    """Summarise latches, the pin and `max_mode`."""
-    found = [f"latched: {each.reason.value}" for each in state.latches]
-    if running_mode(state, highest) is not state.mode:
-        found.append("max_mode")
-    if state.pin is not None:
-        left = state.pin.until_us - now_us
-        found.append(f"pinned for {took_text(left)}" if left > 0 else "pin expired")
-    return ", ".join(found)
 
 
 def _totals(overview: Overview, highest: Mapping[str, Mode | None], now_us: int) -> list[str]:
@@ -169,15 +163,6 @@ def _shares(requests: Counter[Mode], engines: Counter[Engine]) -> str:
     listed = [f"{100 * requests[mode] / total:.1f} % in {mode.value}" for mode in LADDER if requests[mode]]
     direct = 100 * engines[Engine.DIRECT] / total
     return f"{number(total, 'request')}, {', '.join(listed)}; the direct engine answered {direct:.1f} %"
-
-
-def _ago(at_us: int, now_us: int) -> str:
-    if at_us > now_us:
-        return f"{time_text(at_us)}, in the future: the clocks differ"
-    seconds = (now_us - at_us) // 10**6
-    if seconds < 60:
-        return f"{seconds} s ago" if seconds else "just now"
-    return f"{took_text(seconds * 10**6)} ago"
 
 
 # -- one node -------------------------------------------------------------------------------------
@@ -216,10 +201,10 @@ def _facts(detail: Detail, now_us: int) -> list[tuple[str, str]]:
     found = statistics(state)
     if found is not None:
         rows += _statistics(found)
-    rows.append(("needed", "; ".join(lacking(state, detail.highest)) or _promotion_text(state)))
+    rows.append(("needed", needed_text(state, detail.highest)))
     if state.pin is not None:
-        rows.append(("pin", _pin_text(state.pin, now_us)))
-    rows += [("latch", _latch_text(each)) for each in state.latches]
+        rows.append(("pin", pin_text(state.pin, now_us)))
+    rows += [("latch", latch_text(each)) for each in state.latches]
     rows += [
         ("noise", f"{printable(name)}: an engine differs from itself at {printable(where)}")
         for name, where in state.noise.items()
@@ -238,7 +223,7 @@ def _facts(detail: Detail, now_us: int) -> list[tuple[str, str]]:
     if back is not None:
         rows.append(("rollback", rollback_text(back)))
     written = detail.node.traffic.written_us
-    rows.append(("written", "never" if written is None else f"{time_text(written)}, {_ago(written, now_us)}"))
+    rows.append(("written", "never" if written is None else f"{time_text(written)}, {ago_text(written, now_us)}"))
     return rows
 
 
@@ -252,17 +237,6 @@ def _statistics(found: Statistics) -> list[tuple[str, str]]:
     ]
 
 
-def _pin_text(pin: Pin, now_us: int) -> str:
-    until = f"until {time_text(pin.until_us)}"
-    if now_us >= pin.until_us:
-        until = f"expired at {time_text(pin.until_us)}, removed with the next request"
-    return f"{pin.mode.value}, {until}, by {printable(pin.who)}: {printable(pin.why)}"
-
-
-def _latch_text(latch: Latch) -> str:
-    return f"{latch.reason.value}, {time_text(latch.at_us)}, by {printable(latch.who)}: {printable(latch.why)}"
-
-
 def _path_lines(detail: Detail, width: int) -> list[str]:
     if not detail.paths:
         return ["", "no path has evidence yet"]
@@ -272,26 +246,11 @@ def _path_lines(detail: Detail, width: int) -> list[str]:
     for each in detail.paths[:_MAX_PATHS]:
         generated = f" and {each.seen.generated:,} generated" if each.seen.generated else ""
         lines.append(f"  {each.letter}  {each.seen.clean:,}{generated}: {path_need(each)}")
-        words = "; ".join(detail.path_words.get(each.name, ())) or _path_name(each.name)
+        words = "; ".join(detail.path_words.get(each.name, ())) or path_name(each.name)
         lines += textwrap.wrap(words, max(30, width), initial_indent="     ", subsequent_indent="     ")
     if len(detail.paths) > _MAX_PATHS:
         lines.append(f"  and {len(detail.paths) - _MAX_PATHS:,} more; --format json shows all")
     return lines
-
-
-def _path_name(path: str) -> str:
-    """Name a path without a description; a run that was abandoned on its way has no path."""
-    return f"path {printable(path)}" if path else "runs that were abandoned because the engines made different requests"
-
-
-def path_need(each: PathOverview) -> str:
-    """`194 more on path B`."""
-    if each.is_proven:
-        return "enough evidence"
-    lacks = [f"{each.lacks:,} more on path {each.letter}"] if each.lacks else []
-    if each.seen.open:
-        lacks.append(f"{number(each.seen.open, 'open divergence')} to close")
-    return "; ".join(lacks) or "an open divergence of the node to close"
 
 
 def _divergence_lines(detail: Detail) -> list[str]:
@@ -322,19 +281,6 @@ def _change_lines(detail: Detail, width: int) -> list[str]:
         lines.append(f"  {time_text(each['at_us'])}  {wrapped[0]}")
         lines += [" " * 24 + part for part in wrapped[1:]]
     return lines
-
-
-def records(history: Sequence[Line]) -> list[dict[str, Any]]:
-    """Return the records of a history; skip unreadable lines, which `migrate history` reports."""
-    found = []
-    for line in history:
-        try:
-            record = json.loads(line.text)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(record, dict) and isinstance(record.get("kind"), str) and type(record.get("at_us")) is int:
-            found.append(record)
-    return found
 
 
 # -- JSON ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import click
 from vesper import __version__
 from vesper.cli.engine_names import EngineChoice
 from vesper.cli.exits import FINE, WRONG_INPUT
-from vesper.cli.journal.text import document, number, time_text
+from vesper.cli.journal.text import document
 from vesper.cli.options import (
     format_option,
     journal_options,
@@ -27,6 +27,7 @@ from vesper.cli.options import (
 from vesper.cli.traces.open_traces import find_node_ids, open_configured_traces
 from vesper.cli.traces.text import difference_lines, list_lines, show_json, show_lines, summary_json
 from vesper.cli.traces.to_test import to_test_command
+from vesper.journal.moments import number, time_text
 from vesper.storage.write_file import create_text
 from vesper.trace.difference import differences
 from vesper.trace.library import OUTCOMES, Filters

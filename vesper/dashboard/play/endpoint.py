@@ -14,11 +14,10 @@ from starlette.routing import Route
 from vesper.dashboard.access.caller import Role
 from vesper.dashboard.json_form import json_bytes, to_json
 from vesper.dashboard.page import Context, context_of
-from vesper.dashboard.problem import BadRequest, Problem, TooLarge, Unavailable
+from vesper.dashboard.problem import BadRequest, Problem, Unavailable
 from vesper.values.model import printable
 from vesper.values.vesper_error import VesperError
 
-MAX_BODY_BYTES = 4 << 20
 T = TypeVar("T")
 Answer = Callable[[Context, Mapping[str, Any]], object]
 """Returns a dataclass or plain values for the body of a request; runs in a thread and raises `Problem`."""
@@ -48,13 +47,8 @@ def field(body: Mapping[str, Any], name: str, kind: type[T]) -> T:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    data = bytearray()
-    async for part in request.stream():
-        data += part
-        if len(data) > MAX_BODY_BYTES:
-            raise TooLarge(f"the body exceeds {MAX_BODY_BYTES >> 20} MiB", "Shorten the node or its inputs.")
     try:
-        found = json.loads(bytes(data))
+        found = json.loads(await request.body())  # the guard limits its size
     except (ValueError, RecursionError):
         raise BadRequest("the body is no JSON", "Reload the page.") from None
     if not isinstance(found, dict):

@@ -1,14 +1,15 @@
 """Read-only summaries of a store: modes, missing conditions, traffic.
 
-Each node is read consistently; two nodes may be read at different times.
+The state and the traffic of a node may be of different times, and so may two nodes.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
@@ -20,10 +21,12 @@ from vesper.migration.statistics.confidence import clean_runs_needed
 from vesper.migration.statistics.evalue import EProcess, log_needed
 from vesper.migration.stores import codec
 from vesper.migration.stores.ledger import KillSwitch, read_kill_switch
-from vesper.migration.stores.store import NodeKey, Store, keys_of
+from vesper.migration.stores.store import WHOLE, NodeKey, Store, keys_of
 from vesper.migration.stores.traffic import TRAFFIC, Traffic, traffic_of
 
 DAY_HOURS = 24
+_MAX_PARSED = 4096
+"""Texts whose parsed form stays: a page of many nodes is read again and again, and few of them change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +62,46 @@ class Overview:
 
 def read_overview(store: Store, settings: Settings, all_epochs: bool = False, node: str | None = None) -> Overview:
     """Return all nodes, or one. Each has its last written epoch, or all epochs with `all_epochs`."""
-    nodes = [read_node(store, key, settings) for key in keys_of(store) if node in (None, key.node)]
+    if node is None:
+        nodes = read_nodes(store, settings)
+    else:
+        nodes = [read_node(store, key, settings) for key in keys_of(store) if key.node == node]
     shown = nodes if all_epochs else newest(nodes)
     keys = {each.key for each in shown}
     others = [each for each in nodes if each.key not in keys]
     return Overview(store.name, tuple(store.warnings()), read_kill_switch(store), tuple(shown), tuple(others))
 
 
+def read_nodes(store: Store, settings: Settings) -> list[NodeOverview]:
+    """Return every node in every epoch, without the times of runs, by two reads of the store."""
+    documents, states = store.documents(TRAFFIC), store.states()
+    return [
+        _node(key, states[key], _parse_traffic(documents.get(key), key.node), settings, _parse_summary)
+        for key in sorted(states)
+        if key != WHOLE
+    ]
+
+
+_parse_summary = lru_cache(_MAX_PARSED)(codec.summary_from_text)
+_parse_traffic = lru_cache(_MAX_PARSED)(traffic_of)
+
+
 def read_node(store: Store, key: NodeKey, settings: Settings) -> NodeOverview:
     traffic = traffic_of(store.document(key, TRAFFIC), key.node)
-    text = store.read(key)
+    return _node(key, store.read(key), traffic, settings, codec.state_from_text)
+
+
+def _node(
+    key: NodeKey,
+    text: str | None,
+    traffic: Traffic,
+    settings: Settings,
+    parse: Callable[[str, Settings], NodeState],
+) -> NodeOverview:
     try:
         if text is None:
             raise codec.BadState("there is none")
-        return NodeOverview(key, codec.state_from_text(text, settings), traffic)
+        return NodeOverview(key, parse(text, settings), traffic)
     except codec.BadState as error:
         return NodeOverview(key, None, traffic, f"its state cannot be read: {error}")
 

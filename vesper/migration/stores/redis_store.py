@@ -160,9 +160,32 @@ class RedisMigrationStore:
             found = self._client.get(Keys(key).state)
         return None if found is None else decode_text(found, self._name)
 
+    def states(self) -> Mapping[NodeKey, str | None]:
+        found = self._read_each(lambda pipeline, keys: pipeline.get(keys.state))
+        return {key: None if each is None else decode_text(each, self._name) for key, each in found.items()}
+
+    def documents(self, name: str) -> Mapping[NodeKey, str]:
+        found = self._read_each(lambda pipeline, keys: pipeline.hget(keys.documents, name))
+        return {key: decode_text(each, self._name) for key, each in found.items() if each is not None}
+
+    def histories(self) -> Mapping[NodeKey, Sequence[Line]]:
+        found = self._read_each(lambda pipeline, keys: pipeline.lrange(keys.history, 0, -1))
+        return {key: self._lines(each) for key, each in found.items() if each}
+
+    def _read_each(self, read: Callable[[Any, Keys], object]) -> dict[NodeKey, Any]:
+        """Send one read for every node, and return the replies."""
+        nodes = list(self.versions())
+        with self._translating_errors(), self._client.pipeline(transaction=False) as pipeline:
+            for key in nodes:
+                read(pipeline, Keys(key))
+            return dict(zip(nodes, pipeline.execute(), strict=True))
+
     def history(self, key: NodeKey) -> Sequence[Line]:
         with self._translating_errors():
-            return [line_of(each, self._name) for each in self._client.lrange(Keys(key).history, 0, -1)]
+            return self._lines(self._client.lrange(Keys(key).history, 0, -1))
+
+    def _lines(self, found: list[bytes]) -> list[Line]:
+        return [line_of(each, self._name) for each in found]
 
     def divergences(self, key: NodeKey) -> Sequence[str]:
         with self._translating_errors():

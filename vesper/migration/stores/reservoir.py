@@ -121,7 +121,12 @@ def keep(transaction: Transaction, offered: Mapping[str, Kept], now_us: int) -> 
 def transcripts(store: Store, key: NodeKey) -> dict[str, Kept]:
     """Return all kept executions of a node in an epoch, by path."""
     counts = _read_index(store.document(key, _INDEX)).counts
-    return {path: _read_kept(store.document(key, _name(path))) for path in sorted(counts)}
+    return {path: transcripts_of(store, key, path) for path in sorted(counts)}
+
+
+def transcripts_of(store: Store, key: NodeKey, path: str) -> Kept:
+    """Return the kept executions of one path."""
+    return _read_kept(store.document(key, _name(path)))
 
 
 def last_kept_us(store: Store, key: NodeKey) -> int:

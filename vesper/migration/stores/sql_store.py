@@ -51,6 +51,10 @@ _PUT_DOCUMENT = (
     "INSERT INTO vesper_control_documents (node, name, document) VALUES (?, ?, ?) "
     "ON CONFLICT (node, name) DO UPDATE SET document = excluded.document"
 )
+_WITH_KEYS = (
+    "FROM vesper_control_{} AS of_nodes JOIN vesper_control_nodes AS nodes "
+    "ON nodes.id = of_nodes.node AND nodes.version > 0"
+)
 _OF_NODE = "(SELECT id FROM vesper_control_nodes WHERE node = ? AND epoch = ?)"
 
 
@@ -105,11 +109,31 @@ class SqlMigrationStore:
 
     def versions(self) -> Mapping[NodeKey, int]:
         rows = self._rows("SELECT node, epoch, version FROM vesper_control_nodes WHERE version > 0")
-        return {NodeKey(self.text(node), self.text(epoch)): self.integer(version) for node, epoch, version in rows}
+        return {self._key(*names): self.integer(version) for *names, version in rows}
 
     def read(self, key: NodeKey) -> str | None:
         rows = self._rows("SELECT state FROM vesper_control_nodes WHERE node = ? AND epoch = ?", key)
         return None if not rows or rows[0][0] is None else self.text(rows[0][0])
+
+    def states(self) -> Mapping[NodeKey, str | None]:
+        rows = self._rows("SELECT node, epoch, state FROM vesper_control_nodes WHERE version > 0")
+        return {self._key(*names): None if state is None else self.text(state) for *names, state in rows}
+
+    def documents(self, name: str) -> Mapping[NodeKey, str]:
+        rows = self._rows(
+            f"SELECT nodes.node, epoch, document {_WITH_KEYS.format('documents')} WHERE name = ?", None, name
+        )
+        return {self._key(*names): self.text(document) for *names, document in rows}
+
+    def histories(self) -> Mapping[NodeKey, Sequence[Line]]:
+        found: dict[NodeKey, list[Line]] = {}
+        select = (
+            f"SELECT nodes.node, epoch, number, line, hash {_WITH_KEYS.format('history')} ORDER BY nodes.id, number"
+        )
+        for node, epoch, number, line, hash_ in self._rows(select):
+            lines = found.setdefault(self._key(node, epoch), [])
+            lines.append(Line(self.integer(number), self.text(line), self.text(hash_)))
+        return found
 
     def history(self, key: NodeKey) -> Sequence[Line]:
         rows = self._rows(
@@ -149,7 +173,10 @@ class SqlMigrationStore:
 
     def _rows(self, sql: str, key: NodeKey | None = None, *more: str) -> list[tuple[object, ...]]:
         with self._database.looking() as transaction:
-            return list(transaction.rows(sql, () if key is None else (key.node, key.epoch, *more)))
+            return list(transaction.rows(sql, (*(() if key is None else (key.node, key.epoch)), *more)))
+
+    def _key(self, node: object, epoch: object) -> NodeKey:
+        return NodeKey(self.text(node), self.text(epoch))
 
     # -- what a `_Change` asks --------------------------------------------------------------------
 

@@ -173,6 +173,18 @@ class Store(Protocol):
         """Return the state of a node, without a transaction."""
         ...
 
+    def states(self) -> Mapping[NodeKey, str | None]:
+        """Return what `read` returns for every key of `versions`, in one read."""
+        ...
+
+    def documents(self, name: str) -> Mapping[NodeKey, str]:
+        """Return the document of this name for the keys of `versions` that have one."""
+        ...
+
+    def histories(self) -> Mapping[NodeKey, Sequence[Line]]:
+        """Return the history for the keys of `versions` that have one."""
+        ...
+
     def history(self, key: NodeKey) -> Sequence[Line]: ...
     def divergences(self, key: NodeKey) -> Sequence[str]:
         """Return all stored divergences, the newest first."""

@@ -12,6 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from vesper.migration.control.modes import LADDER, Engine, Mode
@@ -66,11 +67,12 @@ class Traffic:
     def since(self, now_us: int, hours: int) -> Counter[str]:
         """Return the requests of the last `hours` hours by `mode/engine`, the present hour included."""
         last = now_us // HOUR_US
-        found: Counter[str] = Counter()
+        found: dict[str, int] = {}
         for hour, counts in self.hours.items():
             if last - hours < hour <= last:
-                found.update(counts)
-        return found
+                for name, count in counts.items():
+                    found[name] = found.get(name, 0) + count
+        return Counter(found)
 
     def to_text(self) -> str:
         hours = {str(hour): dict(sorted(counts.items())) for hour, counts in sorted(self.hours.items())}
@@ -79,12 +81,8 @@ class Traffic:
     @staticmethod
     def from_text(text: str) -> Traffic:
         found = _read(text)
-        hours = {
-            int(hour): {_check_served(name): _check_count(n) for name, n in each.items()}
-            for hour, each in found["hours"].items()
-        }
         written_us, sampled_us = (None if found[name] is None else _check_count(found[name]) for name in _TIME_FIELDS)
-        return Traffic(hours, written_us, sampled_us)
+        return Traffic(_check_hours(found["hours"]), written_us, sampled_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +171,16 @@ def _check_served(name: str) -> str:
     if name not in _SERVED:
         raise ValueError(f"{name!r} is no mode and engine, as in `canary_direct/python`")
     return name
+
+
+def _check_hours(hours: dict[str, dict[str, Any]]) -> dict[int, dict[str, int]]:
+    """Check the counts of all hours together: a fleet of 2,000 nodes has 100,000 hours."""
+    counts = [*chain.from_iterable(each.values() for each in hours.values())]
+    if not {*chain.from_iterable(hours.values())} <= _SERVED or not {*map(type, counts)} <= {int}:
+        raise ValueError("its hours are no counts by mode and engine, as in `canary_direct/python`")
+    if min(counts, default=0) < 0:
+        raise ValueError("a count is below 0")
+    return {int(hour): each for hour, each in hours.items()}
 
 
 def _check_count(value: object) -> int:

@@ -14,8 +14,8 @@ import pytest
 from tests.support.journalled import invoke
 from tests.unit.migration.support.hook import Hook
 from tests.unit.migration.support.remote_answers import FEE, MINUTE_US, NOON_US, Told
-from vesper.cli.journal.text import time_text
 from vesper.cli.migrate import controller_commands as migrate_orders
+from vesper.journal.moments import time_text
 from vesper.migration.control.modes import Mode
 from vesper.migration.control.state import Close, EngineFaulted, NodeState, Noisy, PinTo, Settings
 from vesper.migration.stores import ledger, sqlite_store

@@ -86,7 +86,11 @@ def test_a_store_does_what_plain_values_do(store: Store, seed: int) -> None:
         assert list(store.divergences(key)) == [*reversed(model.divergences.values())]
         assert store.paths(key) == model.paths
         assert [store.document(key, name) for name in "uvwx"] == [model.documents.get(name) for name in "uvwx"]
-    assert store.versions() == {key: each.version for key, each in models.items() if each.version}
+    known = {key: each for key, each in models.items() if each.version}
+    assert store.versions() == {key: each.version for key, each in known.items()}
+    assert store.states() == {key: each.text for key, each in known.items()}
+    assert store.histories() == {key: each.lines for key, each in known.items() if each.lines}
+    assert store.documents("u") == {key: each.documents["u"] for key, each in known.items() if "u" in each.documents}
 
 
 def test_an_unused_store(store: Store) -> None:

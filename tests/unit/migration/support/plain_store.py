@@ -113,6 +113,15 @@ class PlainStore:
     def read(self, key: NodeKey) -> str | None:
         return self.node(key).text
 
+    def states(self) -> Mapping[NodeKey, str | None]:
+        return {key: self.node(key).text for key in self.versions()}
+
+    def documents(self, name: str) -> Mapping[NodeKey, str]:
+        return {key: self.nodes[key].documents[name] for key in self.versions() if name in self.nodes[key].documents}
+
+    def histories(self) -> Mapping[NodeKey, Sequence[Line]]:
+        return {key: self.nodes[key].lines for key in self.versions() if self.nodes[key].lines}
+
     def history(self, key: NodeKey) -> Sequence[Line]:
         return self.node(key).lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 
-from vesper.cli.journal.text import number, time_text
+from vesper.journal.moments import number, time_text
 from vesper.migration.control.modes import LADDER, THRESHOLDS, Mode
 from vesper.migration.stores.series import Series
 from vesper.values.model import printable

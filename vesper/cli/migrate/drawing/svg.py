@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from vesper.cli.journal.text import number, time_text
 from vesper.cli.migrate.drawing.layout import (
     LINE,
     MARK,
@@ -25,6 +24,7 @@ from vesper.cli.migrate.drawing.layout import (
     time_ticks,
     title_of,
 )
+from vesper.journal.moments import number, time_text
 from vesper.migration.stores.series import Point, Series
 from vesper.values.model import printable
 

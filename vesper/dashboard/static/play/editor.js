@@ -86,6 +86,7 @@ export const OPTIONS = {
   automaticLayout: true,
   "semanticHighlighting.enabled": true,
   minimap: { enabled: false },
+  bracketPairColorization: { enabled: false },
   fontFamily: getComputedStyle(document.documentElement).getPropertyValue("--mono"),
   fontSize: 13,
   lineHeight: 20,

@@ -41,6 +41,7 @@ export class LanguageClient {
     this._socket = null;
     this.legend = { tokenTypes: [], tokenModifiers: [] };
     this.on_diagnostics = () => {};
+    this.readiness = new monaco.Emitter();
   }
 
   /** Connect; resolves when the server is ready, or has failed for good. */
@@ -59,6 +60,7 @@ export class LanguageClient {
         for (const each of this._documents.values()) this._open(each);
         this._is_ready = true;
         this._report("ready");
+        this.readiness.fire();
         resolve();
       };
       socket.onmessage = (event) => this._receive(JSON.parse(event.data));
@@ -279,6 +281,7 @@ export function register_providers(client, open_model) {
   });
 
   languages.registerInlayHintsProvider(LANGUAGE, {
+    onDidChangeInlayHints: client.readiness.event,
     async provideInlayHints(model, range, token) {
       const found = await client.request("textDocument/inlayHint", model, { range: to_range(range) }, token);
       const hints = (found ?? []).map((each) => ({
@@ -295,6 +298,7 @@ export function register_providers(client, open_model) {
 
   languages.registerDocumentSemanticTokensProvider(LANGUAGE, {
     getLegend: () => client.legend,
+    onDidChange: client.readiness.event,
     async provideDocumentSemanticTokens(model, _last, token) {
       const found = await client.request("textDocument/semanticTokens/full", model, {}, token);
       return found && { data: new Uint32Array(found.data) };

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vesper.cli.output.outcomes import span_of
 from vesper.compiler import Compiled
 from vesper.engines.path import Point, points_of
 from vesper.host.masking import SENSITIVE
@@ -57,6 +56,7 @@ def _ending_words(ending: str, compiled: Compiled | None) -> str:
 
 
 def _source_text(compiled: Compiled, expression: int) -> str:
-    span = span_of(compiled.source, compiled.node.expressions()[expression].place)
-    text = printable(" ".join(compiled.source.text[span.start : span.end].split()))
+    place, source = compiled.node.expressions()[expression].place, compiled.source
+    start, end = source.offset(place.line, place.column), source.offset(place.end_line, place.end_column)
+    text = printable(" ".join(source.text[start:end].split()))
     return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
