@@ -46,8 +46,9 @@ const views = mount_tabs(at("views"), (tab) => {
 // -- run, cases, code -----------------------------------------------------------------------------
 
 const form = mount_form(at("form"), node);
-mount_grid(at("table"), node);
+const grid = mount_grid(at("table"), node);
 const run = mount_run(at("result"), node, form, (result) => {
+  grid.mark(result.rows);
   if (result.flow) taken = { svg: result.flow, text: node.text() };
   if (!at("flow").hidden) show_flow();
 });
