@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -39,6 +40,8 @@ class _Protocol(H11Protocol):
     """HTTP/1.1 with a deadline for the head of each request."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _is_upgraded = False
+    """Whether a websocket has taken over the connection."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the class above
         super().connection_made(transport)
@@ -47,7 +50,7 @@ class _Protocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         cycle: Any = self.cycle  # None before the first request
-        if cycle is not None and not cycle.response_complete:
+        if self._is_upgraded or (cycle is not None and not cycle.response_complete):
             self._relax()
         elif self._deadline is None:
             self._expect()
@@ -55,6 +58,10 @@ class _Protocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._relax()
         super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self._is_upgraded = True
+        super().handle_websocket_upgrade(event)
 
     def _expect(self) -> None:
         self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.close)

@@ -43,6 +43,12 @@ class Session:
         return len(data) == 2 * _TOKEN_BYTES and hmac.compare_digest(_xor(pad, masked), self.secret)
 
 
+def login_of(token: str) -> str:
+    """Return a name of the login that a token belongs to, the same for each of its tokens."""
+    data = bytes.fromhex(token)
+    return hashlib.sha256(_xor(data[:_TOKEN_BYTES], data[_TOKEN_BYTES:])).hexdigest()
+
+
 class Sessions:
     """All sessions, by the hash of their id."""
 
