@@ -6,6 +6,8 @@ from typing import Final
 
 PACKAGES: Final[tuple[str, ...]] = (
     # One line for each package: its full name, such as "vesper.dashboard.pages.fleet".
+    "vesper.dashboard.pages.fleet",
+    "vesper.dashboard.pages.node",
     "vesper.dashboard.pages.flow",
     "vesper.dashboard.pages.executions",
 )
