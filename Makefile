@@ -43,7 +43,7 @@ EXAMPLE := payment_decision --engine both --input amount=50.00 --input balance=1
 .DELETE_ON_ERROR:
 .PHONY: help setup build run test test-rust test-python test-nodes decimal-cases corpus test-pythons check bench-lookups check-python check-types check-generated check-rust check-dependencies check-docs docs \
         bench bench-quick bench-growth bench-instructions bench-hooks bench-effects bench-host bench-errors bench-routing bench-check proof-sample proof-kills proof-migration-kills proof-policies proof-controller proof-service proof-differential proof-faults proof-mutants proof-breakpoints proof-dap proof-mutated-documents proof-fuzz proof-memory \
-        proof-threads proof-batch proof-aarch64 wheels generate update fmt lock clean
+        proof-threads proof-batch proof-aarch64 wheels generate update fmt lock vendor clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-24s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -97,6 +97,11 @@ build-rust-tests:
 
 test-python: build
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
+
+.PHONY: test-browser
+test-browser: build ## Chromium drives every page of the dashboard and the playground; installs it by apt-get where it is missing
+	@PYTHON=$(PYTHON) tests/support/install_system.sh chromium
+	VESPER_BROWSER=1 $(BIN)/python -m pytest -q tests/browser
 
 .PHONY: coverage coverage-rust
 coverage: system build ## lines and branches of vesper/ that the Python tests run; fails below 85 %; half an hour
@@ -484,6 +489,9 @@ lock: $(VENV_STAMP) ## resolve requirements*.in again, to the newest versions, f
 	$(call compile_lock,requirements)
 	$(call compile_lock,requirements-dev)
 	$(MAKE) setup
+
+vendor: ## bundle the editor of `vesper play` again (node, npm); its files and their hashes are committed
+	cd tests/support/vendor/monaco && npm ci --no-audit --no-fund && node build.mjs
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) $(BENCH) $(OPENAPI) .venv-3.* direct_runtime/target dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \

@@ -66,7 +66,7 @@ flow:
     provider: bank
     method: POST
     endpoint: /v1/transfers
-    body: {account: account, amount: "{amount}"}
+    body: {account: "{account}", amount: "{amount}"}
     effect: unsafe
     timeout: 5s
     expect: {id: string}
@@ -105,7 +105,7 @@ flow:
     provider: bank
     method: POST
     endpoint: /v1/charges
-    body: {amount: "{to_integer(amount * 100)}", customer: customer}
+    body: {amount: "{to_integer(amount * 100)}", customer: "{customer}"}
     effect: keyed
     key: event_id
     timeout: 5s

@@ -142,7 +142,7 @@ def test_a_file_that_cannot_be_written_is_left_and_said(folder: Path, monkeypatc
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("vesper.cli.write_file.tempfile.mkstemp", refuse)
+    monkeypatch.setattr("vesper.storage.write_file.tempfile.mkstemp", refuse)
     done = check(path, "--fix")
     assert done.exit_code == 1
     assert "cannot write test_v1.vsp: Permission denied" in done.stderr

@@ -24,8 +24,10 @@ def client_of(
     """Return a client with these roles; `with` it closes the stores. A folder stands for its default settings."""
     if isinstance(config, Path):
         config = default_config(config)
-    app = make_app(Stores(config), Access(Caller(name, frozenset(roles))), site)
-    return TestClient(app, base_url="http://127.0.0.1:8001")
+    access = Access(Caller(name, frozenset(roles), "Ask for a key."))
+    app = make_app(Stores(config), access, site)
+    headers = {"x-csrf": access.local_session.token()}
+    return TestClient(app, base_url="http://127.0.0.1:8001", headers=headers)
 
 
 def context_for(

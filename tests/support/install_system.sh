@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Install the programs that the tests start and the build does not bring: PostgreSQL, Redis, locales, decimal cases.
+# Install the programs that the tests start and the build does not bring: PostgreSQL, Redis, locales, decimal cases;
+# and those of other tests that arguments name, such as `chromium`.
 # Runs apt-get as root, or through `sudo -n`. Where neither works, prints one line with the packages and exits with 1.
 # Redis from PyPI is no substitute: its builds have no TLS, which tests use.
 set -euo pipefail
@@ -18,6 +19,7 @@ command -v postgres >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/postgres
 command -v redis-server >/dev/null || packages+=(redis-server)
 [[ -f /usr/share/i18n/locales/tr_TR ]] || packages+=(locales)
 has_decimal_cases || packages+=(libpython3-testsuite)
+for each in "$@"; do command -v "$each" >/dev/null || packages+=("$each"); done
 ((${#packages[@]})) || exit 0
 
 run=()

@@ -7,10 +7,8 @@ from typing import Any
 
 import click
 
-from vesper.engines.registry import NAMES, REFERENCE
+from vesper.engines.registry import DIRECT, FIRST_TIER, NAMES, REFERENCE, engine_label
 
-DIRECT = "direct"
-FIRST_TIER = "interp"
 TIERS = tuple(name for name in NAMES if name != REFERENCE)
 
 
@@ -26,6 +24,4 @@ class EngineChoice(click.Choice[str]):
         return FIRST_TIER if name == DIRECT else name
 
 
-def engine_label(name: str) -> str:
-    """Return the public name of an engine, for text that compares the two engines."""
-    return DIRECT if name == FIRST_TIER else name
+__all__ = ["DIRECT", "FIRST_TIER", "TIERS", "EngineChoice", "engine_label"]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +12,7 @@ import click
 
 from vesper.cli.number_ranges import FiniteRange
 from vesper.cli.output.terminal import keep_lines
+from vesper.config.moments import parse_duration, parse_moment
 from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, SUFFIX
 from vesper.storage.file_access import open_regular
 
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(ms|s|m|h|d)", re.ASCII)
-_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_MAX_SECONDS = 1000 * 365 * 86_400.0
 _MAX_TEXT = 2_000
 _TEXT_STYLES = ("text", "full")
 
@@ -92,31 +87,12 @@ def _check_file(
 # -- values ---------------------------------------------------------------------------------------
 
 
-def parse_duration(text: str) -> float | None:
-    """Return the seconds of a duration such as `30d`; None for any other text."""
-    found = _DURATION.fullmatch(text)
-    seconds = None if found is None else float(found[1]) * _UNIT_SECONDS[found[2]]
-    return None if seconds is None or seconds > _MAX_SECONDS else seconds
-
-
 def read_since(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
     """Read a duration before now, or a moment, as microseconds since 1970."""
-    from vesper.values.model import ValueProblem, printable
-    from vesper.values.times import parse_timestamp
-
-    if text is None:
-        return None
-    seconds = parse_duration(text)
-    if seconds is not None:
-        return time.time_ns() // 1000 - int(seconds * 1_000_000)
     try:
-        moment = parse_timestamp(f"{text}T00:00:00Z" if _DATE.fullmatch(text) else text)
-    except ValueProblem:
-        raise click.BadParameter(
-            f"`{printable(text[:40])}` is neither a duration (`30m`, `2h`, `7d`) nor a moment (`2026-11-15`, "
-            "`2026-11-15T12:00:00Z`)"
-        ) from None
-    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1_000_000 + moment.microsecond
+        return None if text is None else parse_moment(text, time.time_ns() // 1000)
+    except ValueError as problem:
+        raise click.BadParameter(str(problem)) from None
 
 
 def read_age(_context: click.Context, _parameter: click.Parameter, text: str) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from vesper.config.dashboard import DashboardSettings, read_dashboard
 from vesper.config.effect_tables import NAMES, Parts, read_parts
 from vesper.config.engine import read_engine
 from vesper.config.grants import Grant, grant_from_table
@@ -92,6 +93,7 @@ class Config:
     serve: ServeSettings = field(default_factory=ServeSettings)
     observe: ObserveSettings = field(default_factory=ObserveSettings)
     """Spans, metrics and logs."""
+    dashboard: DashboardSettings = field(default_factory=DashboardSettings)
 
     def located(self, path: str) -> Path:
         return self.folder / path
@@ -156,7 +158,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
         raise ConfigError(f"{_TOP}.grants", "is a list of tables: write `[[grants]]`")
     own = {
         *("grants", "journal", "recovery", "policies", "workers", "state", "effects", "migration", "traces"),
-        *("engine", "cache", "serve", "observe"),
+        *("engine", "cache", "serve", "observe", "dashboard"),
     }
     config = Config(
         path,
@@ -178,6 +180,7 @@ def _config(path: Path, values: Mapping[str, object]) -> Config:
         read_caching(top.table("cache")),
         read_serve(top, folder),
         read_observe(top.table("observe"), folder),
+        read_dashboard(top.table("dashboard")),
     )
     for name in values:
         if name not in own and name not in NAMES:

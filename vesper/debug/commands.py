@@ -7,12 +7,13 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from vesper.debug.breakpoints import HELP, Kind
+from vesper.debug.breakpoints import HELP, Breakpoint, Kind
 from vesper.debug.columns import Style, lay_out, plain_style
+from vesper.debug.masking import SessionMasks
 from vesper.debug.responses import ManualAnswers, Unanswered
 from vesper.debug.session import Move, Session, StopReason
 from vesper.debug.stops import END
-from vesper.debug.view import divergence_lines, outcome_rows, rows
+from vesper.debug.view import Row, divergence_lines, outcome_rows, rows
 from vesper.engines.engine import EngineUnavailable
 from vesper.engines.outcome import Returned
 from vesper.language.diagnostics.suggest import did_you_mean
@@ -45,8 +46,13 @@ class Commands:
         manual: ManualAnswers | None = None,
         width: Callable[[], int] = lambda: 80,
         style: Style = plain_style,
+        masks: SessionMasks | None = None,
+        renders: bool = True,
     ) -> None:
+        """Without `renders`, commands return their messages only; `masks` hide the values of a sensitive run."""
         self._sessions = [session]
+        self._masks = masks
+        self._renders = renders
         self._manual = manual
         self._width = width
         self._style = style
@@ -64,6 +70,8 @@ class Commands:
             "reverse-continue": Command(
                 "reverse-continue", "go back to the previous breakpoint", self._reverse, ("rc",)
             ),
+            "divergence": Command("divergence", "go to the first divergence of the engines", self._to_divergence),
+            "end": Command("end", "run to the end, past all breakpoints", self._to_end),
             "break": Command(
                 "break [WHERE]", f"set a breakpoint; without WHERE, list them. {HELP}", self._break, ("br",)
             ),
@@ -84,6 +92,11 @@ class Commands:
             "quit": Command("quit", "end the session", self._quit, ("q", "exit")),
         }
         self._short = {short: name for name, word in self._commands.items() for short in word.short}
+
+    @property
+    def sessions(self) -> Sequence[Session]:
+        """The session of the run, then those of the calls that were entered."""
+        return self._sessions
 
     @property
     def session(self) -> Session:
@@ -141,6 +154,15 @@ class Commands:
     def _reverse(self, _: str) -> list[str]:
         return self._move_and_render(self.session.reverse)
 
+    def _to_divergence(self, _: str) -> list[str]:
+        if len(self.session.sides) < 2:
+            return ["`divergence` needs two engines; start with --comparative to run both"]
+        lines = self._move_and_render(self.session.to_divergence, is_bounded=False)
+        return lines if self.session.divergence() is not None else ["the engines do not diverge", *lines]
+
+    def _to_end(self, _: str) -> list[str]:
+        return self._move_and_render(self.session.to_end, is_bounded=False)
+
     def _into(self, _: str) -> list[str]:
         inner = self.session.into()
         if inner is None:
@@ -154,7 +176,8 @@ class Commands:
             return [f"back in {self.session.compiled.node.node_id}", "", *self._move_and_render(self.session.step)]
         return self._move_and_render(self.session.out)
 
-    def _move_and_render(self, move: Callable[[], Move]) -> list[str]:
+    def _move_and_render(self, move: Callable[[], Move], is_bounded: bool = True) -> list[str]:
+        """Move and show the position; `is_bounded` moves stop at breakpoints."""
         try:
             moved = move()
         except Unanswered as problem:
@@ -162,38 +185,60 @@ class Commands:
         lines = self._enter(moved.inside)
         for point in moved.breakpoints:
             if point.kind is Kind.DIVERGENCE:
-                lines += divergence_lines(self.session)
+                lines += self._divergence_lines()
             else:
                 lines.append(f"stopped by {'watch ' if point.kind is Kind.WATCH else ''}`{point.text}`")
         if moved.why is StopReason.START:
             lines.append("at the start")
         if moved.why is StopReason.END and self.session.is_at_end:
-            lines.append(self._describe_end())
+            lines.append(self._describe_end(is_bounded))
         return [*lines, *([""] if lines else []), *self._render()]
 
-    def _describe_end(self) -> str:
+    def _describe_end(self, is_bounded: bool) -> str:
         points = self.session.breakpoints
-        hint = "" if not points else "; no breakpoint was hit"
+        hint = "; no breakpoint was hit" if points and is_bounded else ""
         if len(self._sessions) > 1:
             return f"{self.session.compiled.node.node_id} has ended; `out` returns to its caller"
         return f"the execution has ended{hint}" if self.session.stop_of(self.session.leader).path == END else "no more"
 
     def _render(self) -> list[str]:
+        if not self._renders:
+            return []
         names = [side.name for side in self.session.sides]
-        return lay_out(rows(self.session), names, self._width(), self._style)
+        return lay_out(self.rows(), names, self._width(), self._style)
+
+    def rows(self) -> list[Row]:
+        """Return the rows of the position as they may be shown."""
+        return rows(self.session) if self._masks is None else rows(self.session, self._masks.shown)
+
+    def _divergence_lines(self) -> list[str]:
+        return (
+            divergence_lines(self.session) if self._masks is None else divergence_lines(self.session, self._masks.value)
+        )
+
+    def _add(self, add: Callable[[str], Breakpoint], text: str) -> Breakpoint:
+        """Add a breakpoint or a watch that may be evaluated."""
+        point = add(text)
+        if self._masks is not None:
+            try:
+                self._masks.check_breakpoint(self.session, point)
+            except VesperError:
+                self.session.breakpoints.remove(point)
+                raise
+        return point
 
     # -- breakpoints ------------------------------------------------------------------------------
 
     def _break(self, rest: str) -> list[str]:
         if not rest:
             return self._list_breakpoints()
-        self.session.add_breakpoint(rest)
+        self._add(self.session.add_breakpoint, rest)
         return [f"breakpoint {len(self.session.breakpoints)}: {rest}"]
 
     def _watch(self, rest: str) -> list[str]:
         if not rest:
             return self._list_breakpoints()
-        self.session.add_watch(rest)
+        self._add(self.session.add_watch, rest)
         return [f"watch {len(self.session.breakpoints)}: {rest}"]
 
     def _delete(self, rest: str) -> list[str]:
@@ -217,6 +262,8 @@ class Commands:
     def _print(self, rest: str) -> list[str]:
         if not rest:
             return ["`print` needs an expression, such as `print amount * 2`"]
+        if self._masks is not None:
+            self._masks.check(self.session, self.session.parse(rest))
         outcomes = self.session.evaluate(rest)
         texts = [
             show(outcome.value["value"]) if isinstance(outcome, Returned) else outcome_rows(outcome)[""]
@@ -253,8 +300,8 @@ class Commands:
     def _diff(self, _: str) -> list[str]:
         if len(self.session.sides) < 2:
             return ["`diff` needs two engines; start with --comparative to run both"]
-        first = divergence_lines(self.session)
-        here = [row for row in rows(self.session) if row.differs]
+        first = self._divergence_lines()
+        here = [row for row in self.rows() if row.differs]
         if not first and not here:
             return ["the engines agree so far"]
         names = [side.name for side in self.session.sides]

@@ -36,7 +36,7 @@ from vesper.engines.compare import same_requests
 from vesper.engines.engine import Engine, Limits
 from vesper.engines.outcome import Outcome, Returned
 from vesper.language.ir import nodes as ir
-from vesper.trace.expressions import BoundExpression, Expressions, Loader, narrow
+from vesper.trace.expressions import BoundExpression, Expressions, Loader, Names, narrow
 from vesper.values.model import Value, show
 
 MAX_STOPS_PER_CONTINUE = 1_000_000
@@ -253,6 +253,21 @@ class Session:
                 self.position = place
                 return Move(StopReason.BREAKPOINT, found)
 
+    def to_divergence(self) -> Move:
+        """Move to the first divergence from anywhere; to the end without one."""
+        return self._resume_with([Breakpoint(Kind.DIVERGENCE.value, Kind.DIVERGENCE)])
+
+    def to_end(self) -> Move:
+        """Move to the end, past all breakpoints."""
+        return self._resume_with([])
+
+    def _resume_with(self, points: list[Breakpoint]) -> Move:
+        kept, self.breakpoints = self.breakpoints, points
+        try:
+            return self.resume(from_start=bool(points))
+        finally:
+            self.breakpoints = kept
+
     def goto(self, position: Position) -> None:
         """Move to a recorded position."""
         self.position = Position(max(0, min(position.stop, self._last())), position.is_after)
@@ -326,15 +341,20 @@ class Session:
         """Evaluate an expression on each engine from its own values. Raises `BadExpression`."""
         found: dict[str, Outcome] = {}
         for side in self.sides:
-            stop = self.stop_of(side)
-            names = dict(stop.names)
-            if self.position.is_after and stop.gives is not None and isinstance(stop.statement, ir.Statement):
-                name = getattr(stop.statement, "name", "")
-                names["step", name] = stop.gives
-            seen = narrow(names)
-            question = self.expressions.parse(text, seen, None, "print")
-            found[side.name] = question.ask(side.engine, seen)
+            seen = self._names_of(side)
+            found[side.name] = self.expressions.parse(text, seen, None, "print").ask(side.engine, seen)
         return found
+
+    def parse(self, text: str) -> BoundExpression:
+        """Parse an expression over the names of this position. Raises `BadExpression`."""
+        return self.expressions.parse(text, self._names_of(self.leader), None, "print")
+
+    def _names_of(self, side: Side) -> Names:
+        stop = self.stop_of(side)
+        names = dict(stop.names)
+        if self.position.is_after and stop.gives is not None and isinstance(stop.statement, ir.Statement):
+            names["step", getattr(stop.statement, "name", "")] = stop.gives
+        return narrow(names)
 
     def divergence(self) -> Divergence | None:
         """Return the first divergence of the recorded executions, or None."""

@@ -5,12 +5,12 @@ This module has no layout: `columns.py` aligns the rows, the DAP server sends th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from vesper.debug.session import Session, called_by, transition_of
 from vesper.debug.side import Side
-from vesper.debug.stops import Clause, Position, Stop
+from vesper.debug.stops import Clause, Stop
 from vesper.engines.engine import Request
 from vesper.engines.outcome import (
     ContractBroken,
@@ -47,10 +47,10 @@ class Row:
 SECTIONS = ("Location", "Variables", "About to call", "Contract", "Gives", "Failed with", "Moved", "Outcome", "Watched")
 
 
-def rows(session: Session) -> list[Row]:
-    """Return all rows at the session's position in display order."""
+def rows(session: Session, shown: Callable[[Session, Stop], Stop] = lambda _, stop: stop) -> list[Row]:
+    """Return all rows at the session's position in display order; `shown` masks a stop."""
     position = session.position
-    parts = [_side_sections(session, side, position) for side in session.sides]
+    parts = [_side_sections(session, side, shown(session, session.stop_of(side, position))) for side in session.sides]
     found: list[Row] = []
     for section in SECTIONS:
         keys: dict[str, None] = {}
@@ -60,8 +60,8 @@ def rows(session: Session) -> list[Row]:
     return found
 
 
-def _side_sections(session: Session, side: Side, position: Position) -> dict[str, dict[str, str]]:
-    stop = session.stop_of(side, position)
+def _side_sections(session: Session, side: Side, stop: Stop) -> dict[str, dict[str, str]]:
+    position = session.position
     is_beyond = position.stop >= len(side.stops) and not side.is_over
     found: dict[str, dict[str, str]] = {"Location": {"": location(stop)}, "Variables": variables(stop)}
     if is_beyond and side.waits_for is not None:
@@ -162,8 +162,10 @@ def outcome_rows(outcome: Outcome) -> dict[str, str]:
             return {"": f"engine fault: {message}"}
 
 
-def divergence_lines(session: Session) -> list[str]:
-    """Return lines on the first divergence with both values; an empty list without one."""
+def divergence_lines(
+    session: Session, shown: Callable[[Session, int | None, object], object] = lambda *given: given[2]
+) -> list[str]:
+    """Return lines on the first divergence with both values, which `shown` masks; an empty list without one."""
     found = session.divergence()
     if found is None:
         return []
@@ -177,5 +179,6 @@ def divergence_lines(session: Session) -> list[str]:
     lines = [f"the engines diverge at {stop.path}{place}: {found.what} differs"]
     width = max(len(side.name) for side in session.sides)
     for side, value in zip(session.sides, found.values, strict=True):
-        lines.append(f"  {side.name:<{width}}  {show(value) if found.is_value else value!s}")
+        told = shown(session, found.index if found.is_value else None, value)
+        lines.append(f"  {side.name:<{width}}  {show(told) if found.is_value else told!s}")
     return lines

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 TIERED = "jit"
 NAMES = ("python", "interp", TIERED)
 REFERENCE = "python"
+DIRECT = "direct"
+"""Public name of the second engine; `interp` and `jit` are its tiers."""
+FIRST_TIER = "interp"
 
 
 def engine_named(name: str) -> Engine:
@@ -30,6 +33,11 @@ def engine_named(name: str) -> Engine:
     from vesper.engines.direct_engine import DirectEngine, TieredEngine
 
     return TieredEngine() if name == TIERED else DirectEngine()
+
+
+def engine_label(name: str) -> str:
+    """Return the public name of an engine, for text that compares the two engines."""
+    return DIRECT if name == FIRST_TIER else name
 
 
 def __getattr__(name: str) -> object:

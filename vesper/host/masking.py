@@ -135,17 +135,26 @@ class Masks:
         every = Flow(join(*(self._of_ref(each) for each in ir.walk(clause.holds) if isinstance(each, ir.Ref))).sources)
         return {name: self.apply(flows.get(name, every), value) for name, value in outcome.values.items()}
 
+    def named(self, kind: str, name: str, value: object) -> object:
+        """Return the shown value of an input, a step, an output or a field of an error."""
+        if kind == "input" and name in self._tainted:
+            return SENSITIVE
+        return self.apply(self._of_name(kind, name), value)
+
     def _of_ref(self, ref: ir.Ref) -> Flow:
+        return self._of_name(ref.kind, ref.name)
+
+    def _of_name(self, kind: str, name: str) -> Flow:
         taint = self._taint
-        match ref.kind:
+        match kind:
             case "input":
-                return Flow(taint.bits((ref.name,)))
+                return Flow(taint.bits((name,)))
             case "step":
-                return taint.steps.get(ref.name, NO_FLOW)
+                return taint.steps.get(name, NO_FLOW)
             case "output":
-                return taint.outputs.get(ref.name, NO_FLOW)
+                return taint.outputs.get(name, NO_FLOW)
             case "error":
-                return taint.errors.get(ref.name, NO_FLOW)
+                return taint.errors.get(name, NO_FLOW)
             case _:
                 return NO_FLOW
 
@@ -193,6 +202,12 @@ class Masks:
             NO_FLOW if statement.key is None else values.get(statement.key.index, NO_FLOW),
             values.get(statement.result.index, NO_FLOW),
         )
+
+    def called(self, path: str) -> Masks:
+        """Return the masks of the node called at this path, such as `pay[1]` or `pay[1]/charge`."""
+        name, _, inner = _ITERATION.sub("", path).partition("/")
+        found = self._call(name)
+        return found.called(inner) if inner else found
 
     def _call(self, name: str) -> Masks:
         """Return the masks of a called node, in the context of the call."""

@@ -183,8 +183,9 @@ class Journal(Protocol):
 
     def definition(self, semantic_hash: str) -> Definition: ...
 
-    def executions(self, prefix: str = "") -> Iterator[str]:
-        """The ids of all runs that start so, in their order; read in parts, so that any number of them fits."""
+    def executions(self, prefix: str = "", after: str | None = None) -> Iterator[str]:
+        """The ids of all runs that start so and come after another, in their order; read in parts, so that any number
+        of them fits."""
         ...
 
     def node_ids(self) -> list[str]:
@@ -221,6 +222,10 @@ class Journal(Protocol):
 
     def audit_rows(self) -> Iterator[tuple[int, bytes, bytes]]:
         """The audit log as it is stored, for `verify_audit`: number, line, hash."""
+        ...
+
+    def newest_audit_rows(self, before: int | None = None) -> Iterator[tuple[int, bytes, bytes]]:
+        """The audit log as `audit_rows` has it, newest first; `before` leaves out that line and all newer ones."""
         ...
 
     def audit_events(self) -> Iterator[Mapping[str, object]]:

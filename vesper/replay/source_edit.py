@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.diagnostics.suggest import did_you_mean
-from vesper.language.syntax.expression_slot import quote_scalar
+from vesper.language.syntax.yaml.edits import EditRejected, entry_of, is_flow, write_scalar
 from vesper.language.syntax.yaml.reader import read_yaml
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Tree
 from vesper.language.syntax.yaml_tree import Sequence as Items
-from vesper.values.vesper_error import VesperError
+
+__all__ = ["EditRejected", "EditedText", "edit_step"]
 
 _PARAMETERS_KEY = "parameters"
 """Key under which a step may hold its parameters."""
-
-
-class EditRejected(VesperError):
-    """The text cannot be edited this way; the message gives the reason. Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +41,9 @@ def edit_step(source: SourceFile, step: str, keys: Sequence[str], new: str) -> E
     for depth, key in enumerate(keys):
         if not isinstance(parent, Mapping):
             raise EditRejected(f"`{'.'.join((step, *keys[:depth]))}` has no parts: it is {source.slice(parent.span)}")
-        value = _entry(parent, key)
-        if value is None and depth == 0 and isinstance(moved := _entry(parent, _PARAMETERS_KEY), Mapping):
-            parent, value = moved, _entry(moved, key)
+        value = entry_of(parent, key)
+        if value is None and depth == 0 and isinstance(moved := entry_of(parent, _PARAMETERS_KEY), Mapping):
+            parent, value = moved, entry_of(moved, key)
         if value is None:
             if depth < len(keys) - 1:
                 raise EditRejected(f"`{step}` has no `{'.'.join(keys[: depth + 1])}`: set all of it, as `{key}={{…}}`")
@@ -71,31 +68,23 @@ def _steps(tree: Tree | None) -> Iterator[Mapping]:
 
 
 def _name(step: Mapping) -> str | None:
-    found = _entry(step, "step")
+    found = entry_of(step, "step")
     return found.text if isinstance(found, Scalar) else None
 
 
-def _entry(mapping: Mapping, key: str) -> Tree | None:
-    return next((value for name, value in mapping.entries if name.text == key), None)
-
-
-def _is_flow(source: SourceFile, tree: Tree) -> bool:
-    return source.text[tree.span.start : tree.span.start + 1] in ("{", "[")
-
-
 def _replace(source: SourceFile, parent: Mapping, key: str, value: Tree, new: str) -> EditedText:
-    is_block = not isinstance(value, Scalar) and not _is_flow(source, value)
+    is_block = not isinstance(value, Scalar) and not is_flow(source.text, value)
     if is_block or (isinstance(value, Scalar) and value.style in ("|", ">")):
         raise EditRejected(f"`{key}` has several lines: change one of its parts, or the file itself")
     before = source.slice(value.span)
-    to_yaml = _to_yaml(new, _is_flow(source, parent), isinstance(value, Scalar))
+    to_yaml = _to_yaml(new, is_flow(source.text, parent), isinstance(value, Scalar))
     text = source.text
     return EditedText(text[: value.span.start] + to_yaml + text[value.span.end :], before)
 
 
 def _insert(source: SourceFile, parent: Mapping, key: str, new: str) -> str:
     text = source.text
-    if _is_flow(source, parent):
+    if is_flow(source.text, parent):
         end = parent.span.end - 1
         entry = f"{key}: {_to_yaml(new, True, True)}"
         return f"{text[:end].rstrip()}{', ' if parent.entries else ''}{entry}{text[end:]}"
@@ -107,19 +96,8 @@ def _insert(source: SourceFile, parent: Mapping, key: str, new: str) -> str:
     return f"{text[:end]}\n{' ' * column}{key}: {_to_yaml(new, False, True)}{text[end:]}"
 
 
-def _to_yaml(new: str, is_flow: bool, is_scalar: bool) -> str:
-    """Return the value as YAML: plain if YAML reads it back as the same text, else quoted."""
+def _to_yaml(new: str, in_flow: bool, is_scalar: bool) -> str:
+    """Return the value as YAML: a list or a mapping as given, else a scalar."""
     if "\n" in new or "\r" in new:
         raise EditRejected("a value on one line is expected")
-    if not is_scalar or new.startswith(("{", "[")) or _reads_as_itself(new, is_flow):
-        return new
-    return quote_scalar(new)
-
-
-def _reads_as_itself(new: str, is_flow: bool) -> bool:
-    document = f"{{k: {new}}}" if is_flow else f"k: {new}"
-    tree = read_yaml(DiagnosticBag(SourceFile("", document)))
-    if not isinstance(tree, Mapping) or len(tree.entries) != 1:
-        return False
-    value = tree.entries[0][1]
-    return isinstance(value, Scalar) and document[value.span.start : value.span.end] == new
+    return new if not is_scalar or new.startswith(("{", "[")) else write_scalar(new, in_flow)

@@ -7,10 +7,8 @@ from datetime import UTC, datetime
 
 from vesper.trace.difference import Difference, outcome_text
 from vesper.trace.model import Exchange, MarkKind, Trace
-from vesper.trace.timeline import TimelineStep, timeline
+from vesper.trace.timeline import SIGNS, TimelineStep, timeline
 from vesper.values.model import printable, show
-
-SIGNS = {"ok": "✓", "failed": "✗", "skipped": "–"}
 
 
 def header_lines(trace: Trace) -> list[str]:

@@ -9,12 +9,11 @@ from html import escape
 from vesper.trace.difference import outcome_text
 from vesper.trace.masking import masked_trace
 from vesper.trace.model import Trace
-from vesper.trace.timeline import timeline
+from vesper.trace.timeline import SIGNS, timeline
 from vesper.values.model import show
 
 _MAX_TEXT = 300
 _MAX_ROWS = 100
-_SIGNS = {"ok": "✓", "failed": "✗", "skipped": "–"}
 _CELL = "text-align:left;padding:2px 12px 2px 0"
 
 
@@ -53,7 +52,7 @@ def trace_html(trace: Trace) -> str:
     rows = [
         (
             str(each.number),
-            f"{_SIGNS[each.status]} {each.path}",
+            f"{SIGNS[each.status]} {each.path}",
             (each.code or each.status) if each.status != "ok" else show(each.value),
         )
         for each in timeline(trace)

@@ -81,6 +81,11 @@ class Exchange:
         return Completion(request.id, self.value, self.failure)
 
     @property
+    def attempts(self) -> int:
+        """Number of attempts that were made."""
+        return max((each.attempt for each in self.decisions), default=1)
+
+    @property
     def took_us(self) -> int | None:
         if self.asked_us is None or self.answered_us is None:
             return None

@@ -75,9 +75,13 @@ def _spans(trace: Trace) -> list[dict[str, Any]]:
 def _request_span(trace: Trace, trace_id: str, root_id: str, exchange: Exchange) -> dict[str, Any]:
     started = trace.started_us if exchange.asked_us is None else exchange.asked_us
     ended = started if exchange.answered_us is None else exchange.answered_us
-    attempts = max((each.attempt for each in exchange.decisions), default=1)
     attributes = names.effect_attributes(
-        trace.node_id, plain_step(exchange.path), exchange.effect, exchange.effect_class, attempts, exchange.failure
+        trace.node_id,
+        plain_step(exchange.path),
+        exchange.effect,
+        exchange.effect_class,
+        exchange.attempts,
+        exchange.failure,
     )
     name = f"sir.step {plain_step(exchange.path)}"
     span = _span(

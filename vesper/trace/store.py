@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -149,16 +149,27 @@ class TraceStore:
             ).fetchall()
         return [str(each[0]) for each in found]
 
-    def find(self, node: str | None = None, since_us: int | None = None, limit: int = 100) -> list[TraceSummary]:
-        """Return traces, newest first."""
+    def find(
+        self,
+        node: str | None = None,
+        since_us: int | None = None,
+        limit: int = 100,
+        *,
+        before: tuple[int, str] | None = None,
+        outcomes: Sequence[str] | None = None,
+    ) -> list[TraceSummary]:
+        """Return traces, newest first: those that started before a time and id, with one of the outcomes."""
         if not self.exists:
             return []
+        kinds = ", ".join(f"?{6 + place}" for place in range(len(outcomes or ())))
         with self._open_for_reading() as connection:
             found = connection.execute(
                 f"SELECT {_COLUMNS} FROM traces "  # noqa: S608
                 "WHERE (?1 IS NULL OR node_id = ?1) AND (?2 IS NULL OR started_us >= ?2) "
-                "ORDER BY started_us DESC LIMIT ?3",
-                (node, since_us, limit),
+                "AND (?3 IS NULL OR started_us < ?3 OR (started_us = ?3 AND trace_id < ?4)) "
+                f"{'' if outcomes is None else f'AND outcome IN ({kinds}) '}"
+                "ORDER BY started_us DESC, trace_id DESC LIMIT ?5",
+                (node, since_us, *(before or (None, None)), limit, *(outcomes or ())),
             ).fetchall()
         return [_build_summary(*row) for row in found]
 

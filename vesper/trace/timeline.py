@@ -17,8 +17,10 @@ from vesper.language.ir.statements import all_statements, handlers_of
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.places import steps_by_expression
 from vesper.trace.programs import LeastRecentlyUsed, compiled_of
+from vesper.values.model import show
 
 Status = Literal["ok", "failed", "skipped"]
+SIGNS = {"ok": "✓", "failed": "✗", "skipped": "–"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,16 @@ def title_of(exchange: Exchange) -> str:
         return plain_step(exchange.path)
     before = str(exchange.value) if exchange.failure is None else exchange.fixed.get("from", "?")
     return f"state_transition: {before} -> {exchange.fixed.get('to', '?')}"
+
+
+def effect_text(exchange: Exchange) -> str:
+    """Return the request of a step on one line: its effect and target, or the states of a transition."""
+    fixed = exchange.fixed
+    if exchange.effect == "state_transition":
+        before = show(exchange.value).strip('"') if exchange.failure is None else fixed.get("from", "?")
+        return f"{fixed.get('machine', 'state')}: {before} -> {fixed.get('to', '?')}"
+    target = " ".join(str(each) for each in (fixed.get("provider"), fixed.get("method"), fixed.get("database")) if each)
+    return f"{exchange.effect} {target}".rstrip()
 
 
 def step_of(steps: Sequence[TimelineStep], wanted: str) -> TimelineStep | None:

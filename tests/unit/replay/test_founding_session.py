@@ -19,12 +19,12 @@ from tests.support.journalled import invoke
 from tests.support.payments import ORDER, Shop
 from tests.support.web import Got, Wire
 from vesper.cli.traces.open_traces import traces_of
-from vesper.cli.write_file import replace_text
 from vesper.engines.outcome import Failed
 from vesper.engines.registry import ENGINES
 from vesper.replay.rerun import replay
 from vesper.replay.session import Session
 from vesper.replay.shell import Shell, ShellOptions
+from vesper.storage.write_file import replace_text
 
 GOLDENS = Path(__file__).parent / "goldens"
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")

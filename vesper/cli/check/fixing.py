@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from vesper.cli.write_file import replace_text
 from vesper.compiler.fixing import Repaired, repair
 from vesper.language.diagnostics.diagnostic import Diagnostic
 from vesper.language.diagnostics.source import SourceFile
+from vesper.storage.write_file import replace_text
 
 
 def repair_file(path: Path, source: SourceFile, diagnostics: Sequence[Diagnostic]) -> Repaired:

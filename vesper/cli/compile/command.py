@@ -10,13 +10,12 @@ import click
 from vesper.cli.exits import FINE, WRONG_INPUT
 from vesper.cli.load_node import compile_or_exit, find_node
 from vesper.cli.options import NODE, nodes_option
-from vesper.cli.write_file import create_text, replace_text
 from vesper.compiler import Compiled
-from vesper.compiler.generated import State, is_generated, module_text, read_text, refresh_command, state_of
+from vesper.compiler.generated import State, is_generated, read_text, refresh_command, state_of
+from vesper.engines.listings import FORMS, LOOKS, NoListing, listing
+from vesper.storage.write_file import create_text, replace_text
 
 DEFAULT_PACKAGE = Path("generated")
-LOOKS = ("ir-optimized", "bytecode", "clif", "asm")
-"""Intermediate forms of the direct engine, for reading only."""
 
 
 @click.command("compile")
@@ -30,7 +29,7 @@ LOOKS = ("ir-optimized", "bytecode", "clif", "asm")
 )
 @click.option(
     "--emit",
-    type=click.Choice(["python", "python-traced", "ir", *LOOKS]),
+    type=click.Choice(FORMS),
     default="python",
     show_default=True,
     help="Python, Python with the marks that the verifier reads, or the canonical IR. For reading, forms of the direct "
@@ -81,17 +80,10 @@ def command(
 
 
 def _emit(compiled: Compiled, emit: str) -> str:
-    if emit == "ir":
-        return compiled.ir.decode("utf-8")
-    if emit in LOOKS:
-        from vesper.engines.direct_engine import DirectEngine, NotCompiled
-        from vesper.engines.tiering import ALWAYS, INTERPRETED
-
-        try:
-            return DirectEngine(ALWAYS if emit in ("clif", "asm") else INTERPRETED).load(compiled).look(emit)
-        except NotCompiled as problem:
-            raise click.ClickException(f"{compiled.node.node_id} has no machine code: {problem}") from None
-    return module_text(compiled, traced=emit == "python-traced")
+    try:
+        return listing(compiled, emit)
+    except NoListing as problem:
+        raise click.ClickException(str(problem)) from None
 
 
 def _file_state(output: Path, text: str) -> State:

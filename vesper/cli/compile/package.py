@@ -10,7 +10,6 @@ import click
 
 from vesper.cli.exits import FINE, WRONG_INPUT
 from vesper.cli.load_node import print_diagnostics
-from vesper.cli.write_file import create_text, replace_text
 from vesper.codegen.module import HEADER
 from vesper.compiler import Compiled, compile_file
 from vesper.compiler.generated import (
@@ -24,6 +23,7 @@ from vesper.compiler.generated import (
     with_text_hash,
 )
 from vesper.repository.locate import NodeNotFound, is_library_file, node_files
+from vesper.storage.write_file import create_text, replace_text
 
 _INIT = "__init__.py"
 _INIT_TEXT = with_text_hash(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,18 +38,27 @@ from vesper.cli.output.progress import Progress
 from vesper.journal.moments import number
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.compare.paths import PathNote
-from vesper.migration.control.state import Close, NodeState, Refused
-from vesper.migration.stores import ledger
+from vesper.migration.control.state import NodeState
 from vesper.migration.stores.configured import OpenStore, short_epoch
-from vesper.migration.stores.overview import newest, read_node
-from vesper.migration.stores.store import NodeKey, Store, Transaction, keys_of
+from vesper.migration.stores.kept_divergences import (
+    CannotClose,
+    ChangedNode,
+    StoredDivergence,
+    check_definition,
+    close_divergence,
+    current_epochs,
+    is_sensitive,
+    newest_of,
+    read_divergences,
+    shrink_stored,
+)
+from vesper.migration.stores.store import keys_of
 from vesper.values.model import printable
 from vesper.verify.differential.regressions import FOLDER
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
     from vesper.engines.engine import Program
-    from vesper.migration.compare.shrinking import Shrunk
     from vesper.migration.compare.transcript import Transcript
 
 _MAX_NAMED = 10
@@ -64,12 +72,6 @@ def command() -> None:
 
     Exit codes: 0 success, 1 refused or unreadable, 2 usage, 3 a bug in Vesper.
     """
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredDivergence:
-    key: NodeKey
-    divergence: Divergence
 
 
 # -- list -----------------------------------------------------------------------------------------
@@ -91,8 +93,8 @@ def list_command(config: Path | None, dsn: str | None, node: str | None, is_all:
         return
     with open_configured_store(config, dsn) as opened:
         keys = keys_of(opened.store) if node is None else find_keys(opened.store, node)
-        current = _current_epochs(opened, keys)
-        kept, damaged = _read_all(opened.store, keys)
+        current = current_epochs(opened.store, keys, opened.settings)
+        kept, damaged = read_divergences(opened.store, keys)
         found = [ListedDivergence(each.key, each.divergence, each.key in current) for each in kept]
     for each in find_unreported(config, dsn):
         click.echo(f"warning: {printable(each)}", err=True)
@@ -111,35 +113,15 @@ def list_command(config: Path | None, dsn: str | None, node: str | None, is_all:
         raise click.ClickException("\n".join(damaged))
 
 
-def _current_epochs(opened: OpenStore, keys: Sequence[NodeKey]) -> set[NodeKey]:
-    """Return the epoch of each node that was written last."""
-    return {each.key for each in newest(read_node(opened.store, key, opened.settings) for key in keys)}
-
-
-def _read_all(store: Store, keys: Sequence[NodeKey]) -> tuple[list[_StoredDivergence], list[str]]:
-    """Return all readable divergences, and the problems of the others."""
-    found: list[_StoredDivergence] = []
-    damaged: list[str] = []
-    for key in keys:
-        for text in store.divergences(key):
-            try:
-                found.append(_StoredDivergence(key, Divergence.from_text(text)))
-            except (ValueError, TypeError, KeyError, AttributeError) as problem:
-                damaged.append(
-                    f"the store has an unreadable divergence of {printable(key.node)}: {printable(str(problem))}"
-                )
-    return found, damaged
-
-
 # -- which one ------------------------------------------------------------------------------------
 
 
-def _find_divergence(opened: OpenStore, wanted: str, epoch: str | None) -> _StoredDivergence:
+def _find_divergence(opened: OpenStore, wanted: str, epoch: str | None) -> StoredDivergence:
     """Return the divergence with this prefix; without an epoch, in the newest epoch that has it."""
     if not wanted or not wanted.isprintable() or len(wanted) > 80:
         raise click.ClickException(f"{wanted[:40]!a} is not a fingerprint of a divergence")
     keys = keys_of(opened.store)
-    kept, damaged = _read_all(opened.store, keys)
+    kept, damaged = read_divergences(opened.store, keys)
     found = [each for each in kept if each.divergence.fingerprint.startswith(wanted)]
     if epoch is not None:
         found = [each for each in found if each.key.epoch.startswith(epoch)]
@@ -154,8 +136,8 @@ def _find_divergence(opened: OpenStore, wanted: str, epoch: str | None) -> _Stor
         shown = [f"  {each}" for each in names[:_MAX_NAMED]]
         more = ["  …"] if len(names) > _MAX_NAMED else []
         raise click.ClickException("\n".join([f"several divergences start with `{wanted}`:", *shown, *more]))
-    current = _current_epochs(opened, keys)
-    return max(found, key=lambda each: (each.key in current, each.divergence.last_us, each.key.epoch))
+    current = current_epochs(opened.store, keys, opened.settings)
+    return newest_of(found, current)
 
 
 # -- show -----------------------------------------------------------------------------------------
@@ -257,17 +239,15 @@ def shrink_command(
     """
     with open_configured_store(config, dsn) as opened:
         found = _find_divergence(opened, fingerprint, epoch)
-        others, _ = _read_all(opened.store, [found.key])
-        is_shared = sum(each.divergence.place == found.divergence.place for each in others) > 1
         tolerances = opened.migration.of(found.key.node).tolerances
         compiled = _compile_node(found.divergence, root, node_file)
-        is_sensitive = _is_sensitive(compiled)
+        is_sealed = is_sensitive(compiled)
         shown: Divergence | Transcript = found.divergence
-        if is_sensitive:
+        if is_sealed:
             shown = _read_journalled(found.divergence, config, reveal)
         from vesper.engines.registry import PAIR
         from vesper.migration.compare.comparator import Comparator
-        from vesper.migration.compare.shrinking import CannotShrink, shrink_divergence
+        from vesper.migration.compare.shrinking import CannotShrink
         from vesper.migration.compare.tolerances import BadTolerance
 
         programs: dict[str, Program] = {name: load_or_exit(engine, compiled) for name, engine in PAIR.items()}
@@ -281,13 +261,11 @@ def shrink_command(
             comparator = judge(compiled, tolerances)
             with Progress("shrinking", None) as progress:
                 report = lambda tries, size: progress.reach(tries, f"{number(size, 'byte')} after {tries:,} tries")  # noqa: E731  # used once
-                small = shrink_divergence(compiled, shown, programs, comparator, seconds, report, keeps_path=is_shared)
+                small = shrink_stored(opened.store, found, shown, programs, comparator, compiled, seconds, report)
         except (CannotShrink, BadTolerance) as problem:
             raise click.ClickException(f"{found.divergence.fingerprint}: {printable(str(problem))}") from None
-        if not is_sensitive:
-            _store_case(opened.store, found, small)
     is_named = context.get_parameter_source("save") is not ParameterSource.DEFAULT
-    saved = small.save(save) if is_named or not is_sensitive else None
+    saved = small.save(save) if is_named or not is_sealed else None
     if style == "json":
         click.echo(document(shrunk_json(found.divergence, small, saved)))
         return
@@ -298,14 +276,12 @@ def _compile_node(divergence: Divergence, root: Path, node_file: Path | None) ->
     """Compile the node of the divergence; another definition ends the command."""
     path = node_file or find_node(divergence.node, root)
     compiled = compile_or_exit(path)
-    if compiled.node.node_id != divergence.node:
-        raise click.ClickException(f"{path} is {compiled.node.node_id}, but the divergence is of {divergence.node}")
-    wanted = divergence.extra.get("semantic_hash")
-    if wanted is not None and compiled.semantic_hash != wanted:
-        raise click.ClickException(
-            f"{path} has changed since the divergence (its semantic hash is {compiled.semantic_hash[:12]}, and was "
-            f"{str(wanted)[:12]}); name the former file with --node-file"
-        )
+    try:
+        check_definition(compiled, divergence, path)
+    except ChangedNode as problem:
+        is_other = compiled.node.node_id != divergence.node
+        hint = "" if is_other else "; name the former file with --node-file"
+        raise click.ClickException(f"{problem}{hint}") from None
     return compiled
 
 
@@ -329,12 +305,6 @@ def _adopt_function(divergence: Divergence, against: str, compiled: Compiled) ->
     return replace(divergence, engines=(against, follower)), FunctionProgram(function, compiled)
 
 
-def _is_sensitive(compiled: Compiled) -> bool:
-    from vesper.host.plans import plans_of
-
-    return plans_of(compiled).is_sensitive
-
-
 def _read_journalled(divergence: Divergence, config: Path | None, reveal: bool) -> Transcript:
     """Read the inputs and answers of a sensitive node from the journal, which alone has them."""
     from vesper.journal.journal import JournalError
@@ -354,19 +324,6 @@ def _read_journalled(divergence: Divergence, config: Path | None, reveal: bool) 
             except (JournalError, NotJournalled) as problem:
                 problems.append(f"  {printable(exemplar.execution)}: {printable(str(problem))}")
     raise click.ClickException("\n".join(["the journal has none of the executions of this divergence:", *problems]))
-
-
-def _store_case(store: Store, found: _StoredDivergence, small: Shrunk) -> None:
-    """Add the smallest case to the stored divergence, and keep its other changes."""
-
-    def work(transaction: Transaction) -> None:
-        text = transaction.divergence(found.divergence.fingerprint)
-        if text is not None:
-            known = Divergence.from_text(text)
-            after = replace(known, small=small.case, odd=small.odd or known.odd)
-            transaction.put_divergence(known.fingerprint, after.to_text())
-
-    store.transact(found.key, work)
 
 
 # -- close ----------------------------------------------------------------------------------------
@@ -401,12 +358,6 @@ def close_command(
     with open_configured_store(config, dsn) as opened:
         if fingerprint is not None:
             found = _find_divergence(opened, fingerprint, epoch)
-            if found.divergence.status == "closed":
-                known = found.divergence
-                raise click.ClickException(
-                    f"{known.fingerprint} was already closed by {printable(known.closed_by or '?')}: "
-                    f"{printable(known.closed_why or '')}"
-                )
             chosen = [found]
         else:
             chosen = _find_open(opened, node or "", epoch)
@@ -425,9 +376,9 @@ def close_command(
         click.echo(f"the node is latched in python_only; release it with `vesper migrate resume {printable(key.node)}`")
 
 
-def _find_open(opened: OpenStore, node: str, epoch: str | None) -> list[_StoredDivergence]:
+def _find_open(opened: OpenStore, node: str, epoch: str | None) -> list[StoredDivergence]:
     key = find_key(opened, node, epoch)
-    kept, damaged = _read_all(opened.store, [key])
+    kept, damaged = read_divergences(opened.store, [key])
     found = [each for each in kept if each.divergence.status != "closed"]
     if damaged:
         click.echo(f"warning: {damaged[0]}; it is not changed", err=True)
@@ -436,16 +387,14 @@ def _find_open(opened: OpenStore, node: str, epoch: str | None) -> list[_StoredD
     return found
 
 
-def _close(opened: OpenStore, found: _StoredDivergence, who: str, why: str) -> NodeState:
-    closing = Close(found.divergence.fingerprint, who, why)
-    applied = ledger.apply_event(opened.store, found.key, closing, opened.rules, now_us())
-    refused = next((each for each in applied.decisions if isinstance(each, Refused)), None)
-    if refused is not None:
-        raise click.ClickException(printable(refused.why))
-    return applied.state
+def _close(opened: OpenStore, found: StoredDivergence, who: str, why: str) -> NodeState:
+    try:
+        return close_divergence(opened.store, found, who, why, opened.rules, now_us())
+    except CannotClose as problem:
+        raise click.ClickException(str(problem)) from None
 
 
-def _closed_json(found: _StoredDivergence, state: NodeState, who: str, why: str) -> dict[str, object]:
+def _closed_json(found: StoredDivergence, state: NodeState, who: str, why: str) -> dict[str, object]:
     return {
         "fingerprint": found.divergence.fingerprint,
         "node": found.key.node,

@@ -13,8 +13,8 @@ from vesper.cli.engine_names import engine_label
 from vesper.cli.journal.text import table
 from vesper.cli.output.terminal import columns
 from vesper.cli.output.value_lines import value_lines
-from vesper.journal.errors import JournalError
 from vesper.journal.moments import moment_json, number, time_text
+from vesper.migration.compare.answers import KIND_WORDS, answer_rows, are_requests, first_differing, stored_transcript
 from vesper.migration.compare.divergence import Divergence, Exemplar
 from vesper.migration.stores.configured import short_epoch
 from vesper.values.model import printable, show
@@ -26,14 +26,6 @@ if TYPE_CHECKING:
 
 _MAX_COLUMNS = 48
 """Columns of an answer in a side by side view. A longer answer is cut; `--format json` is complete."""
-_KINDS = {
-    "outcome": "different outcomes",
-    "value": "different intermediate values",
-    "request": "different requests",
-    "path": "different paths",
-    "fault": "an engine fault",
-    "noise": "an engine differs from itself",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +92,7 @@ def show_lines(key: NodeKey, found: Divergence, path_words: Sequence[str]) -> li
         seen = f"{times}, from {time_text(found.first_us)} to {time_text(found.last_us)}"
     rows = [
         ["node", f"{printable(found.node)}, epoch {short_epoch(key.epoch)}"],
-        ["where", f"{printable(found.where)}: {_KINDS[found.kind]}"],
+        ["where", f"{printable(found.where)}: {KIND_WORDS[found.kind]}"],
         *([["odd one out", printable(engine_label(found.odd))]] if found.odd else []),
         ["seen", seen],
         ["status", _status(found)],
@@ -131,7 +123,7 @@ def _status(found: Divergence) -> str:
 
 def _exemplar_lines(exemplar: Exemplar, engines: tuple[str, str]) -> list[str]:
     lines = [f"execution {printable(exemplar.execution)}, {time_text(exemplar.at_us)}"]
-    transcript, problem = _read_transcript(exemplar)
+    transcript, problem = stored_transcript(exemplar)
     if transcript is not None:
         lines += ["  inputs", *(value_lines(dict(transcript.inputs), "    ") or ["    none"])]
         lines += [f"  began    {time_text(_us(transcript), 6)}"] if transcript.now is not None else []
@@ -142,7 +134,7 @@ def _exemplar_lines(exemplar: Exemplar, engines: tuple[str, str]) -> list[str]:
         lines += ["  effects answered", *value_lines(answers, "    ")] if answers else []
     else:
         lines.append(f"  {problem}")
-    heading = "requests" if exemplar.leader.startswith("asks for ") else "answers"
+    heading = "requests" if are_requests(exemplar) else "answers"
     return [*lines, f"  {heading}", *_side_by_side((exemplar.leader, exemplar.follower), engines)]
 
 
@@ -151,54 +143,17 @@ def _us(transcript: Transcript) -> int:
     return int(transcript.now.timestamp() * 1_000_000)
 
 
-def _read_transcript(exemplar: Exemplar) -> tuple[Transcript | None, str]:
-    """Return the stored execution, or None and the reason."""
-    from vesper.migration.compare.divergence_record import transcript_in
-
-    try:
-        found = transcript_in(exemplar)
-    except (ValueError, KeyError, TypeError, JournalError) as error:
-        return None, f"its stored inputs and answers are unreadable: {printable(str(error))}"
-    if found is not None:
-        return found, ""
-    if exemplar.left_out:
-        return None, f"its inputs and answers were not stored: {number(exemplar.left_out, 'byte')} exceed the limit"
-    return None, "its inputs and answers are not stored here: the node is sensitive, and the journal has them"
-
-
 def _side_by_side(texts: tuple[str, str], engines: tuple[str, str]) -> list[str]:
     """Render both answers or requests, one value a line; `*` marks a difference."""
-    leader, follower = (_split_answer(each) for each in texts)
-    names = list(dict.fromkeys((*leader, *follower)))
     rows = [["", "", *(printable(engine_label(each)) for each in engines)]]
-    for name in names:
-        left, right = leader.get(name), follower.get(name)
-        is_marked = left != right and (len(leader) > 1) == (len(follower) > 1)
-        rows.append(["*" if is_marked else "", name, _cut(left or ""), _cut(right or "")])
+    for each in answer_rows(*texts):
+        rows.append(["*" if each.is_marked else "", each.name, _cut(each.leader or ""), _cut(each.follower or "")])
     return [f"    {line}" for line in table(rows)]
 
 
-def _split_answer(words: str) -> dict[str, str]:
-    """Split the text of an answer into its ending and its values by name."""
-    ending, *lines = words.split("\n")
-    found = {"": printable(ending)}
-    for line in lines:
-        name, equals, value = line.partition(" = ")
-        found[printable(name)] = printable(value) if equals else ""
-    return found
-
-
 def _first_differing(texts: tuple[str, str]) -> dict[str, str | None] | None:
-    """Return the innermost name whose values differ, with both; None where there is none."""
-    leader, follower = (_split_answer(each) for each in texts)
-    differing = [name for name in (leader | follower) if leader.get(name) != follower.get(name)]
-    # A request lists the differing field of an argument last.
-    name = next((each for each in reversed(differing) if "." in each or "[" in each), None) or next(
-        iter(differing), None
-    )
-    if name is None:
-        return None
-    return {"where": name, "leader": leader.get(name), "follower": follower.get(name)}
+    found = first_differing(*texts)
+    return None if found is None else {"where": found.name, "leader": found.leader, "follower": found.follower}
 
 
 def _is_same_place(found: Divergence, small: Shrunk) -> bool:
@@ -260,7 +215,7 @@ def shrunk_lines(found: Divergence, small: Shrunk, saved: Path | None) -> list[s
         "",
         *_indent(small.case),
         "",
-        f"{printable(small.difference.where)}: {_KINDS[small.difference.kind]}",
+        f"{printable(small.difference.where)}: {KIND_WORDS[small.difference.kind]}",
     ]
     if small.difference.requests is not None:
         lines += _side_by_side(small.difference.requests, found.engines)

@@ -10,13 +10,13 @@ import click
 from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.load_node import find_node
 from vesper.cli.options import NODE, nodes_option
-from vesper.cli.write_file import write_bytes
 from vesper.importers.sheets.from_node import NotExported, tables_of_text
 from vesper.importers.sheets.layout import lines_of_table
 from vesper.importers.sheets.markdown import markdown_of
 from vesper.importers.sheets.model import SheetTable
 from vesper.storage.sheets.model import SheetProblem
 from vesper.storage.sheets.xlsx_writer import write_workbook
+from vesper.storage.write_file import write_bytes
 
 _HEADER_LINES = 2
 

@@ -14,12 +14,12 @@ from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.load_node import find_nodes, print_diagnostics
 from vesper.cli.options import NODE, nodes_option
 from vesper.cli.output.progress import Progress
-from vesper.cli.write_file import replace_text
 from vesper.compiler.reading import MAX_BYTES, NotText, read_bytes, text_of
 from vesper.language.diagnostics.diagnostic import DiagnosticBag
 from vesper.language.diagnostics.source import SourceFile
 from vesper.language.syntax.format.formatter import FormatFault, format_source
 from vesper.language.syntax.format.line_changes import line_changes
+from vesper.storage.write_file import replace_text
 
 STDIN = "-"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from vesper.cli.exits import WRONG_INPUT
-from vesper.cli.write_file import create_text
 from vesper.repository.locate import SUFFIX
 from vesper.storage.file_access import read_regular
+from vesper.storage.write_file import create_text
 
 out_option = click.option(
     "--out",

@@ -10,10 +10,10 @@ import click
 
 from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.import_.nodes_written import write_node_file
-from vesper.cli.write_file import create_text
 from vesper.importers.sheets.layout import Line, table_of_lines
 from vesper.importers.sheets.model import SheetFormatError
 from vesper.importers.sheets.to_node import NodeOfSheet, node_of_table
+from vesper.storage.write_file import create_text
 
 outputs_option = click.option(
     "--outputs",

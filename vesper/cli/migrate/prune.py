@@ -9,7 +9,8 @@ import click
 from vesper.cli.journal.open_journal import current_user
 from vesper.cli.journal.text import document
 from vesper.cli.migrate.open_store import find_keys, now_us, open_configured_store
-from vesper.cli.options import NODE, by_option, parse_duration, store_options, style_option, why_option
+from vesper.cli.options import NODE, by_option, store_options, style_option, why_option
+from vesper.config.moments import parse_duration
 from vesper.journal.moments import number, time_text, took_text
 from vesper.migration.control.state import Forget
 from vesper.migration.stores.configured import short_epoch

@@ -13,7 +13,7 @@ import click
 
 from vesper.cli.load_node import cache_file, compile_or_exit, find_node, find_nodes
 from vesper.cli.options import NODE, config_option, format_option, no_cache_option, nodes_option, style_option
-from vesper.cli.write_file import write_bytes
+from vesper.storage.write_file import write_bytes
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled

@@ -10,8 +10,8 @@ import click
 from vesper.cli.load_node import compile_or_exit, find_nodes
 from vesper.cli.options import NODE, config_option, nodes_option
 from vesper.cli.settings import read_settings
-from vesper.cli.write_file import write_bytes
 from vesper.config.grants import matches_node
+from vesper.storage.write_file import write_bytes
 from vesper.values.model import printable
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from vesper.cli.journal.text import document
 from vesper.cli.options import ReadFile, journal_options, nodes_option, reveal_option, style_option, yes_option
 from vesper.cli.traces.open_traces import report_trace_errors, traces_of
 from vesper.cli.traces.text import show_json
-from vesper.cli.write_file import replace_text
 from vesper.replay.changes import ChangeRejected, SourceChange, find_step, read_setting
 from vesper.replay.file_change import find_change
 from vesper.replay.fixing import FixRejected
@@ -28,6 +27,7 @@ from vesper.replay.rerun import UnrecordedRequest
 from vesper.replay.session import ReplayInterrupted, Session, read_answers
 from vesper.replay.shell import Shell, ShellOptions
 from vesper.repository.locate import NodeNotFound, locate
+from vesper.storage.write_file import replace_text
 from vesper.trace.model import Trace
 from vesper.values.json_mistake import JsonMistake, place_at
 from vesper.values.strict_json import forms_of_json

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.write_file import write_bytes
 from vesper.repository.editor_schema import SCHEMA_FILE, schema_text
+from vesper.storage.write_file import write_bytes
 
 
 @click.command("schema")

@@ -11,8 +11,8 @@ from vesper.api.stubs import differences, is_ours, stubs
 from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.load_node import compile_or_exit, find_nodes
 from vesper.cli.options import NODE, nodes_option
-from vesper.cli.write_file import write_bytes
 from vesper.language.ir.nodes import Node
+from vesper.storage.write_file import write_bytes
 
 
 @click.command("stubs")

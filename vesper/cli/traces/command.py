@@ -27,8 +27,8 @@ from vesper.cli.options import (
 from vesper.cli.traces.open_traces import find_node_ids, open_configured_traces
 from vesper.cli.traces.text import difference_lines, list_lines, show_json, show_lines, summary_json
 from vesper.cli.traces.to_test import to_test_command
-from vesper.cli.write_file import create_text
 from vesper.journal.moments import number, time_text
+from vesper.storage.write_file import create_text
 from vesper.trace.difference import differences
 from vesper.trace.library import OUTCOMES, Filters
 from vesper.trace.masking import masked_differences

@@ -9,21 +9,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from vesper.api.explanation.derive import explain_trace
-from vesper.cli.journal.text import short_ids, table, typed_json, words
+from vesper.cli.journal.text import short_ids, table, typed_json
 from vesper.cli.output.outcomes import json_text
 from vesper.cli.output.terminal import columns
 from vesper.cli.output.value_lines import pad
 from vesper.host.outcomes import outcome_record
+from vesper.journal.entry_text import words
 from vesper.journal.moments import moment_json, time_text, took_text
 from vesper.language.diagnostics.excerpt import display_width
 from vesper.trace.difference import Difference, outcome_text
 from vesper.trace.masking import masked_trace
 from vesper.trace.model import Exchange, Trace
 from vesper.trace.store import TraceSummary
-from vesper.trace.timeline import TimelineStep, timeline
+from vesper.trace.timeline import SIGNS, TimelineStep, effect_text, timeline
 from vesper.values.model import printable, show
-
-SIGNS = {"ok": "✓", "failed": "✗", "skipped": "–"}
 
 
 def cut(text: str, width: int) -> str:
@@ -138,26 +137,17 @@ def step_lines(trace: Trace, width: int) -> list[str]:
 def _step_text(trace: Trace, step: TimelineStep) -> str:
     """Render the request of a step and its result."""
     exchange = None if step.exchange is None else trace.exchanges[step.exchange]
-    prefix = "" if exchange is None else f"{_effect(exchange)}  "
+    prefix = "" if exchange is None else f"{effect_text(exchange)}  "
     if exchange is not None and exchange.took_us is not None:
         prefix += f"{took_text(exchange.took_us)}  "
     match step.status:
         case "failed":
-            tries = 1 if exchange is None else max((each.attempt for each in exchange.decisions), default=1)
+            tries = 1 if exchange is None else exchange.attempts
             return f"{prefix}{step.code}" + (f" after {tries} attempts" if tries > 1 else "")
         case "skipped":
             return f"{prefix}skipped"
         case _:
             return prefix + show(step.value)
-
-
-def _effect(exchange: Exchange) -> str:
-    if exchange.effect == "state_transition":
-        before = show(exchange.value).strip('"') if exchange.failure is None else exchange.fixed.get("from", "?")
-        return f"{exchange.fixed.get('machine', 'state')}: {before} -> {exchange.fixed.get('to', '?')}"
-    fixed = exchange.fixed
-    target = " ".join(str(each) for each in (fixed.get("provider"), fixed.get("method"), fixed.get("database")) if each)
-    return f"{exchange.effect} {target}".rstrip()
 
 
 def show_json(trace: Trace, reveals: bool) -> dict[str, Any]:
@@ -234,7 +224,7 @@ def _exchange_json(exchange: Exchange) -> dict[str, Any]:
         "value": typed_json(exchange.value),
         "failure": exchange.failure,
         "message": exchange.message,
-        "attempts": max((each.attempt for each in exchange.decisions), default=1),
+        "attempts": exchange.attempts,
         "decisions": [typed_json(dict(each.said)) for each in exchange.decisions],
         "took_us": exchange.took_us,
         "origin": exchange.origin,

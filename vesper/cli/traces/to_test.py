@@ -8,7 +8,7 @@ import click
 
 from vesper.cli.options import journal_options
 from vesper.cli.traces.open_traces import open_configured_traces
-from vesper.cli.write_file import create_text
+from vesper.storage.write_file import create_text
 
 
 @click.command("to-test")

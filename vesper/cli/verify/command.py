@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from vesper import __version__
 from vesper.cli.engine_names import DIRECT
 from vesper.cli.exits import FINE, OUR_BUG, WRONG_INPUT
 from vesper.cli.load_node import find_nodes, print_diagnostics
@@ -23,14 +24,18 @@ from vesper.cli.verify.text import programs_line, total_line
 from vesper.cli.verify.ways.public import WAYS
 from vesper.compiler import Compiled, compile_file
 from vesper.compiler.reading import shown_path
+from vesper.config.locate import nearest_config
 from vesper.engines.engine import Engine
 from vesper.engines.registry import REFERENCE
+from vesper.storage.file_access import STATE_FOLDER
+from vesper.values.model import printable
 from vesper.verify.corpus import KeptProgram, kept_programs
 from vesper.verify.differential.against import CannotImport, Function, import_function
 from vesper.verify.differential.forms import COMPARED
 from vesper.verify.differential.regressions import FOLDER
 from vesper.verify.programs.campaign import INPUTS_PER_PROGRAM
 from vesper.verify.relations.campaign import PROGRAMS_PER_CHECK
+from vesper.verify.run_history import append_run, run_of
 from vesper.verify.variants.draw import NoVariants, draw_variant
 from vesper.verify.workers.orders import Plan
 from vesper.verify.workers.process import WorkerLimits
@@ -198,6 +203,7 @@ def command(
         found.relations = check_relations(work, 0 if found.drawn is None else found.drawn.programs, style == "text")
     found.elapsed_seconds = time.monotonic() - begun
     _print_end(found, style, files)
+    _record(found)
     sys.exit(FINE if found.passed else OUR_BUG if found.engines_disagree else WRONG_INPUT)
 
 
@@ -288,6 +294,18 @@ def _verify(found: VerifyResults, work: Workload, plan: Plan, state: RunState | 
     if plan.max_programs or work.kept:
         found.drawn = run.programs.finish()
         display.show_programs(found.drawn)
+
+
+def _record(found: VerifyResults) -> None:
+    """Add the run to the history of the project; without a `vesper.toml` there is none."""
+    config = nearest_config()
+    if config is None:
+        return
+    try:
+        append_run(config.parent.resolve(), run_of(verify_json(found), __version__))
+    except OSError as problem:
+        reason = printable(f"{problem.filename or STATE_FOLDER}: {problem.strerror or problem}")
+        click.echo(f"warning: the run is not in the history of the project: {reason}", err=True)
 
 
 def _print_end(found: VerifyResults, style: str, files: list[Path]) -> None:

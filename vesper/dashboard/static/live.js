@@ -1,19 +1,21 @@
 // Refreshes the regions `<section data-live id="…">` of a page when its topics change.
 const topics = document.body.dataset.topics;
-const MIN_INTERVAL_MS = 2000;
-let last = 0, timer = 0;
+const MIN_INTERVAL_MS = 2000, FIRST_RETRY_MS = 1000, MAX_RETRY_MS = 60000;
+const offline = document.querySelector(".offline");
+let last = 0, timer = 0, retry = FIRST_RETRY_MS, tag = "", events = null;
 
 function replace(fresh) {
   for (const region of document.querySelectorAll("[data-live][id]")) {
     const next = fresh.getElementById(region.id);
     if (!next || next.innerHTML === region.innerHTML) continue;
     // A form that is open, or has the focus, is not taken away from its reader.
-    if (region.querySelector("details.action[open]") || region.querySelector(":focus:is(input, select, textarea)")) continue;
+    if (region.querySelector("details.action[open], :focus:is(input, select, textarea)")) continue;
     const focus = region.contains(document.activeElement) ? path(region, document.activeElement) : null;
-    const scrolls = [...region.querySelectorAll(".scroll")].map((box) => [box.scrollLeft, box.scrollTop]);
+    const boxes = () => [...region.querySelectorAll(".scroll")];
+    const scrolls = boxes().map((box) => [box.scrollLeft, box.scrollTop]);
     region.replaceChildren(...document.importNode(next, true).childNodes);
-    [...region.querySelectorAll(".scroll")].forEach((box, n) => scrolls[n] && box.scrollTo(...scrolls[n]));
-    if (focus) find(region, focus)?.focus({ preventScroll: true });
+    boxes().forEach((box, n) => scrolls[n] && box.scrollTo(...scrolls[n]));
+    if (focus) focus.reduce((at, n) => at?.children[n], region)?.focus({ preventScroll: true });
     region.dispatchEvent(new CustomEvent("refreshed", { bubbles: true }));
   }
 }
@@ -24,19 +26,40 @@ function path(root, element) {
   return found;
 }
 
-const find = (root, steps) => steps.reduce((at, n) => at?.children[n], root);
-
 async function refresh() {
   timer = 0;
   last = Date.now();
-  const answer = await fetch(location.href, { headers: { "x-live": "1" }, cache: "no-store" }).catch(() => null);
-  if (answer?.ok) replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
+  const headers = { "x-live": "1", accept: "text/html", ...(tag && { "if-none-match": tag }) };
+  const answer = await fetch(location.href, { headers, cache: "no-store", redirect: "error" }).catch(() => null);
+  if (answer?.ok) {
+    tag = answer.headers.get("etag") ?? "";
+    replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
+  }
+}
+
+function schedule() {
+  timer ||= setTimeout(refresh, Math.max(0, MIN_INTERVAL_MS - (Date.now() - last)) + Math.random() * 300);
+}
+
+function connect() {
+  events?.close();
+  events = new EventSource("/events?topics=" + encodeURIComponent(topics));
+  events.addEventListener("open", () => {
+    retry = FIRST_RETRY_MS;
+    offline.hidden = true;
+    schedule();
+  });
+  events.addEventListener("change", schedule);
+  events.addEventListener("error", () => {
+    events.close();
+    offline.hidden = false;
+    setTimeout(() => document.hidden || connect(), retry + Math.random() * retry);
+    retry = Math.min(MAX_RETRY_MS, 2 * retry);
+  });
 }
 
 if (topics && document.querySelector("[data-live]")) {
-  const events = new EventSource("/events?topics=" + encodeURIComponent(topics));
-  events.addEventListener("change", () => {
-    timer ||= setTimeout(refresh, Math.max(0, MIN_INTERVAL_MS - (Date.now() - last)) + Math.random() * 300);
-  });
+  connect();
+  document.addEventListener("visibilitychange", () => (document.hidden ? events.close() : connect()));
   addEventListener("pagehide", () => events.close());
 }

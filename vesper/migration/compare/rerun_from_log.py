@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
+from typing import Any
 
 from vesper.engines.compare import first_difference
 from vesper.engines.engine import Completion, Done, Limits, Program, Request
 from vesper.engines.outcome import EngineFault, LimitHit
-from vesper.journal.typed_json import encode
+from vesper.journal.typed_json import as_bytes, decode, encode, encode_text
 from vesper.language.ir.nodes import Node
 from vesper.migration.compare.comparator import Comparator, Incomparable, Same, Verdict
 from vesper.migration.compare.reports import Difference
@@ -67,6 +68,15 @@ class Given:
             return Completion(request.id, found.value, found.failure)
 
         return respond
+
+    def to_text(self) -> str:
+        answers = [[each.path, each.value, each.failure] for each in self.answers]
+        return encode_text({"inputs": dict(self.inputs), "now": self.now, "answers": answers})
+
+    @staticmethod
+    def from_text(text: str) -> Given:
+        found: dict[str, Any] = decode(as_bytes(text))
+        return Given(found["inputs"], found["now"], tuple(LoggedCompletion(*each) for each in found["answers"]))
 
     def size(self) -> int:
         """Return the encoded size of inputs and completions in bytes."""

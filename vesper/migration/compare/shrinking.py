@@ -62,6 +62,8 @@ class Shrunk:
     tries: int
     is_finished: bool
     """False where the time limit ended the search early."""
+    given: Given
+    """The smallest inputs and completions."""
 
     @property
     def case(self) -> str:
@@ -239,6 +241,7 @@ class _Runner:
             given.size(),
             tries,
             is_finished,
+            given,
         )
 
     def _compare(self, leader: Done, follower: Done) -> Verdict:

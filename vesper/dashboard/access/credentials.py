@@ -1,0 +1,79 @@
+"""API keys and tokens, verified by the exchange that verifies them for `vesper serve`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from typing import Final
+
+from vesper._direct import Exchange, ExchangeCall
+from vesper.config.settings import Config
+from vesper.dashboard.access.caller import Caller, Role
+from vesper.serve.keys import read_auth
+from vesper.values.vesper_error import VesperError
+
+_log = logging.getLogger("vesper.dashboard")
+_PAGES: Final = {Role.VIEWER: "/status", Role.OPERATOR: "/metrics", Role.AUTHOR: "/docs"}
+"""Pages of the exchange that stand for roles: their scopes are those of the role."""
+_OPEN_PAGE: Final = "/openapi.json"
+"""The page of any caller with accepted credentials."""
+MAX_CREDENTIAL_CHARACTERS: Final = 8_192
+
+
+class Credentials:
+    """The credentials of a configuration, read again as often as its issuers say."""
+
+    def __init__(self, config: Config) -> None:
+        """Read all keys. Raises `ConfigError`."""
+        self._config = config
+        self._lock = threading.Lock()
+        self._refresh_seconds = min((each.refresh for each in config.serve.jwt), default=float("inf"))
+        self._exchange = self._read()
+
+    def _read(self) -> Exchange:
+        self._due = time.monotonic() + self._refresh_seconds
+        roles = self._config.dashboard.roles
+        pages = [{"path": path, "scopes": list(roles[role.value])} for role, path in _PAGES.items()]
+        table = {
+            "version": 1,
+            "decimals": "text",
+            "max_body_bytes": 1_024,
+            "cors": None,
+            "auth": {**read_auth(self._config), "is_required": True},
+            "endpoints": [],
+            "builtins": [*pages, {"path": _OPEN_PAGE, "scopes": []}],
+        }
+        return Exchange(json.dumps(table).encode())
+
+    def refresh(self) -> None:
+        """Read the keys of issuers again where that is due; where it fails, the known keys stay."""
+        if time.monotonic() < self._due or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._exchange = self._read()
+        except VesperError as problem:
+            _log.error("the keys of issuers cannot be read again, and the known ones stay: %s", problem)
+        finally:
+            self._lock.release()
+
+    def caller(self, credential: str) -> Caller | None:
+        """Return the caller with this key or token, with any number of roles; None where it is not accepted."""
+        if not credential.isascii() or not credential.isprintable() or len(credential) > MAX_CREDENTIAL_CHARACTERS:
+            return None
+        headers = [(b"authorization", f"Bearer {credential}".encode())]
+
+        def ask(page: str) -> ExchangeCall | None:
+            found = self._exchange.route("GET", page, headers)
+            return found if isinstance(found, ExchangeCall) else None
+
+        known = ask(_OPEN_PAGE)
+        if known is None or known.actor is None:
+            return None
+        roles = {role for role, page in _PAGES.items() if ask(page) is not None}
+        if roles:
+            roles.add(Role.VIEWER)
+        scopes = "; ".join(f"{each.value}: {', '.join(self._config.dashboard.roles[each.value])}" for each in Role)
+        remedy = f"Log in with a key or token that has its scopes ({scopes})."
+        return Caller(known.actor, frozenset(roles), remedy)

@@ -1,0 +1,338 @@
+"""Search of recorded runs, newest first: executions of the journal and stored traces in one list.
+
+The Host names runs by UUIDs of version 7, so ids sort by start time. The journal has an index of ids in ascending order
+and reads at most a thousand of them at once: pages go backwards over windows of ids whose width follows their density.
+Each page costs the same however many runs the journal has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from vesper.journal.entry import Kind
+from vesper.journal.errors import JournalError
+from vesper.journal.journal import Journal, Recorded, Status, Summary
+from vesper.journal.open_runs import MAX_COUNTED, open_runs
+from vesper.trace.library import OUTCOMES, UNFINISHED, Traces
+from vesper.trace.model import TraceError
+from vesper.trace.store import TraceSummary
+from vesper.values.node_id import split_node_id
+
+MAX_READ_RUNS = 1_500
+"""Maximum journalled runs that one page of a search reads; a filter may skip most of them."""
+RUNNING_SECONDS = 86_400
+"""Age up to which running runs are listed; older ones where the lease of their process has run out."""
+_MAX_WINDOW_IDS = 2_000
+_MILLISECOND = 1 << 80
+"""A millisecond in the number of a UUID of version 7."""
+_LAST = (1 << 128) - 1
+_ID_PREFIX = re.compile(r"[0-9a-f-]{1,36}")
+
+
+class Result(StrEnum):
+    """Result of a run as an operator filters it."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+    IN_DOUBT = "in doubt"
+    RUNNING = "running"
+
+
+_FAILURES = tuple(each for each in OUTCOMES if each not in ("returned", UNFINISHED))
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Last run of a page in each source; the next page begins behind both."""
+
+    execution: str | None = None
+    """Id of the last journalled run."""
+    trace: tuple[int, str] | None = None
+    """Start time and id of the last stored trace."""
+
+    def __str__(self) -> str:
+        started, name = self.trace or ("", "")
+        return f"{self.execution or ''}~{started}~{name}"
+
+    @staticmethod
+    def read(text: str) -> Cursor:
+        """Read the text of a cursor. Raises `TraceError`."""
+        found = re.fullmatch(r"([0-9a-f-]{0,36})~(?:([0-9]{1,18})~([!-}]{1,200})|~)", text)
+        if found is None:
+            raise TraceError("the address of this page of runs is not complete: start the search again")
+        execution, started, name = found.groups()
+        return Cursor(execution or None, None if started is None else (int(started), name))
+
+
+@dataclass(frozen=True, slots=True)
+class RunQuery:
+    nodes: tuple[str, ...] | None = None
+    """Node ids; None means all."""
+    result: Result | None = None
+    since_us: int | None = None
+    until_us: int | None = None
+    key: str | None = None
+    """Idempotency key of the caller, or of a request."""
+    prefix: str = ""
+    """First characters of the id."""
+    before: Cursor = field(default_factory=Cursor)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRun:
+    """One run of the list."""
+
+    execution: str
+    node_id: str
+    result: Result | None
+    """None for a stored trace of a run that did not end."""
+    outcome: str
+    """Kind of the outcome, or the status of a run that has not ended."""
+    code: str | None
+    started_us: int
+    duration_us: int | None
+    engines: tuple[str, ...]
+    is_diverged: bool
+    is_sensitive: bool
+    is_stored: bool
+    """True for a stored trace, False for an execution of the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    runs: tuple[FoundRun, ...]
+    next: Cursor | None
+    """Start of the next page; None at the end."""
+    read: int
+    """Journalled runs that were read."""
+    searched_us: int | None
+    """Start time down to which the journal was searched, where a filter stopped before the page was full."""
+
+
+def search(traces: Traces, query: RunQuery, limit: int) -> FoundPage:
+    """Return the newest runs that match, at most `limit`. Raises `TraceError`."""
+    if query.prefix and not _ID_PREFIX.fullmatch(query.prefix):
+        raise TraceError(f"{query.prefix[:40]!a} begins no id of a run: ids have digits, letters a to f and `-`")
+    scan = _Scan()
+    journalled = [] if traces.journal is None else list(_journalled_runs(traces.journal, query, limit + 1, scan))
+    stored = [] if query.key is not None else _stored_runs(traces, query, limit + 1)
+    if scan.stopped_at is not None:  # older traces follow on a later page, among the executions of their time
+        stored = [each for each in stored if _number_at(each.started_us) >= _number(scan.stopped_at)]
+    found = {each.execution: each for each in (*journalled, *stored)}  # a stored trace replaces its execution
+    runs = sorted(found.values(), key=_order, reverse=True)
+    shown = tuple(runs[:limit])
+    is_full = len(runs) > limit
+    if not is_full and scan.stopped_at is None:
+        return FoundPage(shown, None, scan.count, None)
+    executions = [query.before.execution, *(each.execution for each in shown if not each.is_stored)]
+    kept = [query.before.trace, *((each.started_us, each.execution) for each in shown if each.is_stored)]
+    last = executions[-1] if is_full else scan.stopped_at
+    return FoundPage(shown, Cursor(last, kept[-1]), scan.count, None if is_full or last is None else _time_of(last))
+
+
+def _order(run: FoundRun) -> tuple[int, int, str]:
+    """Return the key of the list: each source in the order of its own pages."""
+    if run.is_stored:
+        return _number_at(run.started_us), run.started_us, run.execution
+    return _number(run.execution), 0, ""
+
+
+def node_ids_of(traces: Traces, wanted: str) -> tuple[str, ...]:
+    """Return the ids that a text selects: an id, or every version of a name."""
+    return tuple(each for each in traces.node_ids() if is_of_node(each, wanted))
+
+
+def is_of_node(node_id: str, wanted: str) -> bool:
+    """Return whether the id is the one wanted, or a version of the name wanted."""
+    parts = split_node_id(node_id)
+    return node_id == wanted or (parts is not None and parts[0] == wanted)
+
+
+# -- stored traces --------------------------------------------------------------------------------
+
+
+def _stored_runs(traces: Traces, query: RunQuery, limit: int) -> list[FoundRun]:
+    outcomes: tuple[str, ...] | None = None
+    match query.result:
+        case Result.SUCCESS:
+            outcomes = ("returned",)
+        case Result.FAILED:
+            outcomes = _FAILURES
+        case Result.IN_DOUBT | Result.RUNNING:
+            return []
+    before = query.before.trace
+    if query.until_us is not None and (before is None or before[0] >= query.until_us):
+        before = (query.until_us, "")
+    found: list[FoundRun] = []
+    for node in query.nodes if query.nodes is not None else (None,):
+        while len(page := traces.store.find(node, query.since_us, limit, before=before, outcomes=outcomes)):
+            found += [_of_trace(each) for each in page if each.trace_id.startswith(query.prefix)]
+            if not query.prefix or len(page) < limit or len(found) >= limit:
+                break
+            before = (page[-1].started_us, page[-1].trace_id)
+    return sorted(found, key=_order, reverse=True)[:limit]
+
+
+def _of_trace(each: TraceSummary) -> FoundRun:
+    result = None if each.outcome is None else Result.SUCCESS if each.outcome == "returned" else Result.FAILED
+    return FoundRun(
+        each.trace_id, each.node_id, result, each.outcome or UNFINISHED, each.code, each.started_us, each.duration_us,
+        each.engines, each.divergence is not None, each.is_sensitive, True,
+    )  # fmt: skip
+
+
+# -- the journal ----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Scan:
+    count: int = 0
+    stopped_at: str | None = None
+    """Id of the last run that was read, where the scan ended before the oldest run."""
+
+
+def _journalled_runs(journal: Journal, query: RunQuery, limit: int, scan: _Scan) -> Iterator[FoundRun]:
+    found, last = 0, None
+    for execution, known in _candidates(journal, query, *_bounds(query)):
+        if found == limit:
+            return
+        if scan.count == MAX_READ_RUNS:
+            scan.stopped_at = last
+            return
+        scan.count, last = scan.count + 1, execution
+        run = _matching(journal, query, execution, known)
+        if run is not None:
+            found += 1
+            yield run
+
+
+def _candidates(journal: Journal, query: RunQuery, low: int, high: int) -> Iterator[tuple[str, Summary | None]]:
+    """Yield ids that may match, newest first, with their summary where it is known."""
+    if query.result not in (Result.IN_DOUBT, Result.RUNNING):
+        yield from ((each, None) for each in ids_between(journal, low, high))
+        return
+    known = open_runs(journal)
+    found = {each.execution: each for each in known.in_doubt}
+    if query.result is Result.RUNNING:
+        recent_us = known.read_us - RUNNING_SECONDS * 1_000_000
+        recent = journal.find(status=Status.RUNNING, since_us=max(recent_us, query.since_us or 0), limit=MAX_COUNTED)
+        found = {each.execution: each for each in (*known.unfinished, *recent)}
+    inside = [each for each in found.values() if low <= _number(each.execution) < high]
+    yield from ((each.execution, each) for each in sorted(inside, key=lambda each: each.execution, reverse=True))
+
+
+def _matching(journal: Journal, query: RunQuery, execution: str, known: Summary | None) -> FoundRun | None:
+    """Return the run with this id if it matches. A run that cannot be read matches no key."""
+    recorded = None
+    if known is None or query.key is not None:
+        try:
+            recorded = journal.read(execution)
+        except JournalError:
+            return None  # pruned since its id was read, or damaged: `vesper journal verify` names it
+    summary = known or (None if recorded is None else recorded.summary)
+    assert summary is not None
+    if query.nodes is not None and summary.node_id not in query.nodes:
+        return None
+    run = of_summary(summary)
+    if query.result is not None and run.result is not query.result:
+        return None
+    if query.key is not None and (recorded is None or not _has_key(recorded, query.key)):
+        return None
+    if recorded is not None and any(each.entry.kind is Kind.DIVERGENCE for each in recorded.entries):
+        run = replace(run, is_diverged=True)
+    return run
+
+
+def of_summary(each: Summary) -> FoundRun:
+    """Return an execution of the journal as a run of the list."""
+    is_over = each.status is Status.ENDED
+    result = Result.IN_DOUBT if each.status is Status.IN_DOUBT else Result.RUNNING
+    if is_over:
+        result = Result.SUCCESS if each.outcome == "returned" else Result.FAILED
+    return FoundRun(
+        each.execution, each.node_id, result, (each.outcome or UNFINISHED) if is_over else str(each.status), None,
+        each.started_us, each.updated_us - each.started_us if is_over else None, (each.engine,), False,
+        each.is_sensitive, False,
+    )  # fmt: skip
+
+
+def _has_key(recorded: Recorded, key: str) -> bool:
+    """Return whether a caller gave this key, or a request of a run without sensitive data has it."""
+    context = recorded.entries[0].entry.body.get("context")
+    if isinstance(context, dict) and context.get("key") == key:
+        return True
+    return not recorded.summary.is_sensitive and any(each.entry.key == key for each in recorded.entries)
+
+
+# -- ids ------------------------------------------------------------------------------------------
+
+
+def ids_between(journal: Journal, low: int, high: int) -> Iterator[str]:
+    """Yield the ids of runs from `high`, exclusive, down to `low`, read in windows of adaptive width."""
+    oldest = next(iter(journal.executions()), None)
+    newest = next(iter(journal.find(limit=1)), None)
+    if oldest is None or newest is None:
+        return
+    low = max(low, _number(oldest))
+    # Clocks of processes differ: a run may have a later id than the one that started last.
+    high = min(high, _number(newest.execution) + 60_000 * _MILLISECOND)
+    width = 1_000 * _MILLISECOND
+    while high > low:
+        begin = max(low, high - width)
+        ids = _window(journal, begin, high)
+        if ids is None:
+            width = max(1, width // 8)
+            continue
+        yield from reversed(ids)
+        high = begin
+        width *= 8 if len(ids) < _MAX_WINDOW_IDS // 10 else 1
+
+
+def _window(journal: Journal, begin: int, high: int) -> list[str] | None:
+    """Return the ids of a window in ascending order; None where it has too many."""
+    found: list[str] = []
+    for each in journal.executions(after=_text(begin - 1) if begin else None):
+        if _number(each) >= high:
+            return found
+        if len(found) == _MAX_WINDOW_IDS and high - begin > 1:
+            return None
+        found.append(each)
+    return found
+
+
+def _bounds(query: RunQuery) -> tuple[int, int]:
+    digits = query.prefix.replace("-", "")
+    low, high = int(digits.ljust(32, "0"), 16), int(digits.ljust(32, "f"), 16) + 1
+    if query.since_us is not None:
+        low = max(low, _number_at(query.since_us))
+    if query.until_us is not None:
+        high = min(high, _number_at(query.until_us))
+    if query.before.execution is not None:
+        high = min(high, _number(query.before.execution))
+    return low, high
+
+
+def _number_at(at_us: int) -> int:
+    """Return the smallest number of an id of this millisecond."""
+    return min(max(0, at_us) // 1_000 * _MILLISECOND, _LAST)
+
+
+def _time_of(execution: str) -> int:
+    return _number(execution) // _MILLISECOND * 1_000
+
+
+def _number(execution: str) -> int:
+    try:
+        return int(execution.replace("-", ""), 16)
+    except ValueError:
+        raise TraceError(
+            f"the journal has a run {execution[:40]!a}, whose id the Host did not make: `vesper journal list` lists it"
+        ) from None
+
+
+def _text(number: int) -> str:
+    digits = f"{number:032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
