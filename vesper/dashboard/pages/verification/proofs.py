@@ -119,14 +119,15 @@ def _proof(
         for name, each in found.items()
         if type(each) in (int, float) and name not in _NO_COUNTS
     ]
-    failures = [each if isinstance(each, int) else len(each) for each in map(found.get, _FAILURES) if _is_count(each)]
+    failures = sum(map(_count, map(found.get, _FAILURES)))
     return Proof(
-        path.stem, made_us, commit, seed if type(seed) is int else None, tuple(counts[:6]), sum(failures), is_stale, why
+        path.stem, made_us, commit, seed if type(seed) is int else None, tuple(counts[:6]), failures, is_stale, why
     )
 
 
-def _is_count(found: Any) -> bool:
-    return type(found) is int or isinstance(found, list | dict)
+def _count(found: object) -> int:
+    """Return a number, or the number of listed findings."""
+    return found if type(found) is int else len(found) if isinstance(found, list | dict) else 0
 
 
 def _faults(project: Path, commits: Sequence[_Commit]) -> tuple[FaultsProof, ...]:
@@ -135,9 +136,8 @@ def _faults(project: Path, commits: Sequence[_Commit]) -> tuple[FaultsProof, ...
     made = [each for each in commits if name in each.files][:_MAX_VERSIONS]
     found = []
     for commit in made:
-        text = _git(project, "show", f"{commit.hash}:./{name}")
         try:
-            version = json.loads(text or "")
+            version = json.loads(_file_at(project, commit.hash, name) or "")
             share = float(version["share"])
             found.append(FaultsProof(commit.at_us, int(version["not_equivalent"]), int(version["killed"]), share))
         except (ValueError, KeyError, TypeError):
@@ -183,6 +183,11 @@ def _commits_at(project: Path, head: str) -> tuple[_Commit, ...] | None:
         commit, _, seconds = first.partition("\x1f")
         found.append(_Commit(commit, int(seconds) * 1_000_000, tuple(filter(None, files))))
     return tuple(found)
+
+
+@lru_cache(maxsize=2 * _MAX_VERSIONS)
+def _file_at(project: Path, commit: str, name: str) -> str | None:
+    return _git(project, "show", f"{commit}:./{name}")
 
 
 def _git(project: Path, *arguments: str) -> str | None:
