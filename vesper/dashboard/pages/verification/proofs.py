@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from vesper.journal.moments import number
 from vesper.storage.file_access import read_regular
 from vesper.values.model import printable
 
@@ -97,17 +98,18 @@ def _by_commits(path: Path, commits: Sequence[_Commit]) -> Proof:
     changes = 0
     for commit in commits:
         if name in commit.files:
-            why = f"{changes:,} later commits changed its sources" if changes else "its sources are unchanged"
+            why = f"{number(changes, 'later commit')} changed its sources" if changes else "its sources are unchanged"
             return _proof(path, found, commit.at_us, commit.hash[:10], changes > 0, why)
         changes += any(each.startswith(sources) for each in commit.files)
-    why = f"it is older than the last {len(commits):,} commits" if changes else "it is not committed yet"
-    return _proof(path, found, _changed_us(path), None, changes > 0 and len(commits) >= _MAX_COMMITS, why)
+    is_old = len(commits) >= _MAX_COMMITS
+    why = f"it is older than the last {_MAX_COMMITS:,} commits" if is_old else "it is not committed yet"
+    return _proof(path, found, _changed_us(path), None, is_old and changes > 0, why)
 
 
 def _by_age(path: Path, now_us: int) -> Proof:
     made_us = _changed_us(path)
     days = max(0, now_us - (made_us or now_us)) // _DAY_US
-    return _proof(path, _document(path), made_us, None, days >= MAX_AGE_DAYS, f"{days:,} days old")
+    return _proof(path, _document(path), made_us, None, days >= MAX_AGE_DAYS, f"{number(days, 'day')} old")
 
 
 def _proof(
