@@ -18,6 +18,11 @@ from vesper.dashboard.page import Page, filled
 
 FOLDER: Final = Path(__file__).parent
 STATIC: Final = FOLDER / "static"
+_MENU: Final = (
+    *("/", "/divergences", "/executions", "/journal", "/verification", "/batches", "/alerts", "/audit"),
+    *("/milestones", "/play"),
+)
+"""Pages in the order of the menu; others come last."""
 
 
 @cache
@@ -43,7 +48,7 @@ def make_environment(
         url=lambda path, **parameters: filled(path, {name: str(each) for name, each in parameters.items()}),
         now_us=lambda: time.time_ns() // 1000,
         actions=actions,
-        menu=[(each.menu, each.path) for each in pages if each.menu],
+        menu=sorted(((each.menu, each.path) for each in pages if each.menu), key=_menu_place),
         version=__version__,
     )
     found.filters.update(
@@ -56,3 +61,7 @@ def make_environment(
     found.globals["when_text"] = words.when_text
     found.globals["ui"] = found.get_template("macros.html").module
     return found
+
+
+def _menu_place(item: tuple[str, str]) -> int:
+    return _MENU.index(item[1]) if item[1] in _MENU else len(_MENU)

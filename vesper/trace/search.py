@@ -15,6 +15,7 @@ from enum import StrEnum
 from vesper.journal.entry import Kind
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Journal, Recorded, Status, Summary
+from vesper.journal.open_runs import MAX_COUNTED, open_runs
 from vesper.trace.library import OUTCOMES, UNFINISHED, Traces
 from vesper.trace.model import TraceError
 from vesper.trace.store import TraceSummary
@@ -22,8 +23,8 @@ from vesper.values.node_id import split_node_id
 
 MAX_READ_RUNS = 1_500
 """Maximum journalled runs that one page of a search reads; a filter may skip most of them."""
-MAX_OPEN_RUNS = 1_000
-"""Maximum runs in doubt, or running, that are listed."""
+RUNNING_SECONDS = 86_400
+"""Age up to which running runs are listed; older ones where the lease of their process has run out."""
 _MAX_WINDOW_IDS = 2_000
 _MILLISECOND = 1 << 80
 """A millisecond in the number of a UUID of version 7."""
@@ -209,18 +210,18 @@ def _journalled_runs(journal: Journal, query: RunQuery, limit: int, scan: _Scan)
 
 
 def _candidates(journal: Journal, query: RunQuery, low: int, high: int) -> Iterator[tuple[str, Summary | None]]:
-    """Yield ids that may match, newest first, with their summary where the journal's index gave it."""
-    status = {Result.IN_DOUBT: Status.IN_DOUBT, Result.RUNNING: Status.RUNNING}.get(query.result or Result.SUCCESS)
-    if status is None:
+    """Yield ids that may match, newest first, with their summary where it is known."""
+    if query.result not in (Result.IN_DOUBT, Result.RUNNING):
         yield from ((each, None) for each in ids_between(journal, low, high))
         return
-    open_runs = [
-        each
-        for node in (query.nodes if query.nodes is not None else (None,))
-        for each in journal.find(status=status, node=node, since_us=query.since_us, limit=MAX_OPEN_RUNS)
-        if low <= _number(each.execution) < high
-    ]
-    yield from ((each.execution, each) for each in sorted(open_runs, key=lambda each: each.execution, reverse=True))
+    known = open_runs(journal)
+    found = {each.execution: each for each in known.in_doubt}
+    if query.result is Result.RUNNING:
+        recent_us = known.read_us - RUNNING_SECONDS * 1_000_000
+        recent = journal.find(status=Status.RUNNING, since_us=max(recent_us, query.since_us or 0), limit=MAX_COUNTED)
+        found = {each.execution: each for each in (*known.unfinished, *recent)}
+    inside = [each for each in found.values() if low <= _number(each.execution) < high]
+    yield from ((each.execution, each) for each in sorted(inside, key=lambda each: each.execution, reverse=True))
 
 
 def _matching(journal: Journal, query: RunQuery, execution: str, known: Summary | None) -> FoundRun | None:

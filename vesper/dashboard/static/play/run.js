@@ -15,6 +15,7 @@ const value_text = (value) => (typeof value === "string" ? value : JSON.stringif
 /** Mount the results below `element`. Returns `run(case)`; `ran(result)` is called after each run. */
 export function mount_run(element, node, form, ran) {
   const answers = {};
+  form.answers = answers; // a case keeps them with the inputs
   let latest = 0;
 
   async function run(case_name = null) {
