@@ -63,7 +63,7 @@ class Cursor:
     @staticmethod
     def read(text: str) -> Cursor:
         """Read the text of a cursor. Raises `TraceError`."""
-        found = re.fullmatch(r"([0-9a-f-]{0,36})~(?:([0-9]{1,18})~([!-}]{1,200})|~)", text)
+        found = re.fullmatch(r"([0-9a-f-]{0,36})~(?:([0-9]{1,18})~([!-~]{1,200})|~)", text)
         if found is None:
             raise TraceError("the address of this page of runs is not complete: start the search again")
         execution, started, name = found.groups()
@@ -120,12 +120,13 @@ def search(traces: Traces, query: RunQuery, limit: int) -> FoundPage:
     if query.prefix and not _ID_PREFIX.fullmatch(query.prefix):
         raise TraceError(f"{query.prefix[:40]!a} begins no id of a run: ids have digits, letters a to f and `-`")
     scan = _Scan()
-    journalled = [] if traces.journal is None else list(_journalled_runs(traces.journal, query, limit + 1, scan))
+    journalled = (
+        [] if traces.journal is None else list(_journalled_runs(traces, traces.journal, query, limit + 1, scan))
+    )
     stored = [] if query.key is not None else _stored_runs(traces, query, limit + 1)
     if scan.stopped_at is not None:  # older traces follow on a later page, among the executions of their time
         stored = [each for each in stored if _number_at(each.started_us) >= _number(scan.stopped_at)]
-    found = {each.execution: each for each in (*journalled, *stored)}  # a stored trace replaces its execution
-    runs = sorted(found.values(), key=_order, reverse=True)
+    runs = sorted((*journalled, *stored), key=_order, reverse=True)
     shown = tuple(runs[:limit])
     is_full = len(runs) > limit
     if not is_full and scan.stopped_at is None:
@@ -198,7 +199,8 @@ class _Scan:
     """Id of the last run that was read, where the scan ended before the oldest run."""
 
 
-def _journalled_runs(journal: Journal, query: RunQuery, limit: int, scan: _Scan) -> Iterator[FoundRun]:
+def _journalled_runs(traces: Traces, journal: Journal, query: RunQuery, limit: int, scan: _Scan) -> Iterator[FoundRun]:
+    """Yield matching executions, newest first. A stored trace replaces its execution."""
     last = None
     for execution, known in _candidates(journal, query, *_bounds(query), scan):
         if scan.found == limit:
@@ -208,7 +210,7 @@ def _journalled_runs(journal: Journal, query: RunQuery, limit: int, scan: _Scan)
             return
         scan.count, last = scan.count + 1, execution
         run = _matching(journal, query, execution, known)
-        if run is not None:
+        if run is not None and execution not in traces.store.ids(execution, 1):
             scan.found += 1
             yield run
 
