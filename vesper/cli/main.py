@@ -41,6 +41,7 @@ COMMANDS = {
     "new": "Create a node from a template, or the next version of a node.",
     "nodes": "List nodes and show their contents.",
     "openapi": "Write the OpenAPI document of handlers and exposed functions.",
+    "play": "Edit, run and save nodes in a browser.",
     "profile": "Show where a node spends its time, on each engine.",
     "replay": "Replay an execution from its trace; change it, derive a fix.",
     "run": "Run a node on one engine or on both.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -19,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from vesper.dashboard.access.caller import Caller, Role
 from vesper.dashboard.access.login import THEME_COOKIE, THEMES
@@ -148,10 +150,10 @@ class Views:
             response.delete_cookie(_FLASH, httponly=True, samesite="strict")
         return response
 
-    def login(self, request: Request, error: str, after: str) -> Response:
+    def login(self, request: Request, error: str, remedy: str, after: str) -> Response:
         """Return the page of the login."""
         values = {"context": context_of(request), "page": None, "title": "Log in", "topics": ""}
-        return self._rendered(request, "login.html", **values, error=error, after=after)
+        return self._rendered(request, "login.html", **values, error=error, remedy=remedy, after=after)
 
     # -- actions and events -----------------------------------------------------------------------
 
@@ -212,11 +214,13 @@ class Views:
 
 
 class _Assets(StaticFiles):
-    """Files of `static`, whose addresses change with their content."""
+    """Files of `static`. An address with a digest changes with the content; others are asked for again."""
 
-    def file_response(self, *arguments: Any, **options: Any) -> Response:
-        response = super().file_response(*arguments, **options)
-        response.headers["cache-control"] = _YEAR
+    def file_response(
+        self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        response.headers["cache-control"] = _YEAR if scope["query_string"] else "no-cache"
         return response
 
 

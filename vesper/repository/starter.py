@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vesper.language.syntax.declared_id import declared_id
+from vesper.values.node_id import MAX_NAME, NODE_ID_HELP, split_node_id
 
 STARTERS = {
     "function": """\
@@ -84,6 +85,18 @@ testing:
 """,
 }
 """Starter text by node type."""
+
+
+def name_problem(name: str) -> str | None:
+    """Return why a new node cannot have this name; None for a valid one."""
+    if split_node_id(name) is not None:
+        return f"give the name without its version: `vesper new {name.rpartition('_v')[0]}`"
+    if split_node_id(f"{name}_v1") is None:
+        return (
+            f"`{name}_v1` cannot be the name of a node; {NODE_ID_HELP}: "
+            f"lower-case letters, digits and underscores, a letter first, at most {MAX_NAME} characters in all"
+        )
+    return None
 
 
 def starter(node_id: str, type_: str) -> str:

@@ -9,9 +9,8 @@ import click
 from vesper.cli.options import nodes_option
 from vesper.repository.editor_schema import with_modeline
 from vesper.repository.locate import SUFFIX, node_files, versions
-from vesper.repository.starter import STARTERS, replace_id, starter
+from vesper.repository.starter import STARTERS, name_problem, replace_id, starter
 from vesper.storage.write_file import create_text
-from vesper.values.node_id import MAX_NAME, NODE_ID_HELP, split_node_id
 
 
 @click.command("new")
@@ -30,7 +29,9 @@ def command(name: str, root: Path, folder: Path | None, type_: str, is_next: boo
 
     NAME is the name of the node without its version: `vesper new fee` writes fee_v1.vsp. No file is overwritten.
     """
-    _check_name(name)
+    problem = name_problem(name)
+    if problem is not None:
+        raise click.UsageError(problem)
     places = [place for place in (root, folder) if place is not None and place.is_dir()]
     known = versions(name, node_files(places))
     newest = max(known, default=0)
@@ -59,17 +60,6 @@ def command(name: str, root: Path, folder: Path | None, type_: str, is_next: boo
         raise click.UsageError(f"cannot write {target.as_posix()}: {error.strerror}") from None
     click.echo(message)
     click.echo(_next_steps(node_id, target, root, has_starter=not newest))
-
-
-def _check_name(name: str) -> None:
-    if split_node_id(name) is not None:
-        without = name.rpartition("_v")[0]
-        raise click.UsageError(f"give the name without its version: `vesper new {without}`")
-    if split_node_id(f"{name}_v1") is None:
-        raise click.UsageError(
-            f"`{name}_v1` cannot be the name of a node; {NODE_ID_HELP}: "
-            f"lower-case letters, digits and underscores, a letter first, at most {MAX_NAME} characters in all"
-        )
 
 
 def _only_file(name: str, version: int, paths: list[Path]) -> Path:

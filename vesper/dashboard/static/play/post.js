@@ -21,7 +21,7 @@ export async function post(path, body) {
   }
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) {
-    throw new PostError(answer.message ?? `the server answered ${response.status}`, answer.remedy ?? "", answer);
+    throw new PostError(answer.detail ?? `the server answered ${response.status}`, answer.remedy ?? "", answer);
   }
   return answer;
 }

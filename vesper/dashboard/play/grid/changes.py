@@ -1,0 +1,566 @@
+"""Changes of a decision table as edits of its text: what does not change keeps its bytes.
+
+Each change is proved before it is returned: the new text is read again, and its tree must be the old one with this
+change and no other. A table whose columns are aligned stays aligned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from vesper.dashboard.play.grid.layout import DEFAULT, NOTES, Column, TableText, cell_of, find_tables, result_of
+from vesper.language.diagnostics.source import SourceFile, Span
+from vesper.language.syntax.yaml.edits import (
+    Edit,
+    EditRejected,
+    apply_edits,
+    entry_of,
+    insert_entry,
+    insert_item,
+    is_flow,
+    item_span,
+    line_start,
+    move_item,
+    newline_of,
+    read_part,
+    remove_entry,
+    remove_item,
+    write_scalar,
+)
+from vesper.language.syntax.yaml_tree import Mapping as Entries
+from vesper.language.syntax.yaml_tree import Scalar, Sequence, Tree
+from vesper.language.tables.model import HITS
+from vesper.lsp.features.knowledge import read_tree
+from vesper.lsp.features.tables import align_table
+
+Change: TypeAlias = Mapping[str, Any]
+MAX_CELL_CHARACTERS = 4_000
+_MAX_PADDING = 1_000
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_PADDING = re.compile(r"[,{] {2,}[^ }]|: {2,}[^ ]")
+_GAP = re.compile(r"(\}*,)( +)")
+_ROW_ORDER = ("in", "when", "then", DEFAULT, *NOTES)
+_IN_TEXT = "edit it in the text"
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A text after a change, and the change that takes it back."""
+
+    text: str
+    inverse: dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """Edits of the text, the holder of the table as plain data afterwards, and the inverse."""
+
+    edits: list[Edit]
+    expected: dict[str, Any]
+    inverse: dict[str, Any] = field(default_factory=dict)
+
+
+def edit_table(text: str, index: int, change: Change) -> Edited:
+    """Return the text after a change of one of its tables. Raises `EditRejected`."""
+    is_ended = text.endswith("\n")
+    whole = text if is_ended else text + newline_of(text)
+    source, tree = read_tree(SourceFile("", whole))
+    tables = find_tables(tree)
+    if tree is None or not 0 <= index < len(tables):
+        raise EditRejected("the text has no such table any more: read the tables again")
+    editor = _Editor(whole, tables[index])
+    action: Callable[[_Editor, Change], _Outcome] | None = _ACTIONS.get(str(change.get("kind")))
+    if action is None:
+        raise EditRejected(f"there is no change `{change.get('kind')}`: use one of {', '.join(_ACTIONS)}")
+    if not editor.rows and not editor.is_empty:
+        raise EditRejected("the rows of this table are in a file: change the file")
+    is_aligned = change["align"] is True if "align" in change else _is_aligned(source, tree, editor)
+    done = action(editor, change)
+    edited = apply_edits(whole, done.edits)
+    expected = plain(tree, {id(editor.table.holder): done.expected})
+    edited_source, edited_tree = _proved(edited, expected)
+    if is_aligned or change.get("kind") == "align":
+        rows = find_tables(edited_tree)[index].rows
+        edits = align_table(edited_source, edited_tree, rows.span)
+        if edits:
+            edited = apply_edits(edited, edits)
+            _proved(edited, expected)
+    return Edited(edited if is_ended else edited.removesuffix(newline_of(text)), {**done.inverse, "align": is_aligned})
+
+
+def _proved(text: str, expected: Any) -> tuple[SourceFile, Tree]:
+    source, tree = read_tree(SourceFile("", text))
+    if tree is None:
+        raise EditRejected("the text would be no YAML any more, or too large: a document has at most 8,192 values")
+    if not _is_same(expected, plain(tree)):
+        raise EditRejected(f"this change would change more than the table: {_IN_TEXT}")
+    return source, tree
+
+
+def _is_aligned(source: SourceFile, tree: Tree, editor: _Editor) -> bool:
+    rows = [source.slice(each.span) for each in editor.rows]
+    is_padded = any(_PADDING.search(each) for each in rows) and not any("\n" in each for each in rows)
+    return is_padded and not align_table(source, tree, editor.table.rows.span)
+
+
+# -- plain data of trees --------------------------------------------------------------------------
+
+
+def plain(tree: Tree, replaced: Mapping[int, Any] | None = None) -> Any:
+    """Return a tree without spans: dicts, lists, and scalars as text and style. `replaced` has other values by id."""
+    if replaced and id(tree) in replaced:
+        return replaced[id(tree)]
+    match tree:
+        case Scalar():
+            return tree.text, tree.style
+        case Sequence():
+            return [plain(each, replaced) for each in tree.items]
+        case Entries():
+            return {key.text: plain(value, replaced) for key, value in tree.entries}
+
+
+def _is_same(expected: Any, found: Any) -> bool:
+    """Return whether plain data is as expected; an expected scalar without a style has any."""
+    match expected, found:
+        case dict(), dict():
+            return expected.keys() == found.keys() and all(_is_same(each, found[key]) for key, each in expected.items())
+        case list(), list():
+            return len(expected) == len(found) and all(map(_is_same, expected, found))
+        case (str() as text, None), (str() as other, _):
+            return text == other
+        case _:
+            return bool(expected == found)
+
+
+def _without_styles(data: Any) -> Any:
+    match data:
+        case dict():
+            return {key: _without_styles(each) for key, each in data.items()}
+        case list():
+            return [_without_styles(each) for each in data]
+        case _:
+            return data[0], None
+
+
+def _value(written: str) -> Any:
+    """Return a value as written in a flow mapping, as plain data of any style."""
+    tree = read_part(f"{{k: {written}}}")
+    if not isinstance(tree, Entries) or [key.text for key, _ in tree.entries] != ["k"]:
+        raise EditRejected(f"`{written}` is no YAML value")
+    return _without_styles(plain(tree.entries[0][1]))
+
+
+# -- one row --------------------------------------------------------------------------------------
+
+
+def _row_of(text: str) -> Entries:
+    tree = read_part(text)
+    row = tree.items[0] if isinstance(tree, Sequence) and len(tree.items) == 1 else tree
+    if not isinstance(row, Entries):
+        raise EditRejected(f"this row is no mapping: {_IN_TEXT}")
+    return row
+
+
+def write_cell(
+    text: str,
+    columns: list[Column],
+    column: Column,
+    value: str | None,
+    source: str | None = None,
+    padding: int | None = None,
+) -> str:
+    """Return the text of a row with another cell; None removes it.
+
+    `source` is the cell as YAML, and `padding` the number of blanks behind it, where they are known.
+    """
+    if value is None:
+        return _without(text, column)
+    row = _row_of(text)
+    key = DEFAULT if column.path[0] == "then" and entry_of(row, DEFAULT) is not None else column.path[0]
+    holder, name, order = row, key, list(_ROW_ORDER)
+    if len(column.path) == 2:
+        inner = entry_of(row, key)
+        if inner is None:
+            written = f"{{{column.name}: {source or write_scalar(value, True)}}}"
+            return apply_edits(text, [insert_entry(text, row, _place(row, key, order), key, written)])
+        if not isinstance(inner, Entries):
+            raise EditRejected(f"the result of this row is no mapping of results: {_IN_TEXT}")
+        holder, name = inner, column.name
+        order = [each.name for each in columns if each.kind == column.kind]
+    at = next((n for n, (word, _) in enumerate(holder.entries) if word.text == name), None)
+    if at is None:
+        written = source or write_scalar(value, is_flow(text, holder))
+        return apply_edits(text, [insert_entry(text, holder, _place(holder, name, order), name, written)])
+    old = holder.entries[at][1]
+    old_text = text[old.span.start : old.span.end]
+    if source is None:
+        source = _written(text, old, value, is_flow(text, holder))
+    gap = " " if text[old.span.start - 1 : old.span.start] == ":" else ""
+    return text[: old.span.start] + gap + source + _padded(text[old.span.end :], len(source) - len(old_text), padding)
+
+
+def _padded(rest: str, growth: int, padding: int | None) -> str:
+    """Return what follows a cell, with less or more padding, so that the next key stays in its column."""
+    found = _GAP.match(rest)
+    if found is None or (padding is None and len(found[2]) < 2):
+        return rest
+    width = max(1, len(found[2]) - growth) if padding is None else padding
+    return found[1] + " " * width + rest[found.end() :]
+
+
+def _written(text: str, old: Tree, value: str, in_flow: bool) -> str:
+    if not isinstance(old, Scalar):
+        if not is_flow(text, old) or "\n" in text[old.span.start : old.span.end]:
+            raise EditRejected(f"this cell has several lines: {_IN_TEXT}")
+        return value
+    if old.style in ("|", ">"):
+        raise EditRejected(f"this cell has several lines: {_IN_TEXT}")
+    return write_scalar(value, in_flow, old.style)
+
+
+def _place(holder: Entries, name: str, order: list[str]) -> int:
+    """Return the position of a new entry: before the first one that follows it in the order."""
+    rank = order.index(name) if name in order else len(order)
+    after = (n for n, (key, _) in enumerate(holder.entries) if key.text in order and order.index(key.text) > rank)
+    return next(after, len(holder.entries))
+
+
+# -- changes --------------------------------------------------------------------------------------
+
+
+class _Editor:
+    """One table, ready for a change."""
+
+    def __init__(self, text: str, table: TableText) -> None:
+        self.text = text
+        self.table = table
+        self.rows = table.listed
+        self.is_empty = isinstance(table.rows, Sequence) and not table.rows.items
+        self.columns = table.columns()
+        self.data: dict[str, Any] = plain(table.holder)
+
+    @property
+    def items(self) -> Sequence:
+        assert isinstance(self.table.rows, Sequence)
+        return self.table.rows
+
+    def column(self, key: object) -> Column:
+        found = next((each for each in self.columns if each.key == key), None)
+        if found is None and key in ("when", *NOTES):
+            return Column(str(key), str(key), "when" if key == "when" else "note")
+        if found is None:
+            raise EditRejected(f"the table has no column `{key}`")
+        return found
+
+    def row(self, change: Change, key: str = "row", is_end_allowed: bool = False) -> int:
+        number = change.get(key)
+        last = len(self.rows) - (0 if is_end_allowed else 1)
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= last:
+            raise EditRejected("the table has no such row any more: read the tables again")
+        return number
+
+    def span(self, row: int) -> Span:
+        return item_span(self.text, self.items, row, with_comments=False)
+
+    def cells(self, given: Mapping[str, Any]) -> list[tuple[Column, str]]:
+        return [(self.column(key), _checked_text(text)) for key, text in given.items()]
+
+    # -- cells ------------------------------------------------------------------------------------
+
+    def set(self, change: Change) -> _Outcome:
+        """Set cells: `{cells: [{row, column, text}]}`, or `{row, column, text}` for one. The text null removes it."""
+        listed = change.get("cells", [change])
+        if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
+            raise EditRejected("`cells` is a list of `{row, column, text}`")
+        rows: dict[int, str] = {}
+        undone: list[dict[str, Any]] = []
+        for each in listed:
+            number, column = self.row(each), self.column(each.get("column"))
+            value = None if each.get("text") is None else _checked_text(each.get("text"))
+            source = each.get("source")
+            if value is None and column.kind == "out" and self.table.hit != "count":
+                raise EditRejected("a row needs a result: change it, or delete the row")
+            if column.kind in ("in", "when") and entry_of(self.rows[number], DEFAULT) is not None:
+                raise EditRejected("the default row has no conditions: insert a row above it")
+            before = rows.get(number)
+            if before is None:
+                span = self.span(number)
+                before = self.text[span.start : span.end]
+            padding = each.get("padding")
+            rows[number] = write_cell(
+                before,
+                self.columns,
+                column,
+                value,
+                None if source is None else str(source),
+                padding if isinstance(padding, int) and 0 < padding <= _MAX_PADDING else None,
+            )
+            undone.insert(0, {"row": number, "column": column.key, **_inverse_cell(before, column)})
+            self._expect(number, column, value, source)
+        edits = [(self.span(number), text) for number, text in rows.items()]
+        return _Outcome(edits, self.data, {"kind": "set", "cells": undone})
+
+    def _expect(self, number: int, column: Column, value: str | None, source: object = None) -> None:
+        row = self.data["rows"][number]
+        if value is None:
+            self.data["rows"][number] = _plain_without(row, column)
+            return
+        key = DEFAULT if column.path[0] == "then" and DEFAULT in row else column.path[0]
+        holder, name = (row, key) if len(column.path) == 1 else (row.setdefault(key, {}), column.name)
+        if source is not None or isinstance(holder.get(name), list | dict):
+            holder[name] = _value(str(source) if source is not None else value)
+        else:
+            holder[name] = (value, None)
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def insert(self, change: Change) -> _Outcome:
+        """Insert a row: `{row, cells: {column: text}}`; other cells match everything, results are those above."""
+        at = self.row(change, is_end_allowed=True)
+        if at == len(self.rows) and self.table.has_default:
+            raise EditRejected("rows below the default would never be reached: insert it above")
+        source = change.get("source")
+        if source is None:
+            source = self._new_row(at, self.cells(change.get("cells") or {}))
+        return self._inserted(at, str(source))
+
+    def _inserted(self, at: int, written: str) -> _Outcome:
+        self.data["rows"].insert(at, plain(_row_of(written)))
+        return _Outcome([insert_item(self.text, self.items, at, written)], self.data, {"kind": "delete", "row": at})
+
+    def _new_row(self, at: int, cells: list[tuple[Column, str]]) -> str:
+        listed = self.rows[:-1] if self.table.has_default else self.rows
+        if listed:
+            span = self.span(max(0, at - 1))
+            written, row = self.text[span.start : span.end], _row_of(self.text[span.start : span.end])
+            given = {column.key for column, _ in cells}
+            for column in self.columns:
+                has_cells = entry_of(row, "in") is not None
+                if column.key in given:
+                    continue
+                if column.kind == "in" and cell_of(row, column) is not None:
+                    written = write_cell(written, self.columns, column, "-")
+                elif column.kind == "note" or (column.kind == "when" and has_cells):
+                    written = write_cell(written, self.columns, column, None)
+                elif column.kind == "when":
+                    written = write_cell(written, self.columns, column, "false")
+        else:
+            result = result_of(self.rows[0]) if self.rows else None
+            then = "" if result is None else self.text[result.span.start : result.span.end]
+            then = "null" if "\n" in then or not then else then
+            written = self._as_item(f"{{when: false, then: {then}}}")
+        for column, text in cells:
+            written = write_cell(written, self.columns, column, text)
+        row = _row_of(written)
+        is_new_condition = any(column.kind in ("in", "when") for column, _ in cells)
+        when = entry_of(row, "when")
+        if is_new_condition and isinstance(when, Scalar) and when.text == "false" and entry_of(row, "in") is not None:
+            written = write_cell(written, self.columns, self.column("when"), None)
+        return written
+
+    def _as_item(self, written: str) -> str:
+        if is_flow(self.text, self.items):
+            return written
+        start = self.items.span.start
+        return f"{' ' * (start - line_start(self.text, start))}- {written}{newline_of(self.text)}"
+
+    def delete(self, change: Change) -> _Outcome:
+        """Delete a row with its comments: `{row}`."""
+        at = self.row(change)
+        if len(self.rows) == 1:
+            raise EditRejected("a table needs a row: change this one, or delete the table in the text")
+        del self.data["rows"][at]
+        span = item_span(self.text, self.items, at)
+        source = self.text[span.start : span.end]
+        return _Outcome(
+            [remove_item(self.text, self.items, at)], self.data, {"kind": "insert", "row": at, "source": source}
+        )
+
+    def duplicate(self, change: Change) -> _Outcome:
+        """Insert a copy below a row: `{row}`."""
+        at = self.row(change)
+        if at == len(self.rows) - 1 and self.table.has_default:
+            raise EditRejected("a table has one default row")
+        span = self.span(at)
+        return self._inserted(at + 1, self.text[span.start : span.end])
+
+    def move(self, change: Change) -> _Outcome:
+        """Move a row with its comments: `{row, to}`."""
+        at, to = self.row(change), self.row(change, "to")
+        if self.table.has_default and len(self.rows) - 1 in (at, to):
+            raise EditRejected("the default row is the last one")
+        self.data["rows"].insert(to, self.data["rows"].pop(at))
+        edits = [] if at == to else move_item(self.text, self.items, at, to)
+        return _Outcome(edits, self.data, {"kind": "move", "row": to, "to": at})
+
+    def set_default(self, change: Change) -> _Outcome:
+        """Set the results of the default row, or remove it: `{cells: {column: text}}`, `{cells: null}`."""
+        given, last = change.get("cells"), len(self.rows) - 1
+        if given is None:
+            if not self.table.has_default:
+                raise EditRejected("the table has no default row")
+            return self.delete({"row": last})
+        cells = self.cells(given)
+        if not cells or any(column.kind != "out" for column, _ in cells):
+            raise EditRejected("the default row has results only")
+        if self.table.has_default:
+            return self.set({"cells": [{"row": last, "column": key, "text": text} for key, text in given.items()]})
+        if len(cells[0][0].path) == 1:
+            written = write_scalar(cells[0][1], True)
+        else:
+            written = f"{{{', '.join(f'{each.name}: {write_scalar(text, True)}' for each, text in cells)}}}"
+        return self._inserted(last + 1, self._as_item(f"{{{DEFAULT}: {written}}}"))
+
+    # -- columns ----------------------------------------------------------------------------------
+
+    def add_column(self, change: Change) -> _Outcome:
+        """Add a column: `{name, cell}` for cells, with `value` an expression; `{name, type, cell}` for results."""
+        name, type_, value = (change.get(key) for key in ("name", "type", "value"))
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise EditRejected("a column needs a name: letters, digits and `_`")
+        is_result = type_ is not None
+        if is_result and not all(each.key.startswith("then:") for each in self.columns if each.kind == "out"):
+            raise EditRejected(f"the results of this table are no mappings with names: {_IN_TEXT}")
+        column = Column(f"then:{name}" if is_result else f"in:{name}", name, "out" if is_result else "in")
+        if any(each.key == column.key for each in self.columns):
+            raise EditRejected(f"the table has a column `{name}` already")
+        if len(self.rows) == self.table.has_default:
+            raise EditRejected("the table has no row for a cell: insert one first")
+        edits: list[Edit] = []
+        declared = type_ if is_result else value
+        section = "outputs" if is_result else "columns"
+        if declared is not None and (not is_result or entry_of(self.table.holder, section) is not None):
+            edits.append(self._declare(section, name, _checked_text(declared)))
+        self.columns.append(column)
+        cell = _checked_text(change.get("cell", "null" if is_result else "-"))
+        edits += self._in_all_rows(lambda text: write_cell(text, self.columns, column, cell), is_result)
+        for number, row in enumerate(self.data["rows"]):
+            if is_result or DEFAULT not in row:
+                self._expect(number, column, cell)
+        return _Outcome(edits, self.data, {"kind": "remove_column", "column": column.key})
+
+    def _declare(self, section: str, name: str, value: str) -> Edit:
+        holder = self.table.holder
+        found = entry_of(holder, section)
+        self.data.setdefault(section, {})[name] = (value, None)
+        if isinstance(found, Entries):
+            written = write_scalar(value, is_flow(self.text, found))
+            return insert_entry(self.text, found, len(found.entries), name, written)
+        written = f"{{{name}: {write_scalar(value, True)}}}"
+        return insert_entry(self.text, holder, self._header_place(), section, written)
+
+    def _header_place(self) -> int:
+        """Return where a key of the table goes: before its rows and what describes their columns."""
+        keys = [key.text for key, _ in self.table.holder.entries]
+        return next(n for n, key in enumerate(keys) if key in ("columns", "outputs", "type", "rows"))
+
+    def _in_all_rows(self, write: Callable[[str], str], with_default: bool) -> list[Edit]:
+        edits: list[Edit] = []
+        for number, row in enumerate(self.rows):
+            if with_default or entry_of(row, DEFAULT) is None:
+                span = self.span(number)
+                edits.append((span, write(self.text[span.start : span.end])))
+        return edits
+
+    def remove_column(self, change: Change) -> _Outcome:
+        """Remove a column with all of its cells: `{column}`."""
+        column = self.column(change.get("column"))
+        if column.kind == "out" and (column.key == "then" or len([c for c in self.columns if c.kind == "out"]) == 1):
+            raise EditRejected("a table needs a result")
+        edits = self._in_all_rows(lambda text: _without(text, column), column.kind != "in")
+        self.data["rows"] = [_plain_without(row, column) for row in self.data["rows"]]
+        for section in ("columns", "outputs") if column.declared is not None else ():
+            listed = entry_of(self.table.holder, section)
+            if section == ("columns" if column.kind == "in" else "outputs") and isinstance(listed, Entries):
+                del self.data[section][column.name]
+                holder, name = (self.table.holder, section) if len(listed.entries) == 1 else (listed, column.name)
+                if holder is not listed:
+                    del self.data[section]
+                at = next(n for n, (key, _) in enumerate(holder.entries) if key.text == name)
+                edits.append(remove_entry(self.text, holder, at))
+        return _Outcome(edits, self.data, {"kind": "add_column", "name": column.name})
+
+    # -- the table --------------------------------------------------------------------------------
+
+    def set_hit(self, change: Change) -> _Outcome:
+        """Set the hit policy, or remove it: `{hit}`, `{hit: null}`."""
+        hit, holder = change.get("hit"), self.table.holder
+        if hit is not None and hit not in HITS:
+            raise EditRejected(f"there is no hit policy `{hit}`: use one of {', '.join(HITS)}")
+        at = next((n for n, (key, _) in enumerate(holder.entries) if key.text == "hit"), None)
+        before = None if at is None else self.data["hit"][0]
+        edits: list[Edit] = []
+        if hit is None:
+            edits += [] if at is None else [remove_entry(self.text, holder, at)]
+            self.data.pop("hit", None)
+        else:
+            self.data["hit"] = (hit, None)
+            if at is None:
+                edits.append(insert_entry(self.text, holder, self._header_place(), "hit", hit))
+            else:
+                edits.append((holder.entries[at][1].span, hit))
+        return _Outcome(edits, self.data, {"kind": "set_hit", "hit": before})
+
+    def align(self, change: Change) -> _Outcome:
+        """Align the columns of the rows, where each row is on one line."""
+        return _Outcome([], self.data, {"kind": "align"})
+
+
+def _inverse_cell(row_text: str, column: Column) -> dict[str, Any]:
+    found = cell_of(_row_of(row_text), column)
+    if found is None:
+        return {"text": None}
+    source = row_text[found.span.start : found.span.end]
+    padding = _GAP.match(row_text, found.span.end)
+    kept = {} if padding is None else {"padding": len(padding[2])}
+    return {"text": found.text if isinstance(found, Scalar) else source, "source": source, **kept}
+
+
+def _without(text: str, column: Column) -> str:
+    """Return a row without a cell. Cells that are the only ones go whole, if a condition is left."""
+    row = _row_of(text)
+    key = DEFAULT if column.path[0] == "then" and entry_of(row, DEFAULT) is not None else column.path[0]
+    holder: Entries = row
+    if len(column.path) == 2:
+        inner = entry_of(row, key)
+        if not isinstance(inner, Entries):
+            return text
+        if len(inner.entries) > 1 or (inner.entries and inner.entries[0][0].text != column.name):
+            holder, key = inner, column.name
+        elif inner.entries and entry_of(row, "when") is None:
+            return text[: inner.span.start].rstrip() + " {}" + text[inner.span.end :]
+    at = next((n for n, (word, _) in enumerate(holder.entries) if word.text == key), None)
+    if at is None:
+        return text
+    if key == "when" and entry_of(row, "in") is None:
+        raise EditRejected("a row has no other condition than this one: give it cells first")
+    return apply_edits(text, [remove_entry(text, holder, at)])
+
+
+def _plain_without(row: dict[str, Any], column: Column) -> dict[str, Any]:
+    key = DEFAULT if column.path[0] == "then" and DEFAULT in row else column.path[0]
+    if len(column.path) == 1:
+        return {name: each for name, each in row.items() if name != key}
+    inner = row.get(key)
+    if not isinstance(inner, dict) or column.name not in inner:
+        return row
+    left = {name: each for name, each in inner.items() if name != column.name}
+    return {name: each for name, each in (row | {key: left}).items() if left or name != key or "when" not in row}
+
+
+def _checked_text(text: object) -> str:
+    if not isinstance(text, str) or len(text) > MAX_CELL_CHARACTERS:
+        raise EditRejected(f"a cell is a text of at most {MAX_CELL_CHARACTERS:,} characters")
+    return text.strip()
+
+
+_ACTIONS: dict[str, Callable[[_Editor, Change], _Outcome]] = {
+    each.__name__: each
+    for each in (
+        _Editor.set, _Editor.insert, _Editor.delete, _Editor.move, _Editor.duplicate, _Editor.add_column,
+        _Editor.remove_column, _Editor.set_hit, _Editor.set_default, _Editor.align,
+    )
+}  # fmt: skip
