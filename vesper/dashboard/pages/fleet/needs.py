@@ -58,7 +58,7 @@ def _of_journal(node: str, in_doubt: int) -> Iterator[Need]:
     if in_doubt:
         why = f"{number(in_doubt, 'run')} stopped with a request that may or may not have been performed"
         do = "Ask the provider, then resolve each run in the journal."
-        yield Need(NeedKind.IN_DOUBT, why, do, filled("/journal?status=in_doubt&node={node}", {"node": node}))
+        yield Need(NeedKind.IN_DOUBT, why, do, filled("/journal?node={node}", {"node": node}))
 
 
 def _of_state(node: str, state: NodeState, highest: Mode | None) -> Iterator[Need]:
