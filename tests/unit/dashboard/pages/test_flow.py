@@ -100,11 +100,11 @@ def test_flow_shows_evidence_by_path(stores: Stores, evidence: NodeKey) -> None:
     assert (found.note, found.epoch, found.statements) == (None, evidence.epoch[:12], 4)
     assert found.states == {"diverged": 2, "unproven": 2}
     first, second = found.paths
-    assert (first.letter, first.traffic, first.is_proven, first.words) == (
+    assert (first.letter, first.traffic, first.is_proven, first.words + first.not_held) == (
         "A",
         30,
         False,
-        ("amount > 100: no", "returned"),
+        ("returned", "amount > 100"),
     )
     assert first.lacks > 0
     assert second.divergences == ("0dd0dd0dd0dd0dd0",)
