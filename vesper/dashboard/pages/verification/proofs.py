@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from vesper.journal.moments import number
 from vesper.storage.file_access import read_regular
 from vesper.values.model import printable
 
@@ -97,17 +98,18 @@ def _by_commits(path: Path, commits: Sequence[_Commit]) -> Proof:
     changes = 0
     for commit in commits:
         if name in commit.files:
-            why = f"{changes:,} later commits changed its sources" if changes else "its sources are unchanged"
+            why = f"{number(changes, 'later commit')} changed its sources" if changes else "its sources are unchanged"
             return _proof(path, found, commit.at_us, commit.hash[:10], changes > 0, why)
         changes += any(each.startswith(sources) for each in commit.files)
-    why = f"it is older than the last {len(commits):,} commits" if changes else "it is not committed yet"
-    return _proof(path, found, _changed_us(path), None, changes > 0 and len(commits) >= _MAX_COMMITS, why)
+    is_old = len(commits) >= _MAX_COMMITS
+    why = f"it is older than the last {_MAX_COMMITS:,} commits" if is_old else "it is not committed yet"
+    return _proof(path, found, _changed_us(path), None, is_old and changes > 0, why)
 
 
 def _by_age(path: Path, now_us: int) -> Proof:
     made_us = _changed_us(path)
     days = max(0, now_us - (made_us or now_us)) // _DAY_US
-    return _proof(path, _document(path), made_us, None, days >= MAX_AGE_DAYS, f"{days:,} days old")
+    return _proof(path, _document(path), made_us, None, days >= MAX_AGE_DAYS, f"{number(days, 'day')} old")
 
 
 def _proof(
@@ -119,14 +121,15 @@ def _proof(
         for name, each in found.items()
         if type(each) in (int, float) and name not in _NO_COUNTS
     ]
-    failures = [each if isinstance(each, int) else len(each) for each in map(found.get, _FAILURES) if _is_count(each)]
+    failures = sum(map(_count, map(found.get, _FAILURES)))
     return Proof(
-        path.stem, made_us, commit, seed if type(seed) is int else None, tuple(counts[:6]), sum(failures), is_stale, why
+        path.stem, made_us, commit, seed if type(seed) is int else None, tuple(counts[:6]), failures, is_stale, why
     )
 
 
-def _is_count(found: Any) -> bool:
-    return type(found) is int or isinstance(found, list | dict)
+def _count(found: object) -> int:
+    """Return a number, or the number of listed findings."""
+    return found if type(found) is int else len(found) if isinstance(found, list | dict) else 0
 
 
 def _faults(project: Path, commits: Sequence[_Commit]) -> tuple[FaultsProof, ...]:
@@ -135,9 +138,8 @@ def _faults(project: Path, commits: Sequence[_Commit]) -> tuple[FaultsProof, ...
     made = [each for each in commits if name in each.files][:_MAX_VERSIONS]
     found = []
     for commit in made:
-        text = _git(project, "show", f"{commit.hash}:./{name}")
         try:
-            version = json.loads(text or "")
+            version = json.loads(_file_at(project, commit.hash, name) or "")
             share = float(version["share"])
             found.append(FaultsProof(commit.at_us, int(version["not_equivalent"]), int(version["killed"]), share))
         except (ValueError, KeyError, TypeError):
@@ -183,6 +185,11 @@ def _commits_at(project: Path, head: str) -> tuple[_Commit, ...] | None:
         commit, _, seconds = first.partition("\x1f")
         found.append(_Commit(commit, int(seconds) * 1_000_000, tuple(filter(None, files))))
     return tuple(found)
+
+
+@lru_cache(maxsize=2 * _MAX_VERSIONS)
+def _file_at(project: Path, commit: str, name: str) -> str | None:
+    return _git(project, "show", f"{commit}:./{name}")
 
 
 def _git(project: Path, *arguments: str) -> str | None:

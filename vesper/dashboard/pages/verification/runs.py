@@ -177,7 +177,11 @@ def _nodes(context: Context, runs: Sequence[VerifyRun]) -> list[CoveredNode]:
                     is_changed,
                 )
     absent = [CoveredNode(node, None, 0, 0, 0, (), False, False) for node in paths if node not in found]
-    return sorted(
-        (*found.values(), *absent),
-        key=lambda each: (each.passed or each.at_us is None, not each.is_changed, each.share, each.node),
-    )
+    return sorted((*found.values(), *absent), key=lambda each: (_rank(each), each.share, each.node))
+
+
+def _rank(node: CoveredNode) -> int:
+    """Order failed nodes before changed ones, those before never verified ones, and these before the others."""
+    if node.at_us is None:
+        return 2
+    return 0 if not node.passed else 1 if node.is_changed else 3
