@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.dashboard import TestClient, client_of, context_for
-from tests.support.divergences import INPUTS, KEY, MINUTE, NOON, a_cent_more, fill, node, put, seen
 from tests.support.journalled import compiled_node, node_text
 from tests.support.nodes import PAYMENT_DECISION
+from tests.unit.migration.support.divergences import INPUTS, KEY, MINUTE, NOON, a_cent_more, fill, node, put, seen
 from tests.unit.migration.support.wrong_engine import DoneLie, WrongEngine, recorded
 from vesper.compiler import compile_file
 from vesper.config.settings import default_config
