@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from vesper import __version__
 from vesper.dashboard import words
@@ -57,10 +58,20 @@ def make_environment(
         utc=words.utc_text,
         duration=words.duration_text,
         size=words.size_text,
+        prose=prose,
     )
     found.globals["when_text"] = words.when_text
     found.globals["ui"] = found.get_template("macros.html").module
     return found
+
+
+def prose(text: str) -> Markup:
+    """Return a text with the parts between backticks as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    codes = (Markup("<code>{}</code>").format(part) if n % 2 else escape(part) for n, part in enumerate(parts))
+    return Markup("").join(codes)
 
 
 def _menu_place(item: tuple[str, str]) -> int:

@@ -33,7 +33,7 @@ from vesper.migration.stores.series import Point, Series
 from vesper.values.model import printable
 
 WIDTH, HEIGHT = 960, 360
-_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 110, 26, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 136, 26, 46
 _HEAD = 48
 """Height of the title in a file."""
 _MARK_COLUMNS = 400
@@ -57,10 +57,16 @@ _FILE_COLOURS = """
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """The mapping of times to places."""
+    """The mapping of times to places, and the name of the picture in its page."""
 
+    name: str
     start_us: int
     until_us: int
+
+    def band(self, mode: Mode, kind: str = "") -> dict[str, str]:
+        """Return the attributes of an area in a mode."""
+        fill = {"fill": f"url(#{self.name}-hatch)"} if mode is Mode.PYTHON_ONLY else {}
+        return {"class_": f"band band-{mode.level}{kind}", **fill}
 
     def x(self, at_us: int) -> float:
         return _LEFT + (WIDTH - _LEFT - _RIGHT) * (at_us - self.start_us) / max(1, self.until_us - self.start_us)
@@ -73,7 +79,7 @@ def _file_style() -> str:
 
 def draw_confidence(series: Series) -> str:
     """Return the plot for a page with `plot.css`."""
-    return _svg(title_of(series), describe(series), HEIGHT, _confidence(series))
+    return _svg("confidence", title_of(series), describe(series), HEIGHT, _confidence(series))
 
 
 def draw_file(series: Series) -> str:
@@ -93,42 +99,38 @@ def draw_file(series: Series) -> str:
         element("g", *_confidence(series), transform=f"translate(0 {_HEAD})"),
         *listed,
     ]
-    return _svg(title_of(series), describe(series), height, body) + "\n"
+    return _svg("confidence", title_of(series), describe(series), height, body) + "\n"
 
 
-def draw_modes(times: Sequence[int], counts: Sequence[Sequence[int]], until_us: int) -> str:
-    """Return nodes by mode over time as stacked steps: `counts` has the nodes of each mode from each time on."""
-    frame = _Frame(times[0], until_us)
-    most = max(sum(each) for each in counts)
-    last = ", ".join(f"{counts[-1][mode.level]:,} {mode.value}" for mode in LADDER)
+def draw_modes(
+    name: str, title: str, times: Sequence[int], counts: Sequence[Sequence[int]], until_us: int, unit: str = ""
+) -> str:
+    """Return stacked steps by mode for a page: `counts` has one number for each mode, from each time on."""
+    frame = _Frame(name, times[0], until_us)
+    last = ", ".join(f"{counts[-1][mode.level]:,}{unit} {mode.value}" for mode in LADDER)
     about = f"From {time_text(times[0])} to {time_text(until_us)}. At the end: {last}."
-
-    def y(count: float) -> float:
-        return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * count / max(1, most)
-
-    return _svg("Nodes by mode", about, HEIGHT, _stack(frame, times, counts, y, most))
+    return _svg(name, title, about, HEIGHT, _stack(frame, times, counts, unit))
 
 
-def _svg(title: str, description: str, height: int, body: Iterable[str]) -> str:
-    # The attribute is no address that is loaded: it names the language of the file.
+def _svg(name: str, title: str, description: str, height: int, body: Iterable[str]) -> str:
     return element(
         "svg",
-        element("title", text=title, id="plot-title"),
-        element("desc", text=description, id="plot-description"),
-        _hatch(),
+        element("title", text=title, id=f"{name}-title"),
+        element("desc", text=description, id=f"{name}-description"),
+        _hatch(name),
         *body,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {WIDTH} {height}",
         class_="plot",
         role="img",
-        aria_labelledby="plot-title plot-description",
+        aria_labelledby=f"{name}-title {name}-description",
     )
 
 
-def _hatch() -> str:
+def _hatch(name: str) -> str:
     """Return the pattern of `python_only`, where the direct engine does not run."""
     lines = element("path", d="M0 8L8 0M-2 2L2 -2M6 10L10 6", class_="hatch")
-    pattern = element("pattern", lines, id="plot-hatch", width=8, height=8, patternUnits="userSpaceOnUse")
+    pattern = element("pattern", lines, id=f"{name}-hatch", width=8, height=8, patternUnits="userSpaceOnUse")
     return element("defs", pattern)
 
 
@@ -136,17 +138,25 @@ def _hatch() -> str:
 
 
 def _confidence(series: Series) -> list[str]:
-    frame = _Frame(series.start_us, series.until_us)
+    frame = _Frame("confidence", series.start_us, _shown_until_us(series))
     return [
         *_bands(series, frame),
         *_confidence_scale(),
         *_time_scale(frame),
         *(text for line in series.lines for text in _line(frame, line)),
-        *_divergences(series),
+        *_divergences(series, frame),
         *_changes(series, frame),
         *_evidence_labels(series, frame),
-        *_legend(modes_in(series), bool(series.divergences)),
+        *_legend(frame, modes_in(series), bool(series.divergences)),
     ]
+
+
+def _shown_until_us(series: Series) -> int:
+    """Return the end of the picture: now, or a quarter past all data where nothing happened since."""
+    times = [point.at_us for line in series.lines for point in line]
+    times += [each.at_us for each in (*series.changes, *series.divergences)]
+    last_us = max(times, default=series.until_us)
+    return min(series.until_us, last_us + (last_us - series.start_us) // 4)
 
 
 def _y(bound: float) -> float:
@@ -156,11 +166,10 @@ def _y(bound: float) -> float:
 def _bands(series: Series, frame: _Frame) -> Iterator[str]:
     height = HEIGHT - _TOP - _BOTTOM
     for each in series.bands:
-        left, right = frame.x(each.start_us), frame.x(each.end_us)
+        left, right = frame.x(each.start_us), frame.x(min(each.end_us, frame.until_us))
         name = each.mode.value
-        title, kind = f"{name} from {time_text(each.start_us)}", f"band band-{each.mode.level}"
-        width = max(0.5, right - left)
-        yield element("rect", title=title, class_=kind, x=left, y=_TOP, width=width, height=height)
+        title, width = f"{name} from {time_text(each.start_us)}", max(0.5, right - left)
+        yield element("rect", title=title, x=left, y=_TOP, width=width, height=height, **frame.band(each.mode))
         if right - left > _CHARACTER_WIDTH * len(name) + 8:
             yield element("text", x=left + 4, y=_TOP + 14, class_="muted", text=name)
 
@@ -200,8 +209,8 @@ def _thin(points: Sequence[Point], most: int) -> Sequence[Point]:
     return points if len(points) <= most else [*points[:: math.ceil(len(points) / most)], points[-1]]
 
 
-def _divergences(series: Series) -> Iterator[str]:
-    span = max(1, series.until_us - series.start_us)
+def _divergences(series: Series, frame: _Frame) -> Iterator[str]:
+    span = max(1, frame.until_us - frame.start_us)
     marks: dict[int, list[str]] = {}
     for each in series.divergences:
         marks.setdefault((each.at_us - series.start_us) * _MARK_COLUMNS // span, []).append(each.fingerprint)
@@ -253,26 +262,30 @@ def _evidence_labels(series: Series, frame: _Frame) -> Iterator[str]:
 # -- nodes by mode --------------------------------------------------------------------------------
 
 
-def _stack(
-    frame: _Frame, times: Sequence[int], counts: Sequence[Sequence[int]], y: Callable[[float], float], most: int
-) -> Iterator[str]:
+def _stack(frame: _Frame, times: Sequence[int], counts: Sequence[Sequence[int]], unit: str) -> Iterator[str]:
+    most = max(1, *(sum(each) for each in counts))
+
+    def y(count: float) -> float:
+        return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * count / most
+
     for count in sorted({0, most // 4, most // 2, most * 3 // 4, most}):
         yield element("line", class_="grid", x1=_LEFT, x2=WIDTH - _RIGHT, y1=y(count), y2=y(count))
-        yield element("text", x=_LEFT - 8, y=y(count) + 4, class_="end", text=f"{count:,}")
+        yield element("text", x=_LEFT - 8, y=y(count) + 4, class_="end", text=f"{count:,}{unit}")
     yield from _time_scale(frame)
     edges = [frame.x(each) for each in (*times, frame.until_us)]
+    free_y = float(HEIGHT)
     for mode in LADDER:
         under = [sum(each[: mode.level]) for each in counts]
         over = [low + each[mode.level] for low, each in zip(under, counts, strict=True)]
         if under == over:
             continue
-        upper, lower = _steps(edges, over, y), _steps(edges, under, y)
-        yield element("polygon", class_=f"band band-{mode.level} edge", points=" ".join([*upper, *reversed(lower)]))
+        corners = [*_steps(edges, over, y), *reversed(_steps(edges, under, y))]
+        yield element("polygon", points=" ".join(corners), **frame.band(mode, " edge"))
         if over[-1] > under[-1]:
-            middle = y((over[-1] + under[-1]) / 2)
-            text = f"{counts[-1][mode.level]:,} {mode.value}"
-            yield element("text", x=WIDTH - _RIGHT + 6, y=middle + 4, text=text)
-    yield from _legend([mode for mode in LADDER if any(each[mode.level] for each in counts)], False)
+            free_y = min(free_y - 14, y((over[-1] + under[-1]) / 2) + 4)  # labels of thin areas move up
+            text = f"{counts[-1][mode.level]:,}{unit} {mode.value}"
+            yield element("text", x=WIDTH - _RIGHT + 6, y=free_y, text=text)
+    yield from _legend(frame, [mode for mode in LADDER if any(each[mode.level] for each in counts)], False)
 
 
 def _steps(edges: Sequence[float], values: Sequence[int], y: Callable[[float], float]) -> list[str]:
@@ -285,10 +298,10 @@ def _steps(edges: Sequence[float], values: Sequence[int], y: Callable[[float], f
 # -- both -----------------------------------------------------------------------------------------
 
 
-def _legend(modes: Sequence[Mode], has_divergences: bool) -> Iterator[str]:
+def _legend(frame: _Frame, modes: Sequence[Mode], has_divergences: bool) -> Iterator[str]:
     x, y = float(_LEFT), HEIGHT - 8
     for mode in modes:
-        yield element("rect", class_=f"band band-{mode.level} edge", x=x, y=y - 10, width=14, height=12)
+        yield element("rect", x=x, y=y - 10, width=14, height=12, **frame.band(mode, " edge"))
         yield element("text", x=x + 20, y=y, text=mode.value)
         x += 34 + _CHARACTER_WIDTH * len(mode.value)
     if has_divergences:

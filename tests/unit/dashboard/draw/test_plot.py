@@ -94,7 +94,7 @@ def test_a_picture_of_a_page_has_no_style_of_its_own() -> None:
 
 
 def test_modes_are_stacked() -> None:
-    drawn = draw_modes([NOON_US, NOON_US + MINUTE_US], [(0, 3, 0, 0, 0), (0, 1, 2, 0, 0)], END_US)
+    drawn = draw_modes("nodes", "Nodes", [NOON_US, NOON_US + MINUTE_US], [(0, 3, 0, 0, 0), (0, 1, 2, 0, 0)], END_US)
     assert {"1 shadow_direct", "2 canary_direct"} <= set(texts(drawn))
     assert drawn.count("<polygon") == 2, "modes without nodes are not drawn"
     assert "At the end: 0 python_only, 1 shadow_direct, 2 canary_direct" in texts(drawn, "desc")[0]
