@@ -56,7 +56,7 @@ def test_without_runs_the_page_says_what_to_do(stores: Stores) -> None:
     assert (node.node, node.at_us) == (NODE, None)
     with client_of(stores.config) as client:
         page = client.get("/verification").text
-    assert "Run `vesper verify` in this project" in page
+    assert "Run <code>vesper verify</code> in this project" in page
     assert f"<code>vesper verify {NODE}</code>" in page
 
 
