@@ -38,7 +38,7 @@ _HEADERS: Final = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",  # with `no-referrer`, browsers send `Origin: null` with forms
+    "referrer-policy": "same-origin",  # with `no-referrer` browsers send `Origin: null` from our own forms
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",

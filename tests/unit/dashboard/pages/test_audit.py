@@ -13,12 +13,15 @@ from tests.support.dashboard import TestClient, client_of, context_for
 from tests.support.journal_file import run_statement
 from tests.support.journalled import Place, a_place, invoke, node_text
 from vesper.dashboard.access.caller import Role
+from vesper.dashboard.app import whole_site
 from vesper.dashboard.page import BadRequest
 from vesper.dashboard.pages.audit import log as log_page
 from vesper.dashboard.pages.audit.log import AuditLogView, read_log
 from vesper.dashboard.stores import Stores
 from vesper.journal.entry import AuditEvent
 from vesper.journal.journal import JournalError, open_journal
+
+SITE = whole_site(["vesper.dashboard.pages.audit"])
 
 
 @pytest.fixture
@@ -96,13 +99,13 @@ def verified(client: TestClient) -> dict[str, object]:
 
 def test_a_verification_reports_when_and_what(place: Place) -> None:
     place.run(node_text(audit="basic"))
-    with client_of(place.config, roles={Role.VIEWER}) as client:
+    with client_of(place.config, SITE, roles={Role.VIEWER}) as client:
         found = verified(client)
         assert (found["problems"], found["person"], found["lines"]) == ([], "ann", found["verified"])
         assert "intact" in client.get("/audit").text
-    path = place.folder / "journal.db"
-    run_statement(path, "UPDATE vesper_audit SET line = replace(line, 'charge', 'refund') WHERE seq = 1 RETURNING 1")
-    with client_of(place.config) as client:
+    changed = "UPDATE vesper_audit SET line = CAST(replace(line, 'charge', 'refund') AS BLOB) WHERE seq = 1 RETURNING 1"
+    run_statement(place.folder / "journal.db", changed)
+    with client_of(place.config, SITE) as client:
         found = verified(client)
         assert found["problems"] == ["line 1 was changed, inserted, or moved here: its hash does not follow"]
         assert "was changed after it was written" in client.get("/audit").text
@@ -113,7 +116,7 @@ def test_an_export_has_the_bytes_of_the_command(place: Place, style: str) -> Non
     place.run(node_text(audit="basic"))
     out = place.folder / f"out.{style}"
     assert invoke("audit", "export", "-o", str(out)).exit_code == 0
-    with client_of(place.config) as client:
+    with client_of(place.config, SITE) as client:
         got = client.get(f"/audit/export?format={style}")
         assert client.get("/audit/export?format=xml").status_code == 400
     assert f'filename="vesper-audit.{style}"' in got.headers["content-disposition"]
@@ -130,7 +133,7 @@ def test_an_export_has_the_bytes_of_the_command(place: Place, style: str) -> Non
 
 def test_an_export_needs_a_role(place: Place) -> None:
     place.run(node_text(audit="basic"))
-    with client_of(place.config, roles={Role.VIEWER}) as client:
+    with client_of(place.config, SITE, roles={Role.VIEWER}) as client:
         assert client.get("/audit/export").status_code == 403
         assert "/audit/export" not in client.get("/audit").text
 
@@ -138,7 +141,7 @@ def test_an_export_needs_a_role(place: Place) -> None:
 def test_texts_of_a_line_are_escaped_and_masked(place: Place) -> None:
     place.run(node_text(sensitive=True, audit="detailed"), customer="carol <script>")
     write(place, 1, note="<script>alert(1)</script>")
-    with client_of(place.config) as client:
+    with client_of(place.config, SITE) as client:
         page = client.get("/audit").text
     assert "carol" not in page
     assert "<script>alert" not in page
@@ -150,5 +153,5 @@ def test_texts_of_a_line_are_escaped_and_masked(place: Place) -> None:
 
 def test_an_empty_log_says_how_lines_come(place: Place) -> None:
     open_journal(replace(place.config).dsn("sqlite:journal.db")).find()
-    with client_of(place.config) as client:
+    with client_of(place.config, SITE) as client:
         assert "audit_level: basic" in client.get("/audit").text

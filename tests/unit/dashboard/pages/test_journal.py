@@ -15,6 +15,7 @@ from tests.support.journalled import Place, a_place, invoke, node_text
 from vesper.config.settings import Config
 from vesper.dashboard.access.caller import Role
 from vesper.dashboard.action import Refused
+from vesper.dashboard.app import whole_site
 from vesper.dashboard.page import BadRequest, Context, NotFound, Unavailable
 from vesper.dashboard.pages.journal.actions import recover, resolve_failed, resolve_happened, resolve_undone
 from vesper.dashboard.pages.journal.overview import read_overview
@@ -24,6 +25,7 @@ from vesper.journal import open_runs as kept
 from vesper.journal.entry import Kind
 from vesper.journal.journal import Status
 
+SITE = whole_site(["vesper.dashboard.pages.journal"])
 RESULT = '{"id": "ch_7", "fee": 0.50}'
 
 
@@ -73,7 +75,7 @@ def test_what_is_in_doubt_comes_with_the_request_its_holder_and_what_to_do(place
 
 def test_a_sensitive_run_is_hidden_as_in_the_command(place: Place) -> None:
     execution = place.in_doubt(node_text(sensitive=True), customer="carol")
-    with client_of(place.config) as client:
+    with client_of(place.config, SITE) as client:
         for path in ("/journal", f"/journal/{execution}", "/api/journal", f"/api/journal/{execution}"):
             said = client.get(path)
             assert said.status_code == 200
@@ -84,7 +86,7 @@ def test_a_sensitive_run_is_hidden_as_in_the_command(place: Place) -> None:
 def test_entries_are_those_of_the_command(place: Place) -> None:
     execution = place.run(node_text(), customer="<script>alert(1)</script>")
     shown = json.loads(invoke("journal", "show", execution, "--format", "json").stdout)
-    with client_of(place.config) as client:
+    with client_of(place.config, SITE) as client:
         model = client.get(f"/api/journal/{execution}").json()
         page = client.get(f"/journal/{execution}").text
     assert [(each["seq"], each["kind"], each["path"]) for each in model["entries"]] == [
@@ -96,7 +98,7 @@ def test_entries_are_those_of_the_command(place: Place) -> None:
 
 def test_a_result_is_recorded_with_the_person_and_finishes_the_run(place: Place) -> None:
     execution = place.in_doubt(node_text())
-    with client_of(place.config) as client:
+    with client_of(place.config, SITE) as client:
         done = client.post(f"/journal/{execution}/happened", data=fields(result=RESULT), follow_redirects=False)
         assert (done.status_code, done.headers["location"]) == (303, f"/journal/{execution}")
         page = client.get(done.headers["location"]).text
@@ -190,10 +192,10 @@ def test_recovery_counts_what_came_of_the_runs(place: Place) -> None:
 
 def test_a_viewer_sees_which_role_is_needed_and_is_refused(place: Place) -> None:
     execution = place.in_doubt(node_text())
-    with client_of(place.config, roles={Role.VIEWER}) as client:
+    with client_of(place.config, SITE, roles={Role.VIEWER}) as client:
         page = client.get(f"/journal/{execution}").text
         assert "needs the role operator" in page
-        assert "<form" not in page
+        assert "/undone" not in page
         assert client.post(f"/journal/{execution}/undone", data=fields()).status_code == 403
     assert place.charged == []
 

@@ -24,7 +24,10 @@ PAGES = (
         summary="Runs in doubt with the request and what to do, unfinished runs, and the newest runs by state.",
         topics=frozenset({Topic.JOURNAL}),
         menu="Journal",
-        parameters=(Parameter("page", "integer", "Page of the runs in doubt, from 1."),),
+        parameters=(
+            Parameter("node", "text", "Only open runs of this node: an id, or the name of all its versions."),
+            Parameter("page", "integer", "Page of the runs in doubt, from 1."),
+        ),
     ),
     Page(
         name="journal_run",

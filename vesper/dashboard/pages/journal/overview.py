@@ -13,6 +13,7 @@ from vesper.journal.journal import Journal, JournalError, Status, Summary
 from vesper.journal.open_runs import MAX_COUNTED, open_runs
 from vesper.journal.owner import is_dead
 from vesper.values.model import printable
+from vesper.values.node_id import is_of_node
 
 MAX_RECOVERED = 25
 """Runs that one click recovers."""
@@ -71,9 +72,14 @@ class JournalOverview:
 def read_overview(context: Context) -> JournalOverview:
     """Read the journal without a count of all runs."""
     journal = context.stores.journal
-    found = open_runs(journal)
+    kept = open_runs(journal)
+    node = context.text("node")
+    in_doubt, unfinished = (
+        [each for each in runs if node is None or is_of_node(each.node_id, node)]
+        for runs in (kept.in_doubt, kept.unfinished)
+    )
     start = (context.page_number() - 1) * _DOUBTS_A_PAGE
-    page = found.in_doubt[start : start + _DOUBTS_A_PAGE]
+    page = in_doubt[start : start + _DOUBTS_A_PAGE]
     doubts: list[DoubtView] = []
     problems: list[str] = []
     for each in page:
@@ -81,20 +87,20 @@ def read_overview(context: Context) -> JournalOverview:
             doubts += doubt_views(journal, journal.read(each.execution))
         except JournalError as problem:
             problems.append(printable(str(problem)))
-    left = _still(journal, found.unfinished[:_MAX_UNFINISHED])
-    newest = journal.find(limit=_NEWEST)
+    left = _still(journal, unfinished[:_MAX_UNFINISHED])
+    newest = journal.find(limit=_NEWEST)  # of all nodes: the journal sorts those of one
     counts = Counter(_state(each) for each in newest)
     return JournalOverview(
-        len(found.in_doubt),
-        len(found.in_doubt) >= MAX_COUNTED,
+        len(in_doubt),
+        len(kept.in_doubt) >= MAX_COUNTED,
         tuple(doubts),
         tuple(problems),
-        context.paging(len(found.in_doubt) > start + _DOUBTS_A_PAGE),
-        len(found.unfinished),
-        len(found.unfinished) >= MAX_COUNTED,
+        context.paging(len(in_doubt) > start + _DOUBTS_A_PAGE),
+        len(unfinished),
+        len(kept.unfinished) >= MAX_COUNTED,
         tuple(map(_unfinished, left)),
         MAX_RECOVERED,
-        found.read_us,
+        kept.read_us,
         len(newest),
         newest[-1].started_us if newest else None,
         tuple(StateCount(state, runs) for state, runs in counts.most_common()),
