@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from vesper.compiler import Compiled
 from vesper.engines.compare import Disagree, compare
-from vesper.engines.engine import Completion, Done, Engine, Program, Request
+from vesper.engines.engine import Completion, Done, Engine, Limits, Program, Request
 from vesper.engines.outcome import ContractBroken, EngineFault, Failed, Outcome
 from vesper.language.check.cases import Case
 from vesper.language.ir.nodes import walk
@@ -183,12 +183,12 @@ class NodeTester:
             self._loaded = {name: engine.load(self._compiled) for name, engine in self._engines.items()}
         return self._loaded
 
-    def run_case(self, case: Case) -> CaseResult:
+    def run_case(self, case: Case, limits: Limits | None = None) -> CaseResult:
         answers: list[CaseAnswer] = []
         done: list[Done] = []
         for name, program in self._programs.items():
             try:
-                ended = run_case(program, case)
+                ended = run_case(program, case, limits)
             except UnexpectedRequest as problem:
                 answers.append(CaseAnswer(name, None, str(problem), False))
                 continue

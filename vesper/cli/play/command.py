@@ -42,7 +42,7 @@ def command(node: str | None, root: Path, config: Path | None, port: int, opens_
         node_id = id_of(path)
 
     def report(address: str) -> None:
-        click.echo(f"playground at {address}; Ctrl-C ends it", err=True)
+        click.echo(f"playground at {address}  (Ctrl-C ends it)")
         if opens_browser and not webbrowser.open(address):
             click.echo("no browser was found: open the address yourself", err=True)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from vesper.dashboard.play import authoring, routes
 from vesper.dashboard.play.page import PAGE
-from vesper.dashboard.play.routes import ROUTES
 
 PAGES = (PAGE,)
+ROUTES = (*routes.ROUTES, *authoring.ROUTES)
 
 __all__ = ["PAGES", "ROUTES"]

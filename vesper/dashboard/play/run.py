@@ -6,16 +6,19 @@ import json
 import statistics
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from vesper.api.explanation.derive import explain_trace
+from vesper.api.explanation.model import MatchedRow
 from vesper.api.input_conversion import inputs_of_json
 from vesper.api.json_calls import outcome_json
 from vesper.compiler import Compiled
 from vesper.dashboard.play.taken_flow import draw_taken
-from vesper.dashboard.problem import BadRequest, TooMany
+from vesper.dashboard.problem import BadRequest, Refused, TooMany
 from vesper.engines.engine import Limits, Program, Request, limits_of_node
 from vesper.engines.outcome import Failed, LimitHit, Outcome
 from vesper.engines.registry import PAIR
@@ -42,10 +45,14 @@ MAX_RUNS_AT_ONCE = 2
 MAX_ROWS = 500
 """Steps, and requests, that an answer lists."""
 MAX_REQUESTS = 1_000
+MAX_MARKS = 5_000
+"""Values of steps and clauses that are compared and shown; the outcome is always compared."""
+_TRACED_SECONDS = 0.05
+"""Time of the direct engine up to which a run is traced: a trace of a longer run would not fit into memory."""
 _MAX_VALUE_CHARACTERS = 2_000
 _TIMED_CALLS = 200
 _TIMED_SECONDS = 0.2
-_ENGINE_LABELS = {"python": "python", "interp": "direct"}
+ENGINE_LABELS = {"python": "python", "interp": "direct"}
 _running = threading.BoundedSemaphore(MAX_RUNS_AT_ONCE)
 
 
@@ -112,8 +119,12 @@ class RunResult:
     """The request without an answer."""
     omitted: int
     """Steps and requests beyond the maximum."""
+    is_traced: bool = True
+    """False for a run that is too long for values of its steps."""
     flow: str | None = None
     """The flow with the path taken, as SVG; None where the inputs were refused."""
+    rows: tuple[MatchedRow, ...] = ()
+    """Rows of decision tables that matched."""
 
 
 def run_text(
@@ -121,17 +132,36 @@ def run_text(
     inputs: object,
     answers: Mapping[str, object],
     case: str | None = None,
-    engines: Sequence[str] = tuple(_ENGINE_LABELS.values()),
+    engines: Sequence[str] = tuple(ENGINE_LABELS.values()),
     now: str | None = None,
 ) -> RunResult:
     """Run a node on the engines with these inputs. Raises `TooMany`, and `BadRequest` for an answer of a wrong form.
 
     `answers` are `{"returns": JSON}` or `{"fails": code}` by the path of the request; others come from the cases.
     """
+    with turn():
+        return _Run(compiled, inputs, answers, case, engines, now).result()
+
+
+def trace_text(
+    compiled: Compiled,
+    inputs: object,
+    answers: Mapping[str, object],
+    case: str | None = None,
+    now: str | None = None,
+) -> Trace:
+    """Return the execution on the reference. Raises `Refused` where the engines do not end with one outcome."""
+    with turn():
+        return _Run(compiled, inputs, answers, case, tuple(ENGINE_LABELS.values()), now).agreed()
+
+
+@contextmanager
+def turn() -> Iterator[None]:
+    """Wait for a turn to run a node. Raises `TooMany`."""
     if not _running.acquire(timeout=MAX_SECONDS):
         raise TooMany(f"{MAX_RUNS_AT_ONCE} runs are under way", "Wait for them, or stop the other pages.")
     try:
-        return _Run(compiled, inputs, answers, case, engines, now).result()
+        yield
     finally:
         _running.release()
 
@@ -153,7 +183,7 @@ class _Run:
         self._now = _start(now) or self._answers.now or datetime.now(UTC)
         limits = Limits(seconds=MAX_SECONDS)
         self._limits = limits_of_node(limits, compiled.node.grants.policy) or limits
-        self._programs = {name: PAIR[name].load(compiled) for name in PAIR if _ENGINE_LABELS[name] in engines}
+        self._programs = {name: PAIR[name].load(compiled) for name in PAIR if ENGINE_LABELS[name] in engines}
 
     def result(self) -> RunResult:
         node = self._compiled.node
@@ -162,7 +192,8 @@ class _Run:
             refusal = Failed(ErrorCode.BAD_INPUT, None, self._plain.refused)
             refused = tuple(self._engine(name, refusal, None, 0) for name in self._programs)
             return RunResult(node.node_id, has_effects, refused, None, True, (), (), (), None, 0)
-        traces = [self._trace(name, program) for name, program in self._programs.items()]
+        is_traced = self._is_short()
+        traces = [self._trace(name, program, MAX_MARKS * is_traced) for name, program in self._programs.items()]
         ended = [each.outcome for each in traces if each.outcome is not None]
         is_timed = not has_effects and not any(isinstance(each, LimitHit) or _is_refusal(each) for each in ended)
         results = []
@@ -184,20 +215,45 @@ class _Run:
             requests[:MAX_ROWS],
             self._answers.waiting,
             max(0, len(steps) - MAX_ROWS) + max(0, len(requests) - MAX_ROWS),
+            is_traced,
             None if any(map(_is_refusal, ended)) else draw_taken(self._compiled, traces[0], self._limits),
+            explain_trace(shown[0]).rows,
         )
 
-    def _trace(self, engine: str, program: Program) -> Trace:
+    def agreed(self) -> Trace:
+        """Return the trace of the reference. Raises `Refused` where there is no outcome to expect."""
+        if not self._plain.refused:
+            first, second = (self._trace(name, program) for name, program in self._programs.items())
+            if first.outcome is not None and second.outcome is not None and parted(first, second) is None:
+                return first
+        raise Refused("this run has no outcome to expect", "Run it until both engines end with the same outcome.")
+
+    def _is_short(self) -> bool:
+        """Return whether the run is short enough for a trace, from an untraced run on the fastest engine."""
+        name, program = list(self._programs.items())[-1]
+        start = time.perf_counter()
+        self._trace(name, program, 0)
+        return time.perf_counter() - start <= _TRACED_SECONDS
+
+    def _trace(self, engine: str, program: Program, most_marks: int = MAX_MARKS) -> Trace:
         self._answers.waiting = None
         return record_trace(
-            self._compiled, program, engine, "", self._plain.inputs, self._now, self._answers.respond, self._limits
+            self._compiled,
+            program,
+            engine,
+            "",
+            self._plain.inputs,
+            self._now,
+            self._answers.respond,
+            self._limits,
+            most_marks=most_marks,
         )
 
     def _engine(self, name: str, outcome: Outcome | None, median_us: float | None, calls: int) -> EngineResult:
         if isinstance(outcome, Failed):
             outcome = Failed(outcome.code, outcome.at, tuple(map(self._plain.told, outcome.problems)), outcome.why)
         form = None if outcome is None else json.loads(outcome_json(self._compiled, outcome, self._plain))
-        return EngineResult(_ENGINE_LABELS[name], form, median_us, calls)
+        return EngineResult(ENGINE_LABELS[name], form, median_us, calls)
 
     def _median_us(self, program: Program) -> tuple[float, int]:
         """Return the median time of repeated calls, and their number."""

@@ -120,6 +120,28 @@ class Analysis:
             return self._point(found)
         return EXCLUDED if is_decided[0] else UNDECIDED
 
+    def find_gaps(self, most: int) -> list[tuple[Range | None, ...]]:
+        """Return up to `most` disjoint gaps: a range for each column, None where all of its values are in the gap."""
+        found: list[tuple[Range | None, ...]] = []
+        parts = list(self._parts)
+        try:
+            while len(found) < most and not self._is_empty:
+                gap = self._gap(parts, self._all, [True])
+                if gap is None:
+                    break
+                spans = [gap.get(column) for column in self._all]
+                spans = [None if (each,) == self._domains[n] else each for n, each in enumerate(spans)]
+                found.append(
+                    tuple(
+                        None if span is None else (self._cuts[column][span[0]], self._cuts[column][span[1]])
+                        for column, span in enumerate(spans)
+                    )
+                )
+                parts.append(_Part(-1, tuple(None if each is None else (each,) for each in spans), True))
+        except _OutOfBudget:
+            pass  # those found until here are gaps
+        return found
+
     def find_overlap(self, classes: Sequence[Hashable | None]) -> Overlap | Decision:
         """Return two rows of different classes that match the same values; `EXCLUDED` if there are none.
 

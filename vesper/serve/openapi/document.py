@@ -192,7 +192,7 @@ class _Operation:
         found["schema"] = schema
         examples = [case.inputs[each.name] for case in self._compiled.cases if case.inputs.get(each.name) is not None]
         if examples:
-            found["example"] = _of_caller(self._node.inputs, {each.name: examples[0]})[each.field]
+            found["example"] = of_caller(self._node.inputs, {each.name: examples[0]})[each.field]
         return found
 
     def _body(self) -> dict[str, Any] | None:
@@ -214,7 +214,7 @@ class _Operation:
         for case in self._compiled.cases:
             if (case.expect is not None or case.error is not None) and len(examples) < _MAX_EXAMPLES:
                 given = {name: value for name, value in case.inputs.items() if name in names}
-                value: Any = _of_caller(self._node.inputs, given)
+                value: Any = of_caller(self._node.inputs, given)
                 if self.http.body != "object" and given:
                     (value,) = value.values()
                 examples[f"case_{len(examples) + 1}"] = {"summary": case.name, "value": value}
@@ -258,7 +258,7 @@ class _Operation:
         ]
         found = {}
         for number, case in enumerate(complete[:_MAX_EXAMPLES], start=1):
-            value = _of_caller(self._node.outputs, case.expect or {})
+            value = of_caller(self._node.outputs, case.expect or {})
             if self._settings.decimals == "number":
                 value = _with_numbers(spelled_type(ir.record_of(self._node.outputs)), value)
             found[f"case_{number}"] = {"summary": case.name, "value": value}
@@ -308,7 +308,7 @@ def _strictest(schema: Schema, lengths: Schema) -> Schema:
 # -- JSON values of cases and defaults ------------------------------------------------------------
 
 
-def _of_caller(declared: tuple[ir.Input, ...] | tuple[ir.Output, ...], values: dict[str, Any]) -> dict[str, Any]:
+def of_caller(declared: tuple[ir.Input, ...] | tuple[ir.Output, ...], values: dict[str, Any]) -> dict[str, Any]:
     """Return values as callers pass them in JSON, by outside names."""
     found: dict[str, Any] = json.loads(declared_text(declared, values))  # type: ignore[arg-type]  # both are declared
     return found

@@ -95,6 +95,11 @@ class InputGenerator:
             self._solver, self._random, lambda inputs: self._variation.of_inputs(inputs, self._types)
         )
 
+    @property
+    def solver(self) -> InputSolver:
+        """Return the solver of the node's contracts."""
+        return self._solver
+
     def draw(self, aim: Sequence[Wanted] = ()) -> dict[str, object]:
         """Return new inputs; with an aim, inputs that meet the contracts and its conditions if some are found."""
         # Tame inputs pass the contracts and reach most of the node; wild ones test all edges.

@@ -1,0 +1,1 @@
+"""Cases of a node by a click."""

@@ -1,0 +1,1 @@
+"""Inputs of a node as a form."""

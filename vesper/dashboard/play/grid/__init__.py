@@ -1,0 +1,1 @@
+"""Decision tables of the playground as grids to edit."""

@@ -46,8 +46,9 @@ const views = mount_tabs(at("views"), (tab) => {
 // -- run, cases, code -----------------------------------------------------------------------------
 
 const form = mount_form(at("form"), node);
-mount_grid(at("table"), node);
+const grid = mount_grid(at("table"), node);
 const run = mount_run(at("result"), node, form, (result) => {
+  grid.mark(result.rows);
   if (result.flow) taken = { svg: result.flow, text: node.text() };
   if (!at("flow").hidden) show_flow();
 });
@@ -111,9 +112,8 @@ const client = new LanguageClient((state) => {
   at("language").textContent = { connecting: "checking starts …", ready: "" }[state] ?? state;
 });
 client.follow(node.model);
-register_providers(client, open_model);
 monaco.editor.registerEditorOpener({ openCodeEditor: (_source, uri, selection) => open_other(uri, selection) });
-client.start();
+client.start().then(() => register_providers(client, open_model));
 
 /** Return the model of a file of the project; other files are only shown. */
 async function open_model(uri) {

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import reduce
+from typing import TYPE_CHECKING
 
 from vesper.language.check.callees import NoCallees
 from vesper.language.check.expressions.calls import Calls, never_null, to_decimal
@@ -53,6 +54,9 @@ from vesper.values.types import (
     optional,
     without_null,
 )
+
+if TYPE_CHECKING:
+    from vesper.language.check.tables.findings import Findings
 
 
 def place_of(source: SourceFile, span: Span) -> ir.Place:
@@ -107,6 +111,8 @@ class ExpressionChecker(CollectionForms, Calls, NodeCalls, FlowForms):
         """Number of boxes that analyses of the node's tables may still visit, so that every check is short."""
         self.assumptions: list[ir.Expression] = []
         """Clauses that hold where a table is checked: constraints, preconditions, conditions of steps above."""
+        self.examined: list[Findings] = []
+        """Findings of the tables whose rows were compared."""
         self.analysed: list[Span] = []
         """Spans of rows and cells about which the analysis of tables reports, and no other one."""
         if bag.observe_checker is not None:

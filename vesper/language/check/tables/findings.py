@@ -20,6 +20,7 @@ from vesper.language.syntax import ast
 from vesper.language.tables.analysis import EXCLUDED, Analysis, Box, Decision, Overlap, Point
 from vesper.language.tables.axis import Ranges, axis_of, intersection
 from vesper.language.tables.witness import show_point
+from vesper.values.types import Type
 
 if TYPE_CHECKING:
     from vesper.language.check.expressions.checker import ExpressionChecker
@@ -47,6 +48,10 @@ class Findings:
         self._checker = checker
         self._bag = checker.bag
         self._name = name
+        self.name = name
+        self.analysis: Analysis | None = None
+        """The searches over the rows, for editors that show more than the first gap."""
+        self.has_gap = False
         self._labels: list[str] = []
         self._keys: list[Key] = []
         self._reader = ConditionReader()
@@ -63,6 +68,8 @@ class Findings:
         if not conditional or (hit == "first" and has_default and not has_cells):
             return TableFacts()  # the reachability of conditions reports rows without cells
         analysis, is_exact = self._analysis(columns, conditional)
+        self.analysis = analysis
+        self._checker.examined.append(self)
         self._checker.analysed += [cell.span for row in rows for _, cell in row.source.cells]
         self._checker.analysed += [row.source.span for row in rows if row.source.cells]
         errors = self._bag.error_count
@@ -76,6 +83,11 @@ class Findings:
             self._report_unreached(analysis.find_unreached(len(conditional)), conditional)
         self._checker.analysis_budget = max(0, analysis.budget)
         return TableFacts(is_complete, is_single and is_exact, self._bag.error_count > errors)
+
+    @property
+    def columns(self) -> list[tuple[str, Type]]:
+        """Return the labels and types of the analysed columns."""
+        return [(label, self._reader.types[key]) for label, key in zip(self._labels, self._keys, strict=True)]
 
     # -- boxes ------------------------------------------------------------------------------------
 
@@ -132,6 +144,7 @@ class Findings:
             return found is EXCLUDED
         witness = self._witness(found)
         if witness is not None:
+            self.has_gap = True
             help_ = "add a row, or end the table with `otherwise`; `otherwise: null` says that nothing follows"
             report = self._bag.error if hit in ("unique", "any") and self._is_sharp else self._bag.warning
             report(Code.TABLE_GAP, self._name.span, witness=witness, help=help_)
