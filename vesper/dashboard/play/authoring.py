@@ -14,7 +14,7 @@ from vesper.compiler.reading import MAX_BYTES
 from vesper.dashboard.page import Context
 from vesper.dashboard.play.cases.changes import add_case, remove_case, rename_case
 from vesper.dashboard.play.cases.listing import list_cases
-from vesper.dashboard.play.editor_text import compile_text, file_in
+from vesper.dashboard.play.editor_text import Faulty, compile_text, file_in
 from vesper.dashboard.play.endpoint import endpoint, field
 from vesper.dashboard.play.form.describe import check_inputs, describe_form, draw_inputs
 from vesper.dashboard.play.grid.changes import edit_table
@@ -43,8 +43,11 @@ class _Sent:
         return None if self.body.get(key) is None else field(self.body, key, str)
 
 
-def _author(path: str, answer: Callable[[_Sent], object]) -> BaseRoute:
-    """Return an endpoint for the text of the editor. An edit that is not possible is a refusal."""
+def _author(path: str, answer: Callable[[_Sent], object], is_asked: bool = True) -> BaseRoute:
+    """Return an endpoint for the text of the editor. An edit that is not possible is a refusal.
+
+    A page that reads along while its author types gets errors of the text as an answer: `is_asked` is false.
+    """
 
     def checked(context: Context, body: Mapping[str, Any]) -> object:
         text = field(body, "text", str)
@@ -55,6 +58,10 @@ def _author(path: str, answer: Callable[[_Sent], object]) -> BaseRoute:
         except EditRejected as problem:
             what, _, remedy = str(problem).partition(": ")
             raise Refused(what, remedy) from None
+        except Faulty as problem:
+            if is_asked:
+                raise
+            return {"faulty": problem.what, "remedy": problem.remedy}
 
     return endpoint(path, checked)
 
@@ -73,10 +80,10 @@ def _add(sent: _Sent) -> object:
 ROUTES: tuple[BaseRoute, ...] = (
     _author("/play/api/tables", lambda sent: read_grids(sent.file, sent.text)),
     _author("/play/api/tables/edit", _edit),
-    _author("/play/api/form", lambda sent: describe_form(sent.compiled)),
-    _author("/play/api/form/check", lambda sent: check_inputs(sent.compiled, sent.body.get("inputs"))),
+    _author("/play/api/form", lambda sent: describe_form(sent.compiled), False),
+    _author("/play/api/form/check", lambda sent: check_inputs(sent.compiled, sent.body.get("inputs")), False),
     _author("/play/api/form/example", lambda sent: draw_inputs(sent.compiled, field(sent.body, "seed", int))),
-    _author("/play/api/cases", lambda sent: list_cases(sent.compiled)),
+    _author("/play/api/cases", lambda sent: list_cases(sent.compiled), False),
     _author("/play/api/cases/add", _add),
     _author("/play/api/cases/remove", lambda sent: {"text": remove_case(sent.text, sent.name())}),
     _author(

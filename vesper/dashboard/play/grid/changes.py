@@ -38,8 +38,10 @@ from vesper.lsp.features.tables import align_table
 
 Change: TypeAlias = Mapping[str, Any]
 MAX_CELL_CHARACTERS = 4_000
+_MAX_PADDING = 1_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PADDING = re.compile(r"[,{] {2,}[^ }]|: {2,}[^ ]")
+_GAP = re.compile(r"(\}*,)( +)")
 _ROW_ORDER = ("in", "when", "then", DEFAULT, *NOTES)
 _IN_TEXT = "edit it in the text"
 
@@ -162,8 +164,18 @@ def _row_of(text: str) -> Entries:
     return row
 
 
-def write_cell(text: str, columns: list[Column], column: Column, value: str | None, source: str | None = None) -> str:
-    """Return the text of a row with another cell; None removes it. `source` is the cell as YAML, where it is known."""
+def write_cell(
+    text: str,
+    columns: list[Column],
+    column: Column,
+    value: str | None,
+    source: str | None = None,
+    padding: int | None = None,
+) -> str:
+    """Return the text of a row with another cell; None removes it.
+
+    `source` is the cell as YAML, and `padding` the number of blanks behind it, where they are known.
+    """
     if value is None:
         return _without(text, column)
     row = _row_of(text)
@@ -183,10 +195,20 @@ def write_cell(text: str, columns: list[Column], column: Column, value: str | No
         written = source or write_scalar(value, is_flow(text, holder))
         return apply_edits(text, [insert_entry(text, holder, _place(holder, name, order), name, written)])
     old = holder.entries[at][1]
+    old_text = text[old.span.start : old.span.end]
     if source is None:
         source = _written(text, old, value, is_flow(text, holder))
     gap = " " if text[old.span.start - 1 : old.span.start] == ":" else ""
-    return text[: old.span.start] + gap + source + text[old.span.end :]
+    return text[: old.span.start] + gap + source + _padded(text[old.span.end :], len(source) - len(old_text), padding)
+
+
+def _padded(rest: str, growth: int, padding: int | None) -> str:
+    """Return what follows a cell, with less or more padding, so that the next key stays in its column."""
+    found = _GAP.match(rest)
+    if found is None or (padding is None and len(found[2]) < 2):
+        return rest
+    width = max(1, len(found[2]) - growth) if padding is None else padding
+    return found[1] + " " * width + rest[found.end() :]
 
 
 def _written(text: str, old: Tree, value: str, in_flow: bool) -> str:
@@ -267,7 +289,15 @@ class _Editor:
             if before is None:
                 span = self.span(number)
                 before = self.text[span.start : span.end]
-            rows[number] = write_cell(before, self.columns, column, value, None if source is None else str(source))
+            padding = each.get("padding")
+            rows[number] = write_cell(
+                before,
+                self.columns,
+                column,
+                value,
+                None if source is None else str(source),
+                padding if isinstance(padding, int) and 0 < padding <= _MAX_PADDING else None,
+            )
             undone.insert(0, {"row": number, "column": column.key, **_inverse_cell(before, column)})
             self._expect(number, column, value, source)
         edits = [(self.span(number), text) for number, text in rows.items()]
@@ -306,8 +336,11 @@ class _Editor:
         if listed:
             span = self.span(max(0, at - 1))
             written, row = self.text[span.start : span.end], _row_of(self.text[span.start : span.end])
+            given = {column.key for column, _ in cells}
             for column in self.columns:
                 has_cells = entry_of(row, "in") is not None
+                if column.key in given:
+                    continue
                 if column.kind == "in" and cell_of(row, column) is not None:
                     written = write_cell(written, self.columns, column, "-")
                 elif column.kind == "note" or (column.kind == "when" and has_cells):
@@ -481,7 +514,9 @@ def _inverse_cell(row_text: str, column: Column) -> dict[str, Any]:
     if found is None:
         return {"text": None}
     source = row_text[found.span.start : found.span.end]
-    return {"text": found.text if isinstance(found, Scalar) else source, "source": source}
+    padding = _GAP.match(row_text, found.span.end)
+    kept = {} if padding is None else {"padding": len(padding[2])}
+    return {"text": found.text if isinstance(found, Scalar) else source, "source": source, **kept}
 
 
 def _without(text: str, column: Column) -> str:

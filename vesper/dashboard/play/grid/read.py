@@ -20,7 +20,7 @@ from vesper.language.syntax.declared_id import declared_id
 from vesper.language.syntax.yaml.edits import entry_of, is_flow
 from vesper.language.syntax.yaml_tree import Scalar, Tree
 from vesper.language.tables.axis import Range, axis_of
-from vesper.language.tables.model import HITS
+from vesper.language.tables.model import HITS, ValueSet
 from vesper.language.tables.witness import show_value
 from vesper.lsp.features.knowledge import Knowledge, analyse, read_tree
 from vesper.values.types import BOOLEAN, STRING, Enum, OptionalOf, Type, without_null
@@ -304,6 +304,10 @@ def _tests(type_: Type, part: Range, in_cell: bool = False) -> list[tuple[str, s
     if values.has_null:
         return [("==", "null")]
     tests: list[tuple[str, str]] = []
+    if isinstance(inner, Enum):
+        keys = [inner.members.index(str(each)) if each is not None else None for each in _ends(values)]
+        members = inner.members[keys[0] or 0 : len(inner.members) if keys[1] is None else keys[1] + 1]
+        return [("==", ", ".join(members))] if in_cell else [("IN", f"[{', '.join(members)}]")]
     for each in values.intervals:
         if each.low is not None and each.low == each.high:
             return [("==", literal(each.low, in_cell))]
@@ -312,6 +316,11 @@ def _tests(type_: Type, part: Range, in_cell: bool = False) -> list[tuple[str, s
         if each.high is not None:
             tests.append(("<" if each.is_high_open else "<=", literal(each.high)))
     return tests
+
+
+def _ends(values: ValueSet) -> tuple[object, object]:
+    (interval,) = values.intervals
+    return interval.low, interval.high
 
 
 def cell_of_range(type_: Type, part: Range) -> str:

@@ -19,6 +19,7 @@ export function mount_cases(element, node, form) {
     try {
       const found = await post("/play/api/cases", { path: node.path(), text });
       if (text !== node.text()) return;
+      if (found.faulty) throw Object.assign(new Error(found.faulty), { remedy: found.remedy });
       read_text = text;
       message.replaceChildren();
       show(found);

@@ -33,6 +33,7 @@ export function mount_form(element, node) {
     try {
       const form_of = await post("/play/api/form", { path: node.path(), text: node.text() });
       if (started !== latest) return;
+      if (form_of.faulty) throw Object.assign(new Error(form_of.faulty), { remedy: form_of.remedy });
       note.textContent = "";
       const { inputs: first, ...description } = form_of;
       if (JSON.stringify(description) !== described) {
@@ -45,7 +46,7 @@ export function mount_form(element, node) {
       check();
     } catch (error) {
       if (started !== latest) return;
-      if (whole) note.textContent = `The form is that of the last text without errors. ${error.message}`;
+      if (whole) note.textContent = `The form is that of the last text without errors. Now ${error.message}`;
       else fields.replaceChildren(make_problem(error));
     }
   }
@@ -64,6 +65,7 @@ export function mount_form(element, node) {
     try {
       const inputs = read();
       const answer = await post("/play/api/form/check", { path: node.path(), text: node.text(), inputs });
+      if (answer.faulty) return;
       command = answer.command;
       show_problems(answer.problems);
     } catch (error) {

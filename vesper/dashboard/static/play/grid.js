@@ -8,6 +8,9 @@ const MAX_ADDED_ROWS = 100;
 const PAGE_ROWS = 10;
 const KINDS = { in: "condition", when: "condition", out: "result", note: "remark" };
 
+/** Return a message as nodes, with the texts between backticks as code. */
+const spell = (text) => text.split("`").map((part, n) => (n % 2 ? make("code", {}, part) : part));
+
 /** Mount the grid below `element`. Returns `mark(rows)`, which shows the rows that the last run matched. */
 export function mount_grid(element, node) {
   let found = { tables: [], elsewhere: [], hits: [] };
@@ -67,8 +70,8 @@ export function mount_grid(element, node) {
 
   // -- changes --------------------------------------------------------------------------------------
 
-  /** Apply changes in order, as one undo step. Later calls wait for earlier ones. */
-  function apply(changes, then = () => {}) {
+  /** Apply changes in order, as one undo step, and go to a cell. Later calls wait for earlier ones. */
+  function apply(changes, row = at.row, column = at.column) {
     const index = grid().index;
     queue = queue.then(async () => {
       try {
@@ -76,10 +79,10 @@ export function mount_grid(element, node) {
         for (const change of changes) {
           text = (await post("/play/api/tables/edit", { path: node.path(), text, table: index, change })).text;
         }
-        then();
         message.replaceChildren();
         node.set_text(text);
         await refresh();
+        move_to(row, column);
         focus_cell();
       } catch (error) {
         message.replaceChildren(make_problem(error));
@@ -93,11 +96,11 @@ export function mount_grid(element, node) {
   const default_row = () => grid().rows.findIndex((each) => each.is_default);
   const last_insert = () => (default_row() < 0 ? rows_count() : default_row());
   const actions = {
-    insert: () => apply([{ kind: "insert", row: Math.min(at.row + 1, last_insert()) }], () => move_to(Math.min(at.row + 1, last_insert()), at.column)),
-    duplicate: () => apply([{ kind: "duplicate", row: at.row }], () => move_to(at.row + 1, at.column)),
-    delete: () => apply([{ kind: "delete", row: at.row }], () => move_to(Math.max(0, Math.min(at.row, rows_count() - 2)), at.column)),
-    up: () => at.row > 0 && apply([{ kind: "move", row: at.row, to: at.row - 1 }], () => move_to(at.row - 1, at.column)),
-    down: () => at.row < rows_count() - 1 && apply([{ kind: "move", row: at.row, to: at.row + 1 }], () => move_to(at.row + 1, at.column)),
+    insert: () => apply([{ kind: "insert", row: Math.min(at.row + 1, last_insert()) }], Math.min(at.row + 1, last_insert())),
+    duplicate: () => apply([{ kind: "duplicate", row: at.row }], at.row + 1),
+    delete: () => apply([{ kind: "delete", row: at.row }]),
+    up: () => at.row > 0 && apply([{ kind: "move", row: at.row, to: at.row - 1 }], at.row - 1),
+    down: () => at.row < rows_count() - 1 && apply([{ kind: "move", row: at.row, to: at.row + 1 }], at.row + 1),
     align: () => apply([{ kind: "align" }]),
   };
 
@@ -116,7 +119,7 @@ export function mount_grid(element, node) {
     for (const part of [header, findings, box, detail, keys]) part.hidden = !has_tables;
     if (!has_tables) {
       const why = found.elsewhere.length ? ["The text has errors, and no table can be read.", `${found.elsewhere[0].message}.`] : ["This node has no decision table.", "A table is a step with `operation: decision_table`, and `rows` below it."];
-      message.replaceChildren(make("div", { class: "empty" }, why.map((each) => make("p", {}, each))));
+      message.replaceChildren(make("div", { class: "empty" }, why.map((each) => make("p", {}, spell(each)))));
       return;
     }
     at = { row: Math.min(at.row, Math.max(0, rows_count() - 1)), column: Math.min(at.column, columns().length - 1) };
@@ -136,8 +139,8 @@ export function mount_grid(element, node) {
       found.hits.map((each) => make("option", { selected: each === current.hit }, each)));
     const button = (text, label, action) => make("button", { type: "button", title: label, "aria-label": label, onclick: action }, text);
     const tools = is_locked() ? [make("span", { class: "badge" }, "read-only"), make("span", { class: "muted" }, `The rows are in ${current.file}: edit that file.`)] : [
-      button("+ Row", "Insert a row below", actions.insert), button("⧉", "Duplicate the row", actions.duplicate), button("↑", "Move the row up", actions.up),
-      button("↓", "Move the row down", actions.down), button("✕", "Delete the row", actions.delete), button("+ Column …", "Add a column", add_column),
+      button("+ Row", "Insert a row below", actions.insert), button("Duplicate", "Duplicate the row", actions.duplicate), button("↑", "Move the row up", actions.up),
+      button("↓", "Move the row down", actions.down), button("Delete", "Delete the row", actions.delete), button("+ Column …", "Add a column", add_column),
       default_row() < 0 && current.hit !== "count" ? button("+ Default", "Add a row for everything else", add_default) : null,
       button("Align", "Align the columns in the text", actions.align),
     ];
@@ -149,14 +152,14 @@ export function mount_grid(element, node) {
     const current = grid();
     const items = current.gaps.map((gap) => {
       const where = gap.values.map(([name, text]) => `${name} ${text}`).join(", ");
-      const add = () => apply([{ kind: "insert", row: last_insert(), cells: gap.cells }], () => move_to(last_insert(), columns().findIndex((each) => each.kind === "out")));
+      const add = () => apply([{ kind: "insert", row: last_insert(), cells: gap.cells }], last_insert(), columns().findIndex((each) => each.kind === "out"));
       return make("li", {}, make("span", { class: "badge warn" }, "gap"), ` No row covers ${where || "any value"}. `, is_locked() ? null : make("button", { type: "button", onclick: add }, "Add a row"));
     });
     const is_listed = (each) => each.row === null && !(current.gaps.length && each.message.startsWith("no row"));
     for (const each of current.problems.filter((one) => one.also !== null || (one.row !== null && one.column === null) || is_listed(one))) {
       const rows = [each.also, each.row].filter((row) => row !== null).map((row) => make("button", { type: "button", class: "link", onclick: () => { move_to(row, 0); focus_cell(); } }, `row ${row + 1}`));
       const kind = each.also !== null ? "overlap" : each.severity;
-      items.push(make("li", {}, make("span", { class: `badge ${each.severity === "error" ? "bad" : "warn"}` }, kind), ` ${each.message}. `, make("span", { class: "muted" }, each.help), " ", rows));
+      items.push(make("li", {}, make("span", { class: `badge ${each.severity === "error" ? "bad" : "warn"}` }, kind), " ", spell(`${each.message}. `), make("span", { class: "muted" }, spell(each.help)), rows.map((row) => [" ", row]).flat()));
     }
     if (found.elsewhere.length) items.push(make("li", { class: "muted" }, `The text has ${found.elsewhere.length} other error${found.elsewhere.length > 1 ? "s" : ""}: ${found.elsewhere[0].message}.`));
     findings.replaceChildren(...items);
@@ -233,7 +236,7 @@ export function mount_grid(element, node) {
     const wrong = problems_at(at.row, at.column);
     const text = cell_text(at.row, at.column);
     const parts = [make("span", { class: "muted" }, `${row.is_default ? "default row" : `row ${at.row + 1}`}, ${column.name}${column.type ? ` (${column.type})` : ""}: `), make("span", { class: "mono" }, text ?? (column.kind === "in" ? "any value" : "empty"))];
-    for (const each of wrong) parts.push(make("span", { class: "wrong-text" }, ` ▲ ${each.message}. ${each.help}`));
+    for (const each of wrong) parts.push(make("span", { class: "wrong-text" }, " ▲ ", spell(`${each.message}. ${each.help}`)));
     return detail.replaceChildren(...parts);
   }
 
@@ -372,14 +375,14 @@ export function mount_grid(element, node) {
       const row = top + down;
       if (column && (row >= last_insert() || is_open(row, column))) cells.push({ row, column: column.key, text: text.trim() === "" ? emptied(column) : text.trim() });
     }));
-    if (cells.length) apply([...inserts, { kind: "set", cells }], () => { anchor = { row: top, column: left }; });
+    if (cells.length) apply([...inserts, { kind: "set", cells }], top, left);
   });
 
   // -- columns and the default ----------------------------------------------------------------------
 
   function add_default() {
     const results = columns().filter((each) => each.kind === "out");
-    apply([{ kind: "set_default", cells: Object.fromEntries(results.map((each) => [each.key, "null"])) }], () => move_to(rows_count(), columns().indexOf(results[0])));
+    apply([{ kind: "set_default", cells: Object.fromEntries(results.map((each) => [each.key, "null"])) }], rows_count(), columns().indexOf(results[0]));
   }
 
   function add_column() {
