@@ -23,7 +23,7 @@ _DOCUMENT_METHODS = (
     "prepareRename", "rename", "formatting", "codeAction", "inlayHint", "semanticTokens/full", "documentSymbol",
 )  # fmt: skip
 METHODS = frozenset(
-    ("initialize", "initialized", "shutdown", "exit", "$/cancelRequest", "completionItem/resolve",
+    ("initialize", "initialized", "shutdown", "exit", "completionItem/resolve",
      "workspace/didChangeWatchedFiles", *(f"textDocument/{each}" for each in _DOCUMENT_METHODS))
 )  # fmt: skip
 """Messages that a page may send."""
