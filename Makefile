@@ -322,6 +322,10 @@ proof-serve: build ## the payment handler served by two workers that are killed 
 proof-http: build ## slow, oversized, malformed and smuggled requests, 15,000 connections, 60 minutes of fuzzed HTTP; resumable
 	$(BIN)/python -m tests.proofs.serving.misuse
 
+.PHONY: proof-web-attacks
+proof-web-attacks: build ## forged requests, 200 scripts in stored and sent texts, framing, paths, roles and limits of the dashboard; minutes
+	$(BIN)/python -m tests.proofs.web.attacks
+
 # Needs Node.js and npm for the client in TypeScript.
 proof-openapi: build ## Schemathesis and two generated clients against the shipped handlers; minutes
 	@[ -x $(OPENAPI)/bin/st ] || { $(BIN)/python -m venv --clear $(OPENAPI) && \

@@ -23,6 +23,7 @@ def outputs(declarations: Declarations) -> dict[Path, str]:
     known = {name for m in metrics for name in _series(m)}
     files = {
         ROOT / "vesper" / "values" / "generated" / "metrics.py": _python(metrics),
+        ROOT / "vesper" / "values" / "generated" / "alert_rules.py": _alert_rules(declared["alert"]),
         ROOT / "direct_runtime" / "crates" / "vesper-metrics" / "src" / "generated.rs": _rust(metrics),
         ROOT / "docs" / "reference" / "metrics.md": _page(metrics, declared["alert"]),
         ROOT / "dashboards" / "prometheus" / "alerts.yml": _alerts(declared["alert"], known),
@@ -123,6 +124,22 @@ def _alerts(alerts: dict[str, Any], known: set[str]) -> str:
             f"          description: {_quote(alert['action'])}",
         ]
     return "\n".join(lines) + "\n"
+
+
+def _alert_rules(alerts: dict[str, Any]) -> str:
+    rows = ""
+    for name, alert in alerts.items():
+        cells = [name, *(alert[each] for each in ("expr", "for", "severity", "doc", "action"))]
+        quoted = (repr(each) if '"' in each else _quote(each) for each in cells)
+        rows += "    AlertRule(\n" + "".join(f"        {each},\n" for each in quoted) + "    ),\n"
+    return (
+        f"# {MARK.format(source=DASHBOARDS)}\n"
+        "# ruff: noqa: E501  # an expression stays whole\n"
+        '"""Alert rules of Prometheus, as `dashboards/prometheus/alerts.yml` has them."""\n\n'
+        "from typing import Final\n\n"
+        "from vesper.values.metric import AlertRule\n\n"
+        f"ALERT_RULES: Final[tuple[AlertRule, ...]] = (\n{rows})\n"
+    )
 
 
 def _dashboard(name: str, dashboard: dict[str, Any], known: set[str]) -> str:

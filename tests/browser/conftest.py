@@ -46,13 +46,13 @@ def estate(tmp_path_factory: pytest.TempPathFactory, bank: Bank) -> Path:
 
 
 class Dashboard:
-    """A dashboard process on a folder of its own."""
+    """A dashboard process on a folder of its own, whose direct engine has the planted fault."""
 
     def __init__(self, folder: Path, *options: str, command: str = "dashboard") -> None:
         self.folder = folder
         self._log = (folder / f"{command}.log").open("w+b")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "vesper", command, "--port", "0", *options],
+            [sys.executable, "-m", "tests.browser.faulty", command, "--port", "0", *options],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdin=subprocess.DEVNULL,

@@ -8,6 +8,7 @@ Everything comes from real runs on both engines; only the thresholds are scaled,
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -66,7 +67,7 @@ flow:
     provider: bank
     method: POST
     endpoint: /v1/transfers
-    body: {account: account, amount: "{amount}"}
+    body: {account: "{account}", amount: "{amount}"}
     effect: unsafe
     timeout: 5s
     expect: {id: string}
@@ -105,7 +106,7 @@ flow:
     provider: bank
     method: POST
     endpoint: /v1/charges
-    body: {amount: "{to_integer(amount * 100)}", customer: customer}
+    body: {amount: "{to_integer(amount * 100)}", customer: "{customer}"}
     effect: keyed
     key: event_id
     timeout: 5s
@@ -192,13 +193,14 @@ def make_estate(folder: Path, provider: str) -> None:
             _run_until(routes, folder, node_id, mode)
     finally:
         routes.close()
-    with _fault():
+    with planted_fault():
         faulty = Routes(config)
         try:
             _run_until(faulty, folder, FAULTY, Mode.SHADOW_DIRECT)
         finally:
             faulty.close()
     _run_effects(folder)
+    _verify(folder)
 
 
 def _write(folder: Path, provider: str) -> None:
@@ -252,7 +254,7 @@ def _mode(routes: Routes, node_id: str) -> Mode | None:
 
 
 @contextmanager
-def _fault() -> Iterator[None]:
+def planted_fault() -> Iterator[None]:
     """Let the direct engine of this process compute a wrong fee."""
     load = DirectEngine.load
     text = next((ROOT / "nodes").rglob(f"{FAULTY}.vsp")).read_text(encoding="utf-8")
@@ -289,6 +291,14 @@ def _run_effects(folder: Path) -> None:
         run_dying(config, folder / "nodes" / f"{TRANSFER}.vsp", "python", "effect.performed", **given)
     with vesper.Host.from_file(config) as host:
         host.recover()
+
+
+def _verify(folder: Path) -> None:
+    """Let `vesper verify` record two runs."""
+    for node_id in ("shipping_v1", "access_decision_v1"):
+        command = [sys.executable, "-m", "vesper", "verify", node_id, "--max-examples", "40"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL, timeout=120)
 
 
 def _compile(path: Path) -> Compiled:

@@ -20,7 +20,7 @@ _SAMPLES: Final = 2
 _LARGE: Final = "/play"
 """The playground, whose editor is larger."""
 
-_PAGES = {page.path: Route(page.path, lambda _: None) for page in whole_site().pages}  # type: ignore[arg-type, return-value]  # only its pattern is used
+_PAGES = {page.path: Route(page.path, print) for page in whole_site().pages}  # only their patterns are used
 
 
 def _pattern(path: str) -> str | None:

@@ -13,8 +13,9 @@ import json
 import os
 import re
 import shutil
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,8 @@ ROWS_A_PART = 262_144
 """Rows in memory at a time, and the most that an interruption repeats."""
 
 _VERSION = 1
+_CLAIM_ATTEMPTS = 5
+_CLAIM_WAIT_SECONDS = 0.02
 _OWN_FILES = re.compile(r"state\.(json|new)|[0-9]{6}\.[a-z]+|\.[0-9]{6}\.[a-z]+\.new", re.ASCII)
 """The files that a job writes into its folder. A restart empties it, so it must contain nothing else."""
 
@@ -88,10 +91,14 @@ class Job:
         make_private_folder(self.folder)
         handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BatchError(f"another process is writing {self.out}: let it come to its end, or stop it") from None
+            for _ in range(_CLAIM_ATTEMPTS):  # `is_held` holds a folder for an instant
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    time.sleep(_CLAIM_WAIT_SECONDS)
+            else:
+                raise BatchError(f"another process is writing {self.out}: let it come to its end, or stop it")
             yield
         finally:
             os.close(handle)
@@ -108,11 +115,12 @@ class Job:
             answer = self.run(source, table, state["start"])
             write_part(self._part(len(state["done"]), kind), answer, kind)
             errors = _errors(answer.column(self.error_column))
-            state["done"].append({"rows": table.num_rows, "errors": dict(errors)})
-            self._write(state)
             progress.rows += table.num_rows
             progress.errors.update(errors)
             progress.share = progress.rows / source.rows if source.rows else source.read.share
+            state["done"].append({"rows": table.num_rows, "errors": dict(errors)})
+            state["share"] = progress.share
+            self._write(state)
             tell(progress)
         progress.share = 1.0
         tell(progress)
@@ -141,11 +149,8 @@ class Job:
         path = self.folder / "state.json"
         same = self._parameters()
         if is_resumed and path.exists():
-            state = self._read(path)
-            other = dict.fromkeys(
-                _WORDS.get(name, name) for name, value in same.items() if state["of"].get(name) != value
-            )
-            if other:
+            state = read_state(path)
+            if other := differences(state["of"], same):
                 raise BatchError(
                     f"{self.folder} is of another job ({', '.join(other)}): leave --resume away to begin anew, or run "
                     "that job to its end"
@@ -168,24 +173,42 @@ class Job:
         self._write(state)
         return state
 
-    def _read(self, path: Path) -> dict[str, Any]:
-        """Read `state.json`. It may have been edited: an invalid state is refused before anything runs."""
-        try:
-            state: Any = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise BatchError(f"{path} is damaged ({error}): leave --resume away to begin anew") from None
-        match state:
-            case {"of": dict(), "start": str(), "done": [*done]} if all(map(_is_done, done)):
-                found: dict[str, Any] = state
-                return found
-            case _:
-                raise BatchError(f"{path} is damaged: leave --resume away to begin anew")
-
     def _write(self, state: dict[str, Any]) -> None:
         path = self.folder / "state.json"
         temporary = path.with_suffix(".new")
         temporary.write_text(json.dumps(state), encoding="utf-8")
         temporary.replace(path)
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """Read `state.json`. It may have been edited: an invalid state is refused before anything runs."""
+    try:
+        state: Any = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BatchError(f"{path} is damaged ({error}): leave --resume away to begin anew") from None
+    match state:
+        case {"of": dict(), "start": str(), "done": [*done]} if all(map(_is_done, done)):
+            found: dict[str, Any] = state
+            return found
+        case _:
+            raise BatchError(f"{path} is damaged: leave --resume away to begin anew")
+
+
+def differences(of: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
+    """Return why a job cannot continue: its parameters that are no longer what they were."""
+    return list(dict.fromkeys(_WORDS.get(name, name) for name, value in now.items() if of.get(name) != value))
+
+
+def is_held(folder: Path) -> bool:
+    """Return whether a process works on the job of a folder."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 _WORDS = {

@@ -34,6 +34,7 @@ class Live:
         self._stores = stores
         self._watchers: set[Watcher] = set()
         self._poller: asyncio.Task[None] | None = None
+        self._seen: dict[Topic, object] = {}
         self.changes = dict.fromkeys(Topic, 0)
         """Number of changes that the poller saw."""
         self._is_closed = False
@@ -50,6 +51,8 @@ class Live:
 
     async def _events(self, watcher: Watcher) -> AsyncIterator[bytes]:
         try:
+            for topic in watcher.topics - self._seen.keys():
+                self._seen[topic] = await run_in_threadpool(self._stores.version, topic)
             yield f"retry: {_RETRY_MILLISECONDS}\n\n".encode()
             while not self._is_closed:
                 try:
@@ -67,20 +70,17 @@ class Live:
 
     async def _poll(self) -> None:
         """Compare versions once a second, until the last watcher is gone."""
-        seen: dict[Topic, object] = {}
         while self._watchers and not self._is_closed:
-            for topic in sorted(
-                {topic for each in self._watchers for topic in each.topics}, key=lambda each: each.value
-            ):
+            await asyncio.sleep(POLL_SECONDS)
+            for topic in {topic for each in self._watchers for topic in each.topics} & self._seen.keys():
                 version = await run_in_threadpool(self._stores.version, topic)
-                if seen.setdefault(topic, version) != version:
-                    seen[topic] = version
+                if self._seen[topic] != version:
+                    self._seen[topic] = version
                     self.changes[topic] += 1
                     for watcher in self._watchers:
                         if topic in watcher.topics:
                             watcher.changed.add(topic)
                             watcher.wakeup.set()
-            await asyncio.sleep(POLL_SECONDS)
 
     def close(self) -> None:
         """End all streams."""

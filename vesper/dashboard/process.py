@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -39,6 +40,8 @@ class _Protocol(H11Protocol):
     """HTTP/1.1 with a deadline for the head of each request."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _is_upgraded = False
+    """Whether a websocket has taken over the connection."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the class above
         super().connection_made(transport)
@@ -47,7 +50,7 @@ class _Protocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         cycle: Any = self.cycle  # None before the first request
-        if cycle is not None and not cycle.response_complete:
+        if self._is_upgraded or (cycle is not None and not cycle.response_complete):
             self._relax()
         elif self._deadline is None:
             self._expect()
@@ -55,6 +58,10 @@ class _Protocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._relax()
         super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self._is_upgraded = True
+        super().handle_websocket_upgrade(event)
 
     def _expect(self) -> None:
         self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.close)
@@ -68,8 +75,9 @@ class _Protocol(H11Protocol):
 class _Server(uvicorn.Server):
     """A server that ends its streams of events before it waits for connections."""
 
-    def __init__(self, app: Starlette, config: Config) -> None:
+    def __init__(self, app: Starlette, config: Config, ends_with_input: bool = False) -> None:
         self._site = app
+        self._ends_with_input = ends_with_input
         super().__init__(
             uvicorn.Config(
                 app,
@@ -88,22 +96,36 @@ class _Server(uvicorn.Server):
             )
         )
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._ends_with_input:  # a pipe of the process that started this one, which writes nothing to it
+            asyncio.get_running_loop().add_reader(0, self._end)
+        await super().startup(sockets)
+
+    def _end(self) -> None:
+        asyncio.get_running_loop().remove_reader(0)
+        self.should_exit = True
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._site.state.live.close()
         await super().shutdown(sockets)
 
 
 def serve_dashboard(
-    config: Config, host: str | None, port: int | None, allow_changes: bool, report: Callable[[str], None]
+    config: Config,
+    host: str | None,
+    port: int | None,
+    allow_changes: bool,
+    report: Callable[[str], None],
+    ends_with_input: bool = False,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C; `report` gets the address. Raises `VesperError`."""
+    """Serve until SIGTERM, Ctrl-C or the end of standard input; `report` gets the address. Raises `VesperError`."""
     settings = config.dashboard
     with bind(settings.host if host is None else host, settings.port if port is None else port) as listener:
         address, bound = listener.getsockname()[:2]
         app = make_app(Stores(config), make_access(config, address, allow_changes))
         scheme = "http" if config.serve.tls is None else "https"
         report(f"dashboard at {scheme}://{f'[{address}]' if ':' in address else address}:{bound}")
-        _Server(app, config).run([listener])
+        _Server(app, config, ends_with_input).run([listener])
 
 
 def serve_play(config: Config, folder: Path, node: str | None, port: int, report: Callable[[str], None]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from vesper import __version__
 from vesper.dashboard import words
@@ -18,6 +19,11 @@ from vesper.dashboard.page import Page, filled
 
 FOLDER: Final = Path(__file__).parent
 STATIC: Final = FOLDER / "static"
+_MENU: Final = (
+    *("/", "/divergences", "/executions", "/journal", "/verification", "/batches", "/alerts", "/audit"),
+    *("/milestones", "/play"),
+)
+"""Pages in the order of the menu; others come last."""
 
 
 @cache
@@ -43,7 +49,7 @@ def make_environment(
         url=lambda path, **parameters: filled(path, {name: str(each) for name, each in parameters.items()}),
         now_us=lambda: time.time_ns() // 1000,
         actions=actions,
-        menu=[(each.menu, each.path) for each in pages if each.menu],
+        menu=sorted(((each.menu, each.path) for each in pages if each.menu), key=_menu_place),
         version=__version__,
     )
     found.filters.update(
@@ -52,7 +58,21 @@ def make_environment(
         utc=words.utc_text,
         duration=words.duration_text,
         size=words.size_text,
+        prose=prose,
     )
     found.globals["when_text"] = words.when_text
     found.globals["ui"] = found.get_template("macros.html").module
     return found
+
+
+def prose(text: str) -> Markup:
+    """Return a text with the parts between backticks as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    codes = (Markup("<code>{}</code>").format(part) if n % 2 else escape(part) for n, part in enumerate(parts))
+    return Markup("").join(codes)
+
+
+def _menu_place(item: tuple[str, str]) -> int:
+    return _MENU.index(item[1]) if item[1] in _MENU else len(_MENU)

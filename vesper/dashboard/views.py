@@ -150,10 +150,10 @@ class Views:
             response.delete_cookie(_FLASH, httponly=True, samesite="strict")
         return response
 
-    def login(self, request: Request, error: str, after: str) -> Response:
+    def login(self, request: Request, error: str, remedy: str, after: str) -> Response:
         """Return the page of the login."""
         values = {"context": context_of(request), "page": None, "title": "Log in", "topics": ""}
-        return self._rendered(request, "login.html", **values, error=error, after=after)
+        return self._rendered(request, "login.html", **values, error=error, remedy=remedy, after=after)
 
     # -- actions and events -----------------------------------------------------------------------
 

@@ -94,6 +94,11 @@ class Commands:
         self._short = {short: name for name, word in self._commands.items() for short in word.short}
 
     @property
+    def sessions(self) -> Sequence[Session]:
+        """The session of the run, then those of the calls that were entered."""
+        return self._sessions
+
+    @property
     def session(self) -> Session:
         return self._sessions[-1]
 
@@ -152,10 +157,11 @@ class Commands:
     def _to_divergence(self, _: str) -> list[str]:
         if len(self.session.sides) < 2:
             return ["`divergence` needs two engines; start with --comparative to run both"]
-        return self._move_and_render(self.session.to_divergence)
+        lines = self._move_and_render(self.session.to_divergence, is_bounded=False)
+        return lines if self.session.divergence() is not None else ["the engines do not diverge", *lines]
 
     def _to_end(self, _: str) -> list[str]:
-        return self._move_and_render(self.session.to_end)
+        return self._move_and_render(self.session.to_end, is_bounded=False)
 
     def _into(self, _: str) -> list[str]:
         inner = self.session.into()
@@ -170,7 +176,8 @@ class Commands:
             return [f"back in {self.session.compiled.node.node_id}", "", *self._move_and_render(self.session.step)]
         return self._move_and_render(self.session.out)
 
-    def _move_and_render(self, move: Callable[[], Move]) -> list[str]:
+    def _move_and_render(self, move: Callable[[], Move], is_bounded: bool = True) -> list[str]:
+        """Move and show the position; `is_bounded` moves stop at breakpoints."""
         try:
             moved = move()
         except Unanswered as problem:
@@ -184,12 +191,12 @@ class Commands:
         if moved.why is StopReason.START:
             lines.append("at the start")
         if moved.why is StopReason.END and self.session.is_at_end:
-            lines.append(self._describe_end())
+            lines.append(self._describe_end(is_bounded))
         return [*lines, *([""] if lines else []), *self._render()]
 
-    def _describe_end(self) -> str:
+    def _describe_end(self, is_bounded: bool) -> str:
         points = self.session.breakpoints
-        hint = "" if not points else "; no breakpoint was hit"
+        hint = "; no breakpoint was hit" if points and is_bounded else ""
         if len(self._sessions) > 1:
             return f"{self.session.compiled.node.node_id} has ended; `out` returns to its caller"
         return f"the execution has ended{hint}" if self.session.stop_of(self.session.leader).path == END else "no more"

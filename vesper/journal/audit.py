@@ -9,15 +9,21 @@ copy of the whole store from an earlier time is put in its place.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from vesper.journal.entry import AuditEvent
 from vesper.journal.errors import JournalError
 from vesper.journal.typed_json import decode
 
+if TYPE_CHECKING:
+    from vesper.journal.journal import Journal
+
 FIRST = bytes(32)
 """The hash before the first line."""
+_REPORTED_LINES = 1_000
 
 
 class AuditLog(Protocol):
@@ -33,8 +39,19 @@ def audit_hash(before: bytes, line: bytes, key: bytes | None) -> bytes:
     return sha256(before + line).digest() if key is None else hmac.digest(key, before + line, "sha256")
 
 
-def verify_audit(log: AuditLog, most: int = 20) -> list[str]:
-    """What is wrong with the audit log, the first place first; nothing where it is whole. At most `most` problems."""
+def decode_audit_line(seq: int, line: bytes) -> dict[str, object]:
+    """Return a line of the log with its number. Raises `JournalError` for a malformed one."""
+    event = decode(line)
+    if not isinstance(event, dict):
+        raise JournalError(f"line {seq} of the audit log cannot be read")
+    return {**event, "seq": seq}
+
+
+def verify_audit(log: AuditLog, most: int = 20, report: Callable[[int, int], None] | None = None) -> list[str]:
+    """What is wrong with the audit log, the first place first; nothing where it is whole. At most `most` problems.
+
+    `report` is called now and then with the number of verified lines and of all.
+    """
     problems: list[str] = []
     expected, before = 1, FIRST
     try:
@@ -49,6 +66,8 @@ def verify_audit(log: AuditLog, most: int = 20) -> list[str]:
             elif (own := _own_number(line)) != seq:
                 problems.append(f"line {seq} was moved here: it says that it is line {own}")
             expected, before = seq + 1, hash_
+            if report is not None and seq % _REPORTED_LINES == 0:
+                report(seq, count)
             if len(problems) >= most:
                 return [*problems, "there may be more"]
     except JournalError as error:
@@ -69,3 +88,9 @@ def _lines(first: int, last: int) -> str:
 def _own_number(line: bytes) -> object:
     found = decode(line)
     return found.get("seq") if isinstance(found, dict) else None
+
+
+def audit_change(journal: Journal, action: str, execution: str, node_id: str, by: str, **fields: object) -> None:
+    """Write a manual change of the journal to the audit log, at any audit level."""
+    event = AuditEvent(time.time_ns() // 1000, execution, node_id, "basic", action, {"by": by, **fields})
+    journal.audit([event])

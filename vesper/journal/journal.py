@@ -224,6 +224,10 @@ class Journal(Protocol):
         """The audit log as it is stored, for `verify_audit`: number, line, hash."""
         ...
 
+    def newest_audit_rows(self, before: int | None = None) -> Iterator[tuple[int, bytes, bytes]]:
+        """The audit log as `audit_rows` has it, newest first; `before` leaves out that line and all newer ones."""
+        ...
+
     def audit_events(self) -> Iterator[Mapping[str, object]]:
         """The audit log in order, each line with `seq`, `hash` and `previous`."""
         ...

@@ -11,11 +11,14 @@ from pathlib import Path
 
 from vesper._direct import Journal as NativeJournal
 from vesper._direct import forget_journals, hold_journals, release_journals
+from vesper.journal.audit import decode_audit_line
 from vesper.journal.errors import JournalError
-from vesper.journal.typed_json import decode
 from vesper.storage.after_fork import Order, register
 from vesper.storage.durability import is_volatile
 from vesper.storage.sqlite_file import make_file, path_of_dsn
+
+_AUDIT_PAGE = 1_000
+"""Lines that `audit_page` returns at most."""
 
 
 class StoreJournal(NativeJournal):
@@ -38,13 +41,22 @@ class StoreJournal(NativeJournal):
             yield from page
             last = page[-1][0]
 
+    def newest_audit_rows(self, before: int | None = None) -> Iterator[tuple[int, bytes, bytes]]:
+        count, _ = self.audit_head()
+        last = count if before is None else min(count, before - 1)
+        while last > 0:
+            first = max(0, last - _AUDIT_PAGE)
+            page = [row for row in self.audit_page(first) if row[0] <= last]
+            if not page:
+                why = "`vesper audit verify` reports all damage"
+                raise JournalError(f"{self.name}: lines {first + 1} to {last} of the audit log are missing; {why}")
+            yield from reversed(page)
+            last = first
+
     def audit_events(self) -> Iterator[Mapping[str, object]]:
         previous = bytes(32)
         for seq, line, hash_ in self.audit_rows():
-            event = decode(line)
-            if not isinstance(event, dict):
-                raise JournalError(f"{self.name}: line {seq} of the audit log cannot be read")
-            yield {**event, "seq": seq, "hash": hash_.hex(), "previous": previous.hex()}
+            yield {**decode_audit_line(seq, line), "hash": hash_.hex(), "previous": previous.hex()}
             previous = hash_
 
 

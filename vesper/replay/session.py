@@ -15,7 +15,7 @@ from vesper.engines.engine import Request
 from vesper.engines.outcome import Returned
 from vesper.host.stub_answers import plain_step
 from vesper.replay.changes import Change, ChangeRejected, SourceChange, read_answer
-from vesper.replay.fixing import CorpusReport, check_file, replay_corpus, stored_corpus, yaml_diff
+from vesper.replay.fixing import MAX_TRACES, CorpusReport, check_file, replay_corpus, stored_corpus, yaml_diff
 from vesper.replay.live import LiveHost
 from vesper.replay.rerun import AnswerSource, ChangedExecution, ReplayResult, changed, engine_of, replay, rerun
 from vesper.trace.difference import Difference, differences
@@ -168,10 +168,10 @@ class Session:
         assert self.fix is not None
         return yaml_diff(self.trace.definition.path, self.trace.definition.source, self.fix.compiled.source.text)
 
-    def corpus(self) -> CorpusReport:
-        """Return the effect of the fix on the node's cases and stored traces, on every engine."""
+    def corpus(self, most: int = MAX_TRACES) -> CorpusReport:
+        """Return the effect of the fix on the node's cases and newest traces, on every engine."""
         assert self.fix is not None
-        found, unread = ([self.trace], 0) if self.traces is None else stored_corpus(self.traces, self.trace)
+        found, unread = ([self.trace], 0) if self.traces is None else stored_corpus(self.traces, self.trace, most)
         return replay_corpus(self.fix.compiled, found, unread)
 
     def check_file(self, path: Path) -> None:

@@ -34,6 +34,8 @@ _MIN_UPTIME_SECONDS = 1.0
 _START_SECONDS = 120.0
 _BEYOND_GRACE_SECONDS = 10.0
 """Time of workers to write journal and evidence after their grace."""
+_COMPANION_SECONDS = 2.0
+"""Time of a companion to end."""
 _POLL_SECONDS = 1.0
 _BACKLOG = 4_096
 _WORKER = ("-P", "-m", "vesper.serve.worker")
@@ -64,6 +66,48 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
+class Companion:
+    """A process beside the workers: started with them and replaced when it dies. The service never waits for it."""
+
+    def __init__(self, name: str, command: Sequence[str]) -> None:
+        """The process must end with its standard input."""
+        self._name = name
+        self._command = command
+        self._process: subprocess.Popen[bytes] | None = None
+        self._delay = FIRST_DELAY_SECONDS / 2
+        self._started = self._due = 0.0
+
+    def check(self) -> None:
+        """Start the process where it is due, or note its death."""
+        now = time.monotonic()
+        if self._process is None and now >= self._due:
+            with _signals_blocked():
+                self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, env=_environment())
+            self._started = now
+        elif self._process is not None and (code := self._process.poll()) is not None:
+            is_healthy = now - self._started >= max(_MIN_UPTIME_SECONDS, 2 * self._delay)
+            self._delay = FIRST_DELAY_SECONDS if is_healthy else min(MAX_DELAY_SECONDS, 2 * self._delay)
+            self._due = now + self._delay
+            self._forget()
+            _log.error("the %s ended with code %s; the next one starts in %g s", self._name, code, self._delay)
+
+    def end(self) -> None:
+        """End the process; kill it where it does not end in time."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(_COMPANION_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._forget()
+
+    def _forget(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process = None
+
+
 class Slot:
     """The place of one worker: its process, or the time of its next start."""
 
@@ -80,14 +124,12 @@ class Slot:
 
     def start(self, command: Sequence[str], listener: socket.socket, options: Options) -> None:
         ours, theirs = socket.socketpair()
-        root = str(Path(vesper.__file__).parents[1])
-        path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
         with theirs, _signals_blocked():
             self.process = subprocess.Popen(
                 [*command, str(listener.fileno()), str(theirs.fileno()), options.to_json()],
                 pass_fds=(listener.fileno(), theirs.fileno()),
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": path},
+                env=_environment(),
             )
         self.channel = Channel(ours)
         self.is_ready = False
@@ -139,6 +181,7 @@ class Supervisor:
         on_ready: Callable[[int], None],
         watched: Callable[[], object] | None = None,
         command: Sequence[str] = (sys.executable, *_WORKER),
+        companion: Companion | None = None,
     ) -> None:
         """`on_ready` gets the number of nodes once all workers are up; a change of `watched` reloads."""
         self._listener = listener
@@ -148,6 +191,7 @@ class Supervisor:
         self._watched = watched
         self._seen = None if watched is None else watched()
         self._command = command
+        self._companion = companion
         self._signals: list[int] = []
         self._first_reloaded: Slot | None = None
         """The worker whose answer decides whether the others reload, too."""
@@ -205,6 +249,8 @@ class Supervisor:
             for slot in self._slots:
                 if slot.process is None and time.monotonic() >= slot.due:
                     slot.start(self._command, self._listener, self._options)
+            if self._companion is not None:
+                self._companion.check()
 
     def _wait(self, wakes: socket.socket) -> None:
         channels = {slot.channel: slot for slot in self._slots if slot.channel is not None}
@@ -274,6 +320,8 @@ class Supervisor:
 
     def _reload(self) -> None:
         """Let one worker load the files; where it can, the others follow. One that is starting reloads once ready."""
+        if self._companion is not None:
+            self._companion.end()
         slots = sorted(self._slots, key=lambda each: not each.is_ready)
         self._first_reloaded = next((each for each in slots if each.send("reload")), None)
 
@@ -288,6 +336,8 @@ class Supervisor:
         processes = [each.process for each in self._slots if each.process is not None]
         for process in processes:
             process.terminate()
+        if self._companion is not None:
+            self._companion.end()
         until = time.monotonic() + self._options.grace + _BEYOND_GRACE_SECONDS
         while any(each.poll() is None for each in processes):
             left = until - time.monotonic()
@@ -303,6 +353,13 @@ class Supervisor:
         for slot in self._slots:
             slot.forget()
         return 1 if killed else 0
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a process that finds this Vesper."""
+    root = str(Path(vesper.__file__).parents[1])
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path}
 
 
 @contextlib.contextmanager

@@ -36,16 +36,19 @@ def add_case(text: str, lines: Sequence[str]) -> str:
     if not isinstance(testing, Mapping) or is_flow(text, testing):
         raise EditRejected("`testing` is written in brackets: paste the case by hand")
     cases = entry_of(testing, "test_cases")
-    start = testing.entries[0][0].span.start
-    column = start - line_start(text, start)
+    first = testing.entries[0][0].span.start
+    column = first - line_start(text, first)
     if cases is None:
         head = f"{' ' * column}test_cases:"
         written = _join("", [head, *_indented(lines, column + 2)], newline_of(text))
-        return apply_edits(text, [(Span(line_start(text, start), line_start(text, start)), written)])
+        return apply_edits(text, [(Span(first - column, first - column), written)])
     if not isinstance(cases, Items):
         raise EditRejected("`testing: test_cases:` is no list: paste the case by hand")
     if not cases.items:
-        return apply_edits(text, [(cases.span, _join("\n", _indented(lines, column + 2)).rstrip("\n"))])
+        start = len(text[: cases.span.start].rstrip(" "))
+        line_end = newline_of(text)
+        written = line_end + _join("", _indented(lines, column + 2), line_end).removesuffix(line_end)
+        return apply_edits(text, [(Span(start, cases.span.end), written)])
     if is_flow(text, cases):
         raise EditRejected("`testing: test_cases:` is written in brackets: paste the case by hand")
     at = cases.span.start - line_start(text, cases.span.start)

@@ -52,9 +52,10 @@ def _node_facts(compiled: Compiled) -> _NodeFacts:
 
 
 class MarkCollector:
-    """Collector of one execution's marks, with the steps that they belong to."""
+    """Collector of one execution's marks, with the steps that they belong to; at most the first `most_marks`."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: Compiled, most_marks: int | None = None) -> None:
+        self._most_marks = most_marks
         self._places = _node_facts(compiled).places
         self.exchanges: list[Exchange] = []
         self.marks: list[Marked] = []
@@ -64,7 +65,8 @@ class MarkCollector:
     def observe(self, index: int, value: Value) -> None:
         place = self._places.get(index) or MarkPlace("", MarkKind.VALUE)
         after = len(self.exchanges)
-        self.marks.append(Marked(index, value, place.step, place.kind, after))
+        if self._most_marks is None or len(self.marks) < self._most_marks:
+            self.marks.append(Marked(index, value, place.step, place.kind, after))
         if place.kind is MarkKind.CLAUSE:
             result = ContractResult(place.phase, place.number, place.text, value is True, after)
             self.contracts.append(result)
@@ -104,10 +106,16 @@ def record_trace(
     respond: Respond = no_effects,
     limits: Limits | None = None,
     origin: Origin | None = None,
+    most_marks: int | None = None,
 ) -> Trace:
-    """Run a node to its end on one engine, completed by `respond`, and return the trace."""
-    watching = MarkCollector(compiled)
-    execution = program.start(inputs, now, limits, watching.observe)  # loads the traced form before the timed part
+    """Run a node to its end on one engine, completed by `respond`, and return the trace.
+
+    `most_marks` bounds the marks that the trace has; with 0 the execution runs untraced.
+    """
+    watching = MarkCollector(compiled, most_marks)
+    observe = None if most_marks == 0 else watching.observe
+    # The traced form is loaded before the timed part.
+    execution = program.start(inputs, now, limits, observe, is_traced=observe is not None)
     started_us, began = time.time_ns() // 1000, time.monotonic_ns()
     outcome: Outcome | None = None
     waits_at: str | None = None

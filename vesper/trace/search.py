@@ -11,10 +11,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import islice
 
 from vesper.journal.entry import Kind
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Journal, Recorded, Status, Summary
+from vesper.journal.open_runs import MAX_COUNTED, open_runs
 from vesper.trace.library import OUTCOMES, UNFINISHED, Traces
 from vesper.trace.model import TraceError
 from vesper.trace.store import TraceSummary
@@ -22,8 +24,10 @@ from vesper.values.node_id import split_node_id
 
 MAX_READ_RUNS = 1_500
 """Maximum journalled runs that one page of a search reads; a filter may skip most of them."""
-MAX_OPEN_RUNS = 1_000
-"""Maximum runs in doubt, or running, that are listed."""
+RUNNING_SECONDS = 86_400
+"""Age up to which running runs are listed; older ones where the lease of their process has run out."""
+_PROBED_RUNS = 300
+_RARE_SHARE = 0.02
 _MAX_WINDOW_IDS = 2_000
 _MILLISECOND = 1 << 80
 """A millisecond in the number of a UUID of version 7."""
@@ -59,7 +63,7 @@ class Cursor:
     @staticmethod
     def read(text: str) -> Cursor:
         """Read the text of a cursor. Raises `TraceError`."""
-        found = re.fullmatch(r"([0-9a-f-]{0,36})~(?:([0-9]{1,18})~([!-}]{1,200})|~)", text)
+        found = re.fullmatch(r"([0-9a-f-]{0,36})~(?:([0-9]{1,18})~([!-~]{1,200})|~)", text)
         if found is None:
             raise TraceError("the address of this page of runs is not complete: start the search again")
         execution, started, name = found.groups()
@@ -116,12 +120,13 @@ def search(traces: Traces, query: RunQuery, limit: int) -> FoundPage:
     if query.prefix and not _ID_PREFIX.fullmatch(query.prefix):
         raise TraceError(f"{query.prefix[:40]!a} begins no id of a run: ids have digits, letters a to f and `-`")
     scan = _Scan()
-    journalled = [] if traces.journal is None else list(_journalled_runs(traces.journal, query, limit + 1, scan))
+    journalled = (
+        [] if traces.journal is None else list(_journalled_runs(traces, traces.journal, query, limit + 1, scan))
+    )
     stored = [] if query.key is not None else _stored_runs(traces, query, limit + 1)
     if scan.stopped_at is not None:  # older traces follow on a later page, among the executions of their time
         stored = [each for each in stored if _number_at(each.started_us) >= _number(scan.stopped_at)]
-    found = {each.execution: each for each in (*journalled, *stored)}  # a stored trace replaces its execution
-    runs = sorted(found.values(), key=_order, reverse=True)
+    runs = sorted((*journalled, *stored), key=_order, reverse=True)
     shown = tuple(runs[:limit])
     is_full = len(runs) > limit
     if not is_full and scan.stopped_at is None:
@@ -189,38 +194,68 @@ def _of_trace(each: TraceSummary) -> FoundRun:
 @dataclass(slots=True)
 class _Scan:
     count: int = 0
+    found: int = 0
     stopped_at: str | None = None
     """Id of the last run that was read, where the scan ended before the oldest run."""
 
 
-def _journalled_runs(journal: Journal, query: RunQuery, limit: int, scan: _Scan) -> Iterator[FoundRun]:
-    found, last = 0, None
-    for execution, known in _candidates(journal, query, *_bounds(query)):
-        if found == limit:
+def _journalled_runs(traces: Traces, journal: Journal, query: RunQuery, limit: int, scan: _Scan) -> Iterator[FoundRun]:
+    """Yield matching executions, newest first. A stored trace replaces its execution."""
+    last = None
+    for execution, known in _candidates(journal, query, *_bounds(query), scan):
+        if scan.found == limit:
             return
         if scan.count == MAX_READ_RUNS:
             scan.stopped_at = last
             return
         scan.count, last = scan.count + 1, execution
         run = _matching(journal, query, execution, known)
-        if run is not None:
-            found += 1
+        if run is not None and execution not in traces.store.ids(execution, 1):
+            scan.found += 1
             yield run
 
 
-def _candidates(journal: Journal, query: RunQuery, low: int, high: int) -> Iterator[tuple[str, Summary | None]]:
-    """Yield ids that may match, newest first, with their summary where the journal's index gave it."""
-    status = {Result.IN_DOUBT: Status.IN_DOUBT, Result.RUNNING: Status.RUNNING}.get(query.result or Result.SUCCESS)
-    if status is None:
-        yield from ((each, None) for each in ids_between(journal, low, high))
+def _candidates(
+    journal: Journal, query: RunQuery, low: int, high: int, scan: _Scan
+) -> Iterator[tuple[str, Summary | None]]:
+    """Yield ids that may match, newest first, with their summary where it is known."""
+    if query.result not in (Result.IN_DOUBT, Result.RUNNING):
+        yield from _ended_candidates(journal, query, low, high, scan)
         return
-    open_runs = [
+    known = open_runs(journal)
+    found = {each.execution: each for each in known.in_doubt}
+    if query.result is Result.RUNNING:
+        recent_us = known.read_us - RUNNING_SECONDS * 1_000_000
+        recent = journal.find(status=Status.RUNNING, since_us=max(recent_us, query.since_us or 0), limit=MAX_COUNTED)
+        found = {each.execution: each for each in (*known.unfinished, *recent)}
+    inside = [each for each in found.values() if low <= _number(each.execution) < high]
+    yield from ((each.execution, each) for each in sorted(inside, key=lambda each: each.execution, reverse=True))
+
+
+def _ended_candidates(
+    journal: Journal, query: RunQuery, low: int, high: int, scan: _Scan
+) -> Iterator[tuple[str, Summary | None]]:
+    """Yield all ids in order. The index of nodes finds those of a node that few of the newest runs are of.
+
+    That index reads and sorts all runs of the node, so it does not serve nodes with many.
+    """
+    ids = ids_between(journal, low, high)
+    if query.nodes is None:
+        yield from ((each, None) for each in ids)
+        return
+    for each in islice(ids, _PROBED_RUNS):
+        high = _number(each)
+        yield each, None
+    if scan.found >= _PROBED_RUNS * _RARE_SHARE:
+        yield from ((each, None) for each in ids)
+        return
+    summaries = [
         each
-        for node in (query.nodes if query.nodes is not None else (None,))
-        for each in journal.find(status=status, node=node, since_us=query.since_us, limit=MAX_OPEN_RUNS)
+        for node in query.nodes
+        for each in journal.find(node=node, since_us=query.since_us, limit=MAX_READ_RUNS + 1)
         if low <= _number(each.execution) < high
     ]
-    yield from ((each.execution, each) for each in sorted(open_runs, key=lambda each: each.execution, reverse=True))
+    yield from ((each.execution, each) for each in sorted(summaries, key=lambda each: each.execution, reverse=True))
 
 
 def _matching(journal: Journal, query: RunQuery, execution: str, known: Summary | None) -> FoundRun | None:

@@ -1,4 +1,4 @@
-"""Row type of the generated table of metrics."""
+"""Row types of the generated tables of metrics and alert rules."""
 
 from __future__ import annotations
 
@@ -15,3 +15,18 @@ class MetricSpec:
     kind: str
     unit: str
     labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRule:
+    """An alert rule of Prometheus."""
+
+    name: str
+    expression: str
+    after: str
+    """How long the expression holds before the alert fires."""
+    severity: str
+    doc: str
+    """What has happened; `{{ $labels.node }}` and `{{ $value }}` are Prometheus's."""
+    action: str
+    """What to do."""

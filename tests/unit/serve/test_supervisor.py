@@ -17,7 +17,7 @@ import pytest
 from tests.support.nodes import ROOT
 from tests.support.waiting import eventually
 from vesper.serve.control import Channel, Options
-from vesper.serve.supervisor import FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, NotServed, Slot, Supervisor, bind
+from vesper.serve.supervisor import FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, Companion, NotServed, Slot, Supervisor, bind
 
 SERVER = Path(__file__).with_name("stub_server.py")
 
@@ -163,6 +163,23 @@ def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
         pids = server.pids()
         server.process.kill()
         eventually(lambda: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in pids))
+
+
+def test_a_companion_is_replaced_and_ends_with_its_supervisor(tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    source = f"import os, sys; print(os.getpid(), file=open({str(starts)!r}, 'a'), flush=True); sys.stdin.read()"
+    companion = Companion("dashboard", [sys.executable, "-c", source])
+
+    def pids() -> list[int]:
+        companion.check()
+        return [int(each) for each in starts.read_text().split()] if starts.exists() else []
+
+    eventually(lambda: len(pids()) == 1)
+    os.kill(pids()[0], signal.SIGKILL)
+    eventually(lambda: len(pids()) == 2)
+    companion.end()
+    assert not Path(f"/proc/{pids()[1]}/cmdline").exists()
+    companion.end()
 
 
 def test_an_address_in_use_is_refused() -> None:

@@ -6,7 +6,6 @@ import os
 import sys
 import tempfile
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,19 +15,20 @@ from typing import BinaryIO, cast
 import click
 
 from vesper.cli.exits import WRONG_INPUT
-from vesper.cli.journal.audit_file import AuditFile, event_json, export_audit
-from vesper.cli.journal.open_journal import is_of_node, open_journal, read_journal_settings, report_journal_errors
+from vesper.cli.journal.open_journal import open_journal, read_journal_settings, report_journal_errors
 from vesper.cli.journal.text import document, table
 from vesper.cli.options import ReadPath, journal_options, limit_option, node_filter_option, since_option, style_option
 from vesper.cli.output.terminal import EscapedBytes
 from vesper.cli.output.value_lines import value_lines
 from vesper.host.performers import Performers
 from vesper.journal.audit import AuditLog, verify_audit
+from vesper.journal.audit_file import AuditFile, event_json, export_audit
+from vesper.journal.audit_search import AuditFilter, details_of_line, result_of_line, search_audit
 from vesper.journal.journal import Journal
 from vesper.journal.moments import number, time_text
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.values.model import printable
-from vesper.values.node_id import split_node_id
+from vesper.values.node_id import is_of_node, split_node_id
 
 
 @click.group("audit")
@@ -46,7 +46,9 @@ def command() -> None:
 @command.command("list")
 @journal_options
 @node_filter_option
-@click.option("--actor", metavar="NAME", help="Only lines of this actor or user id.")
+@click.option(
+    "--actor", metavar="NAME", help="Only lines of this actor or user id, or of manual changes by this person."
+)
 @since_option
 @limit_option
 @style_option
@@ -61,7 +63,7 @@ def list_command(
 ) -> None:
     """List lines of the log, newest first."""
     with open_journal(config, dsn) as journal:
-        events = _find_newest(journal, node, actor, since_us, limit)
+        events = search_audit(journal, AuditFilter(node, actor, since_us=since_us), limit).events
         if node is not None and not events:
             _check_node(journal, node)
     if style == "json":
@@ -71,19 +73,6 @@ def list_command(
         click.echo(line)
     if len(events) == limit:
         click.echo("\nonly the newest are shown; --limit shows more")
-
-
-def _find_newest(
-    journal: Journal, node: str | None, actor: str | None, since_us: int | None, limit: int
-) -> list[Mapping[str, object]]:
-    kept: deque[Mapping[str, object]] = deque(maxlen=limit)
-    for event in journal.audit_events():
-        at_us = event.get("at_us")
-        is_wanted = node is None or is_of_node(str(event.get("node_id", "")), node)
-        is_wanted &= actor is None or actor in (event.get("actor"), event.get("user_id"))
-        if is_wanted and (since_us is None or (isinstance(at_us, int) and at_us >= since_us)):
-            kept.append(event)
-    return list(reversed(kept))
 
 
 def _check_node(journal: Journal, wanted: str) -> None:
@@ -97,10 +86,6 @@ def _check_node(journal: Journal, wanted: str) -> None:
         )
 
 
-_CALLER = {"tenant": "tenant", "user_id": "user_id", "transaction_id": "transaction_id", "key": "idempotency_key"}
-"""Members of a line that are shown below it; the key of an effect is among its fields."""
-
-
 def _lines(events: Sequence[Mapping[str, object]]) -> list[str]:
     """Render a row for each line, followed by the fields of a detailed one."""
     rows = [["line", "time", "actor", "action", "result", "node", "execution"], *map(_cells, events)]
@@ -109,26 +94,15 @@ def _lines(events: Sequence[Mapping[str, object]]) -> list[str]:
     heading, *lines = table(rows)
     found = [heading]
     for line, event in zip(lines, events, strict=True):
-        fields = event.get("fields")
-        shown: dict[str, object] = {shown: event[name] for name, shown in _CALLER.items() if name in event}
-        shown |= {printable(name): value for name, value in fields.items()} if isinstance(fields, dict) else {}
-        for name in ("result", "outcome"):
-            shown.pop(name, None)
-        found += [line, *value_lines(shown, "    ")]
+        found += [line, *value_lines(details_of_line(event), "    ")]
     return found
 
 
 def _cells(event: Mapping[str, object]) -> list[str]:
-    fields = event.get("fields")
     at_us = event.get("at_us")
-    result = fields.get("result", "") if isinstance(fields, dict) else ""
-    return [
-        str(event["seq"]),
-        time_text(at_us) if isinstance(at_us, int) else "",
-        printable(str(event.get("actor", ""))),
-        *(printable(str(each)) for each in (event.get("action", ""), result, event.get("node_id", ""))),
-        printable(str(event.get("execution", ""))),
-    ]
+    texts = [printable(str(event.get(name, ""))) for name in ("actor", "action", "node_id", "execution")]
+    time_cell = time_text(at_us) if isinstance(at_us, int) else ""
+    return [str(event["seq"]), time_cell, *texts[:2], result_of_line(event), *texts[2:]]
 
 
 # -- verify ---------------------------------------------------------------------------------------

@@ -19,8 +19,14 @@ _LIBRARIES = ("jinja2", "starlette", "uvicorn")
 @config_option()
 @click.option("--allow-changes", is_flag=True, help="Without authentication: let the current user change things.")
 @click.option("--log-format", type=click.Choice(("text", "json")), help="Form of log lines on standard error.")
+@click.option("--end-with-input", is_flag=True, hidden=True)
 def command(
-    host: str | None, port: int | None, config: Path | None, allow_changes: bool, log_format: str | None
+    host: str | None,
+    port: int | None,
+    config: Path | None,
+    allow_changes: bool,
+    log_format: str | None,
+    end_with_input: bool,
 ) -> None:
     """Show nodes, divergences and runs in a browser.
 
@@ -28,9 +34,7 @@ def command(
     serve`. Without authentication the dashboard is read-only and for this machine. See
     docs/how-to/use-the-dashboard.md.
     """
-    for library in _LIBRARIES:
-        if importlib.util.find_spec(library) is None:
-            raise click.ClickException(f"the dashboard needs {library}: run `pip install 'vesper[dashboard]'`")
+    require_libraries()
     from vesper.dashboard.process import serve_dashboard
     from vesper.observe.logs import configure
     from vesper.values.vesper_error import VesperError
@@ -42,6 +46,13 @@ def command(
         click.echo(f"{text}; Ctrl-C or SIGTERM ends it", err=True)
 
     try:
-        serve_dashboard(settings, host, port, allow_changes, report)
+        serve_dashboard(settings, host, port, allow_changes, report, end_with_input)
     except VesperError as problem:
         raise click.ClickException(printable_lines(str(problem))) from None
+
+
+def require_libraries() -> None:
+    """End the command where the extra is not installed."""
+    for library in _LIBRARIES:
+        if importlib.util.find_spec(library) is None:
+            raise click.ClickException(f"the dashboard needs {library}: run `pip install 'vesper[dashboard]'`")

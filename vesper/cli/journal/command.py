@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,12 +25,10 @@ from vesper.cli.journal.open_journal import (
 from vesper.cli.journal.text import (
     document,
     list_lines,
-    open_doubts,
     short_ids,
     show_json,
     show_lines,
     summary_json,
-    words,
 )
 from vesper.cli.options import (
     by_option,
@@ -44,11 +43,15 @@ from vesper.cli.options import (
     yes_option,
 )
 from vesper.cli.output.progress import Progress
-from vesper.effects.settings import ConfigError
-from vesper.journal.entry import AuditEvent
-from vesper.journal.journal import Journal, JournalError, NotTaken, Status, UnknownExecution
+from vesper.journal.audit import audit_change
+from vesper.journal.doubts import open_doubts
+from vesper.journal.entry_text import words
+from vesper.journal.journal import Journal, JournalError, NotTaken, Recorded, Status, UnknownExecution
 from vesper.journal.moments import number, time_text
 from vesper.values.model import printable
+
+if TYPE_CHECKING:
+    from vesper.host.host import Host
 
 _MAX_COUNTED = 1_000
 _MAX_PROBLEMS = 20
@@ -148,7 +151,8 @@ def show_command(execution: str, config: Path | None, dsn: str | None, style: st
         hides = recorded.summary.is_sensitive and not reveal
         gives: dict[str, str] = {}
         if doubts:
-            from vesper.cli.journal.resolve import compiled_of, plan_of
+            from vesper.host.finishing import compiled_of
+            from vesper.host.resolving import plan_of
 
             compiled = compiled_of(journal, recorded)
             gives = {each.path: str(plan_of(compiled, each.path).gives) for each in doubts}
@@ -207,37 +211,51 @@ def resolve_command(
     STEP is the path in `vesper journal show`, such as charge or pay/charge[2]. The result is JSON of the type that the
     step declares. Be certain before you use --not-done: the step is performed now.
     """
-    from vesper.cli.journal.finish import check_can_finish, check_equipped, finish, quiet_host
-    from vesper.cli.journal.resolve import check_code, compiled_of, find_doubt, left_out_text, plan_of, read_result
+    from vesper.host.finishing import check_can_finish, quiet_host
+    from vesper.host.resolving import Given, left_out_text, resolve
 
     if (result is not None) + (failed is not None) + not_done != 1:
         raise click.UsageError("give the outcome with exactly one of --result, --failed and --not-done")
     who = by or current_user()
     settings = read_journal_settings(config, dsn)
     require_journal(settings)
-    if not later:
-        check_can_finish(settings, "--later only records the outcome")
-    with report_journal_errors(), quiet_host(settings, finishes=not later) as host:
-        journal = host.journal
-        recorded = journal.read(find_execution(journal, execution))
-        name = recorded.summary.execution
-        path = find_doubt(recorded, step).path
-        compiled = compiled_of(journal, recorded)
-        plan = plan_of(compiled, path)
+    with report_journal_errors():
         if not later:
-            check_equipped(host, compiled)
-        value, names = (None, []) if result is None else read_result(plan, path, result)
-        code = None if failed is None else check_code(plan, path, failed)
-        journal.resolve(name, path, value, code, who, why, not_done)
-        outcome = "not done" if not_done else "succeeded" if code is None else code
-        _audit(journal, "journal_resolve", name, recorded.summary.node_id, who, step=path, said=outcome, why=why)
-        if names:
-            click.echo(left_out_text(names, path), err=True)
-        click.echo(f"resolved: {printable(path)} of {name}: {outcome}")
-        if later:
-            click.echo("`vesper journal recover`, or any process with this journal, finishes the execution")
-            return
-        sys.exit(finish(host, recorded, settings.recovery.engine))
+            check_can_finish(settings, "--later only records the outcome")
+        with quiet_host(settings, finishes=not later) as host:
+            recorded = host.journal.read(find_execution(host.journal, execution))
+            done = resolve(host, recorded, step, Given(result, failed), who, why, finishes=not later)
+            if done.dropped:
+                click.echo(left_out_text(done.dropped, done.path), err=True)
+            click.echo(f"resolved: {printable(done.path)} of {recorded.summary.execution}: {done.outcome}")
+            if later:
+                click.echo("`vesper journal recover`, or any process with this journal, finishes the execution")
+                return
+            sys.exit(_finish(host, recorded, settings.recovery.engine))
+
+
+def _finish(host: Host, recorded: Recorded, engine: str | None) -> int:
+    """Finish a resolved execution, print its outcome, and return the exit code."""
+    from vesper.cli.output.outcomes import outcome_lines
+    from vesper.engines.outcome import EngineFault
+    from vesper.host.finishing import compiled_of, outcome_text, resume_execution
+
+    try:
+        finished = resume_execution(host, recorded.summary, engine)
+    except NotTaken as reason:
+        click.echo(f"another process continues it: {reason}")
+        return FINE
+    if finished.outcome is None:
+        click.echo(f"it cannot continue: {printable(finished.why)}", err=True)
+        return WRONG_INPUT
+    if recorded.summary.is_sensitive:
+        click.echo(f"ended: {outcome_text(finished.outcome)}; `vesper journal show --reveal` shows its values")
+    else:
+        inputs = recorded.entries[0].entry.body.get("inputs")
+        compiled = compiled_of(host.journal, recorded)
+        click.echo(f"ended: {outcome_text(finished.outcome)}")
+        click.echo(outcome_lines(compiled, finished.outcome, inputs if isinstance(inputs, dict) else {}))
+    return OUR_BUG if isinstance(finished.outcome, EngineFault) else FINE
 
 
 @command.command("recover")
@@ -252,8 +270,7 @@ def recover_command(config: Path | None, dsn: str | None, engine: str | None, li
     Prints one line for each. Effects that must not be repeated are not. An effect with an unknown outcome puts its
     execution in doubt; the exit code is then 1.
     """
-    from vesper.cli.journal.finish import check_can_finish, outcome_text, quiet_host, resume_execution
-    from vesper.engines.outcome import EngineFault
+    from vesper.host.finishing import check_can_finish, quiet_host, recover_all
 
     settings = read_journal_settings(config, dsn)
     absent = missing_file(settings) if dsn is None else None
@@ -261,31 +278,20 @@ def recover_command(config: Path | None, dsn: str | None, engine: str | None, li
         click.echo(f"no executions yet: there is no journal at {printable(str(absent))}", err=True)
         return
     require_journal(settings)
-    check_can_finish(settings, "use the file that the node runs with")
     code = FINE
+    with report_journal_errors():
+        check_can_finish(settings, "use the file that the node runs with")
     with report_journal_errors(), quiet_host(settings, finishes=True) as host:
         left = host.journal.unfinished(limit)
         shorts = short_ids([each.execution for each in left])
         ended = 0
-        for summary in left:
-            line = f"{shorts[summary.execution]}  {printable(summary.node_id)}  "
-            try:
-                finished = resume_execution(host, summary, engine or settings.recovery.engine)
-            except (NotTaken, UnknownExecution):
-                click.echo(f"{line}another process continues it")
-                continue
-            except (JournalError, ConfigError, click.ClickException) as problem:
-                text = problem.message if isinstance(problem, click.ClickException) else str(problem)
-                click.echo(f"{line}cannot be finished: {printable(text)}")
+        for each in recover_all(host, left, engine or settings.recovery.engine):
+            click.echo(f"{shorts[each.summary.execution]}  {printable(each.summary.node_id)}  {each.text}")
+            ended += each.is_ended
+            if each.is_fault:
+                code = OUR_BUG
+            elif not each.is_ended and not each.is_elsewhere:
                 code = code or WRONG_INPUT
-                continue
-            if finished.outcome is None:
-                click.echo(f"{line}in doubt: {printable(finished.why)}")
-                code = code or WRONG_INPUT
-                continue
-            click.echo(f"{line}{outcome_text(finished.outcome)}")
-            ended += 1
-            code = OUR_BUG if isinstance(finished.outcome, EngineFault) else code
         click.echo(f"{number(ended, 'execution')} finished" if left else "no execution is unfinished")
         doubtful = len(host.journal.find(status=Status.IN_DOUBT, limit=_MAX_COUNTED))
         if doubtful:
@@ -318,7 +324,7 @@ def prune_command(
         if not yes:
             click.confirm("delete permanently?", abort=True)
         pruned = sum(journal.prune(before_us, each) for each in nodes)
-        _audit(journal, "journal_prune", "", node or "", who, executions=pruned, before=time_text(before_us))
+        audit_change(journal, "journal_prune", "", node or "", who, executions=pruned, before=time_text(before_us))
         click.echo(f"deleted {number(pruned, 'execution')}")
 
 
@@ -342,7 +348,7 @@ def erase_command(execution: str, config: Path | None, dsn: str | None, yes: boo
         if not journal.erase(name):
             click.echo(f"{name} has no key: it was deleted earlier, or never existed")
             return
-        _audit(journal, "journal_erase", name, node_id, who)
+        audit_change(journal, "journal_erase", name, node_id, who)
         click.echo(f"erased: the key of {name} is deleted")
 
 
@@ -398,11 +404,6 @@ def verify_command(execution: str | None, config: Path | None, dsn: str | None) 
 def _with_progress(names: Iterator[str], total: int) -> Iterator[str]:
     with Progress("executions", total) as progress:
         yield from progress.over(names)
-
-
-def _audit(journal: Journal, action: str, execution: str, node_id: str, by: str, **fields: object) -> None:
-    """Write a manual change of the journal to the audit log, at any audit level."""
-    journal.audit([AuditEvent(_now_us(), execution, node_id, "basic", action, {"by": by, **fields})])
 
 
 def _now_us() -> int:

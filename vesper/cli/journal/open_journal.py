@@ -20,7 +20,7 @@ from vesper.host.performers import Performers
 from vesper.journal.journal import Journal, JournalError
 from vesper.language.diagnostics.suggest import did_you_mean, suggestions
 from vesper.values.model import printable
-from vesper.values.node_id import split_node_id
+from vesper.values.node_id import is_of_node, split_node_id
 
 _MAX_LISTED = 10
 
@@ -111,12 +111,6 @@ def find_node_ids(journal: Journal, wanted: str | None) -> list[str | None]:
             f"the journal has no run of a node `{printable(wanted[:80])}`" + (f"; {hint}" if hint else "")
         )
     return found
-
-
-def is_of_node(node_id: str, wanted: str) -> bool:
-    """Whether the id is the one wanted, or a version of the name wanted."""
-    parts = split_node_id(node_id)
-    return node_id == wanted or (parts is not None and parts[0] == wanted)
 
 
 def current_user() -> str:

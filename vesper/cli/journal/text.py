@@ -7,24 +7,21 @@ Text is bounded: a long body is cut, with a note. `--format json` is complete, i
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from vesper.cli.output.value_lines import pad, value_lines
 from vesper.host.masking import SENSITIVE
-from vesper.journal.entry import Entry, Kind, Stored
+from vesper.journal.entry import Stored
+from vesper.journal.entry_text import ERASED, effect_text, entry_values, limit_lines, words
 from vesper.journal.journal import Recorded, Status, Summary
 from vesper.journal.moments import moment_json, time_text, took_text
 from vesper.journal.typed_json import encode
 from vesper.language.diagnostics.excerpt import display_width
-from vesper.values.model import printable, show
+from vesper.values.model import printable
 
-ERASED = "<erased>"
 _SHORT = 18
 """Characters of an id in a list: the time of a version 7 UUID to a fraction of a millisecond."""
-_MAX_LINES = 40
-_MAX_COLUMNS = 400
 
 
 # -- names ----------------------------------------------------------------------------------------
@@ -67,11 +64,6 @@ def list_lines(summaries: Sequence[Summary], now_us: int) -> list[str]:
     return table(rows)
 
 
-def words(name: str) -> str:
-    """Return an internal name with spaces instead of underscores."""
-    return printable(name).replace("_", " ")
-
-
 def summary_json(each: Summary) -> dict[str, Any]:
     return {
         "execution": each.execution,
@@ -88,43 +80,6 @@ def summary_json(each: Summary) -> dict[str, Any]:
         "is_joined": each.is_joined,
         "is_sensitive": each.is_sensitive,
     }
-
-
-# -- what is in doubt -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """A request whose outcome is unknown."""
-
-    path: str
-    why: str
-    obstacle: str | None = None
-    """Why the request cannot be resolved, if so."""
-
-
-_DIVERGED = (
-    "after another process took the run over, it made a request that differs from the journal. Two engines, or two "
-    "versions of Vesper, disagree on this node: please report it"
-)
-_KEYLESS = "its key was deleted, so it cannot be finished"
-
-
-def open_doubts(recorded: Recorded) -> list[Doubt]:
-    """Return the doubts that are not resolved yet."""
-    if recorded.summary.status is not Status.IN_DOUBT:
-        return []
-    found: dict[str, Doubt] = {}
-    for stored in recorded.entries:
-        entry = stored.entry
-        if entry.kind is Kind.IN_DOUBT:
-            why = str(entry.body.get("why", ""))
-            found[entry.path] = Doubt(entry.path, why, _KEYLESS if stored.is_erased else None)
-        elif entry.kind is Kind.DIVERGENCE:
-            found[entry.path] = Doubt(entry.path, "", _DIVERGED)
-        elif entry.kind is Kind.RESOLVED:
-            found.pop(entry.path, None)
-    return list(found.values())
 
 
 # -- one execution --------------------------------------------------------------------------------
@@ -170,69 +125,12 @@ def _entries(entries: Sequence[Stored], summary: Summary, reveals: bool) -> list
         entry = each.entry
         hides = summary.is_sensitive and not reveals
         cells = [offset.rjust(left), f"{entry.kind:<{kinds}}", f"{printable(entry.path):<{paths}}"]
-        lines.append("  ".join([*cells, _effect(entry, hides)]).rstrip())
+        lines.append("  ".join([*cells, effect_text(entry, hides)]).rstrip())
         if each.is_erased or hides:
             lines.append(f"{indent}{ERASED if each.is_erased else SENSITIVE}")
         else:
-            lines += _limit_lines(value_lines(_entry_values(entry), indent))
+            lines += limit_lines(value_lines(entry_values(entry), indent), "--format json shows all of it")
     return lines
-
-
-def _effect(entry: Entry, hides: bool) -> str:
-    """Render the effect of a request, with its class and its key."""
-    if not entry.effect:
-        return ""
-    inside = [entry.effect_class] if entry.effect_class else []
-    if entry.key is not None:
-        inside.append("key <sensitive>" if hides else f"key {show(entry.key)}")
-    return entry.effect + (f" ({', '.join(inside)})" if inside else "")
-
-
-def _entry_values(entry: Entry) -> dict[str, object]:
-    """Return the body of an entry with readable names; unknown names are kept."""
-    body = dict(entry.body)
-    values: dict[str, object] = {}
-    match entry.kind:
-        case Kind.START:
-            for known in ("node_id", "semantic_hash"):
-                body.pop(known, None)  # the header has them
-            values = {name: body.pop(name) for name in ("inputs", "now") if name in body}
-        case Kind.INTENT | Kind.RESULT | Kind.FAILED:
-            request = {**_mapping(body.pop("fixed", None)), **_mapping(body.pop("arguments", None))}
-            if request:
-                values["request"] = request
-            if "value" in body:
-                values["result"] = body.pop("value")
-            if body.pop("may_have_happened", None) is True:
-                values["note"] = "the effect may have been performed nevertheless"
-        case Kind.RESOLVED:
-            if body.pop("not_done", None) is True:
-                values["note"] = "the effect was not performed: it is performed when the run is recovered"
-            if "value" in body:
-                values["result"] = body.pop("value")
-        case Kind.HANDOFF:
-            values = {name: body.pop(name) or "no process" for name in ("from", "to") if name in body}
-        case Kind.END:
-            if "outcome" in body:
-                values["outcome"] = words(str(body.pop("outcome")))
-            if isinstance(took := body.pop("duration_us", None), int):
-                values["took"] = took_text(took)
-        case _:
-            pass
-    return {**values, **{printable(name): value for name, value in body.items()}}
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
-def _limit_lines(lines: list[str]) -> list[str]:
-    shown = [line if len(line) <= _MAX_COLUMNS else f"{line[:_MAX_COLUMNS]}…" for line in lines[:_MAX_LINES]]
-    has_more = len(lines) > _MAX_LINES or any(len(line) > _MAX_COLUMNS for line in lines[:_MAX_LINES])
-    if has_more:
-        gap = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
-        shown.append(f"{gap}… (--format json shows all of it)")
-    return shown
 
 
 def show_json(recorded: Recorded, reveals: bool) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from vesper.cli.journal.open_journal import is_of_node
 from vesper.cli.settings import printable_lines, read_settings, settings_folder
 from vesper.config.migration import MigrationSettings
 from vesper.config.moments import parse_duration
@@ -22,7 +21,7 @@ from vesper.migration.stores.configured import OpenStore, short_epoch
 from vesper.migration.stores.overview import newest, read_node
 from vesper.migration.stores.store import NodeKey, Store, StoreError, keys_of, open_store
 from vesper.values.model import printable
-from vesper.values.node_id import split_node_id
+from vesper.values.node_id import is_of_node, split_node_id
 
 NOTHING_YET = (
     'no node has been routed yet: {}. Load a node with `vesper.load(NAME, engine="auto")` and call it to route it'

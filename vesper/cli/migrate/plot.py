@@ -9,6 +9,8 @@ import click
 from vesper.cli.journal.text import document
 from vesper.cli.migrate.open_store import find_key, now_us, open_configured_store
 from vesper.cli.options import NODE, epoch_option, store_options, style_option
+from vesper.dashboard.draw.plot import draw_file
+from vesper.dashboard.draw.plot_png import PlotUnavailable, draw_png
 from vesper.journal.moments import number
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.series import read_series
@@ -33,7 +35,7 @@ from vesper.values.model import printable
 def plot_command(node: str, path: Path, config: Path | None, dsn: str | None, epoch: str | None, style: str) -> None:
     """Draw the confidence of NODE over time.
 
-    Modes are bands, divergences are marks.
+    Modes are bands, changes are numbered with their reason, divergences are marks.
     """
     if path.suffix not in (".svg", ".png"):
         raise click.UsageError(f"-o {printable(path.name)}: the file name must end with .svg or .png")
@@ -50,20 +52,14 @@ def plot_command(node: str, path: Path, config: Path | None, dsn: str | None, ep
             ) from None
     if series is None:
         raise click.ClickException(f"{printable(key.node)} has no history yet: nothing to draw")
-    if path.suffix == ".svg":
-        from vesper.cli.migrate.drawing.svg import draw_svg
-
-        picture = draw_svg(series).encode()
-    else:
-        from vesper.cli.migrate.drawing.png import draw_png
-
-        picture = draw_png(series)
     try:
+        picture = draw_png(series) if path.suffix == ".png" else draw_file(series).encode()
         write_bytes(path, picture)
+    except PlotUnavailable as problem:
+        raise click.ClickException(str(problem)) from None
     except OSError as problem:
         raise click.ClickException(f"{printable(str(path))} cannot be written: {problem.strerror}") from None
-    points, divergences = len(series.points), len(series.open)
-    times = sum(each.count for each in series.open)
+    points, divergences, times = len(series.points), series.open, series.open_times
     if style == "json":
         found = {"node": key.node, "epoch": key.epoch, "picture": str(path)}
         click.echo(document({**found, "points": points, "divergences": divergences, "times": times}))

@@ -231,11 +231,11 @@ def _section(title: str, rows: Sequence[tuple[str, ...]]) -> list[str]:
 @click.argument("node")
 @nodes_option
 def flow_command(node: str, root: Path) -> None:
-    """Draw the flow of a node as SVG: steps from top to bottom, alternatives side by side."""
+    """Draw the flow of a node as SVG: the main way from top to bottom, alternatives and handlers to its right."""
     compiled = compile_or_exit(find_node(node, root), is_run=False)
-    from vesper.repository.flow_picture import draw_flow
+    from vesper.dashboard.draw.flow import draw_flow
 
-    click.echo(draw_flow(compiled.source), nl=False)
+    click.echo(draw_flow(compiled, is_file=True), nl=False)
 
 
 @command.command("graph")

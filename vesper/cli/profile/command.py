@@ -9,7 +9,7 @@ from typing import TextIO
 import click
 
 from vesper.cli.exits import WRONG_INPUT
-from vesper.cli.journal.open_journal import is_of_node, read_journal_settings
+from vesper.cli.journal.open_journal import read_journal_settings
 from vesper.cli.journal.text import document, table
 from vesper.cli.load_node import compile_or_exit, find_case, find_node
 from vesper.cli.options import NODE, config_option, input_options, nodes_option, now_option, style_option
@@ -26,6 +26,7 @@ from vesper.repository.locate import NodeNotFound, locate
 from vesper.trace.model import Trace
 from vesper.trace.profile import Profile, profile, time_text
 from vesper.values.inputs import accept_inputs
+from vesper.values.node_id import is_of_node
 
 
 @click.command("profile")

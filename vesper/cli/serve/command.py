@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from vesper.cli.dashboard.command import require_libraries
 from vesper.cli.exits import WRONG_INPUT
 from vesper.cli.options import config_option
 from vesper.cli.settings import printable_lines
 from vesper.repository.locate import FOLDER, FOLDER_VARIABLE
+
+if TYPE_CHECKING:
+    from vesper.config.settings import Config
 
 
 @click.command("serve")
@@ -25,6 +31,7 @@ from vesper.repository.locate import FOLDER, FOLDER_VARIABLE
 @click.option("--grace", type=click.FloatRange(0.1, 3_600), metavar="SECONDS", help="Time to drain.  [default: 10]")
 @config_option()
 @click.option("--insecure", is_flag=True, help="Allow a public address without authentication.")
+@click.option("--dashboard", type=click.IntRange(0, 65_535), metavar="PORT", help="Start `vesper dashboard` beside it.")
 @click.option("--log-format", type=click.Choice(("text", "json")), help="Form of log lines on standard error.")
 def command(
     nodes: tuple[str, ...],
@@ -38,6 +45,7 @@ def command(
     grace: float | None,
     config: Path | None,
     insecure: bool,
+    dashboard: int | None,
     log_format: str | None,
 ) -> None:
     """Serve NODES over HTTP: files and folders, by default the folder `nodes`.
@@ -48,10 +56,12 @@ def command(
     """
     from vesper.observe.logs import configure
     from vesper.serve.control import Options, is_public
-    from vesper.serve.supervisor import Supervisor, bind, shared_metrics
+    from vesper.serve.supervisor import Companion, Supervisor, bind, shared_metrics
     from vesper.serve.watch import watched_files
     from vesper.values.vesper_error import VesperError
 
+    if dashboard is not None:
+        require_libraries()
     path = None if config is None else str(config.resolve())
     options = Options(nodes, path, expose, engine, threads, log_format=log_format)
     try:
@@ -79,10 +89,20 @@ def command(
                 click.echo(f"serving {what} at {where} with {count} {of}; Ctrl-C or SIGTERM ends it", err=True)
 
             watched = watched_files(nodes or (FOLDER,), settings.path) if is_watching else None
-            code = Supervisor(listener, options, count, report, watched).run()
+            companion = (
+                None if dashboard is None else Companion("dashboard", _dashboard(dashboard, settings, log_format))
+            )
+            code = Supervisor(listener, options, count, report, watched, companion=companion).run()
     except VesperError as problem:
         message = printable_lines(str(problem))
         click.echo(message if message.startswith("error") else f"Error: {message}", err=True)
         code = WRONG_INPUT
     if code:
         raise SystemExit(code)
+
+
+def _dashboard(port: int, settings: Config, log_format: str | None) -> list[str]:
+    """Return the command of a dashboard that ends with this process."""
+    found = [sys.executable, "-P", "-m", "vesper", "dashboard", "--end-with-input", "--port", str(port)]
+    found += [] if settings.path is None else ["--config", str(settings.path.resolve())]
+    return found if log_format is None else [*found, "--log-format", log_format]

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from vesper.cli.output.value_lines import pad
-from vesper.cli.status.rollback import rollback_json, rollback_text
+from vesper.cli.status.rollback import rollback_json
 from vesper.journal.moments import moment_json, number, time_text
 from vesper.language.diagnostics.excerpt import display_width
 from vesper.migration.compare.divergence import Divergence
@@ -23,8 +23,6 @@ from vesper.migration.stores.overview import (
     NodeOverview,
     Overview,
     PathOverview,
-    Statistics,
-    bound_text,
     confidence_text,
     fleet,
     lacking,
@@ -34,12 +32,12 @@ from vesper.migration.stores.overview import (
 from vesper.migration.stores.rollback import rollback_of
 from vesper.migration.stores.status_text import (
     ago_text,
+    facts_of,
     held_text,
-    latch_text,
     needed_text,
     path_name,
     path_need,
-    pin_text,
+    shares_text,
 )
 from vesper.migration.stores.store import Line
 from vesper.values.model import printable
@@ -150,19 +148,10 @@ def _totals(overview: Overview, highest: Mapping[str, Mode | None], now_us: int)
     nodes = {each.key.node for each in overview.nodes}
     epochs = f" in {len(overview.nodes):,} epochs" if len(overview.nodes) > len(nodes) else ""
     lines = [f"{number(len(nodes), 'node')}{epochs}: {', '.join(listed)}"]
-    lines.append(f"traffic of the last {DAY_HOURS} hours: {_shares(found.requests, found.engines)}")
+    lines.append(f"traffic of the last {DAY_HOURS} hours: {shares_text(found.requests, found.engines)}")
     if overview.others:
         lines.append(f"{number(len(overview.others), 'older epoch')} not shown; --all-epochs shows them")
     return lines
-
-
-def _shares(requests: Counter[Mode], engines: Counter[Engine]) -> str:
-    total = requests.total()
-    if not total:
-        return "no requests"
-    listed = [f"{100 * requests[mode] / total:.1f} % in {mode.value}" for mode in LADDER if requests[mode]]
-    direct = 100 * engines[Engine.DIRECT] / total
-    return f"{number(total, 'request')}, {', '.join(listed)}; the direct engine answered {direct:.1f} %"
 
 
 # -- one node -------------------------------------------------------------------------------------
@@ -174,67 +163,13 @@ def detail_lines(overview: Overview, detail: Detail, now_us: int, width: int) ->
         "",
         f"{printable(detail.state.node)}, epoch {short_epoch(detail.state.epoch)}",
     ]
-    rows = _facts(detail, now_us)
+    rows = facts_of(detail.node, detail.state, detail.highest, detail.history, now_us)
     left = max(display_width(name) for name, _ in rows) + 4
     for name, text in rows:
         parts = textwrap.wrap(text, max(20, width - left)) or [""]
         lines.append(f"  {pad(name, left - 4)}  {parts[0]}")
         lines += [" " * left + part for part in parts[1:]]
     return [*lines, *_path_lines(detail, width), *_divergence_lines(detail), *_change_lines(detail, width)]
-
-
-def _facts(detail: Detail, now_us: int) -> list[tuple[str, str]]:
-    state = detail.state
-    since = next((record["at_us"] for record in reversed(records(detail.history)) if record["kind"] == "changed"), None)
-    rows = [("mode", state.mode.value + ("" if since is None else f", since {time_text(since)}"))]
-    running = running_mode(state, detail.highest)
-    if running is not state.mode:
-        allowed = f"its evidence allows {state.mode.value}"
-        rows = [("mode", f"{running.value}, limited by `max_mode` of the configuration; {allowed}")]
-    rows.append(("confidence", f"{confidence_text(state)}, the lower bound of the share of runs that agree"))
-    if state.is_complete:
-        rows[-1] = ("confidence", "complete: every possible input was run, and all runs agreed")
-    agree = f"{number(state.clean, 'distinct run')} that agree{'s' if state.clean == 1 else ''}"
-    compared = f"{number(state.compared, 'comparison')}, besides {state.unknown:,} without a result"
-    diverged = number(state.divergences, "divergence")
-    rows.append(("evidence", f"{agree}, {diverged}, of {compared}; attempt {state.attempt}"))
-    found = statistics(state)
-    if found is not None:
-        rows += _statistics(found)
-    rows.append(("needed", needed_text(state, detail.highest)))
-    if state.pin is not None:
-        rows.append(("pin", pin_text(state.pin, now_us)))
-    rows += [("latch", latch_text(each)) for each in state.latches]
-    rows += [
-        ("noise", f"{printable(name)}: an engine differs from itself at {printable(where)}")
-        for name, where in state.noise.items()
-    ]
-    if state.lost:
-        rows.append(("lost", f"{number(len(state.lost), 'run')} began under the direct engine and never ended"))
-    day = detail.node.traffic.since(now_us, DAY_HOURS)
-    requests: Counter[Mode] = Counter()
-    engines: Counter[Engine] = Counter()
-    for name, count in day.items():
-        mode, _, engine = name.partition("/")
-        requests[Mode(mode)] += count
-        engines[Engine(engine)] += count
-    rows.append((f"last {DAY_HOURS} hours", _shares(requests, engines)))
-    back = rollback_of(state, detail.node.traffic, now_us, DAY_HOURS)
-    if back is not None:
-        rows.append(("rollback", rollback_text(back)))
-    written = detail.node.traffic.written_us
-    rows.append(("written", "never" if written is None else f"{time_text(written)}, {ago_text(written, now_us)}"))
-    return rows
-
-
-def _statistics(found: Statistics) -> list[tuple[str, str]]:
-    wilson = f"{bound_text(found.lower_bound)} of {found.threshold}"
-    process = f"e^{found.log_e:.2f} of e^{found.log_needed:.2f}"
-    return [
-        (f"for {found.mode.value}", f"{number(found.clean_needed, 'distinct run')} that agree, by both of these:"),
-        ("  Wilson", wilson + (", enough" if found.is_wilson_enough else "")),
-        ("  e-process", process + (", enough" if found.is_e_enough else "")),
-    ]
 
 
 def _path_lines(detail: Detail, width: int) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from vesper.cli.exits import WRONG_INPUT
-from vesper.cli.journal.open_journal import is_of_node, missing_file, read_journal_settings
+from vesper.cli.journal.open_journal import missing_file, read_journal_settings
 from vesper.config.settings import Config
 from vesper.effects.settings import ConfigError
 from vesper.engines.engine import EngineUnavailable
@@ -23,7 +23,7 @@ from vesper.trace.library import Traces
 from vesper.trace.model import TraceError
 from vesper.trace.store import TraceStore
 from vesper.values.model import printable
-from vesper.values.node_id import split_node_id
+from vesper.values.node_id import is_of_node, split_node_id
 
 
 @contextmanager

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from vesper.api.explanation.derive import explain_trace
-from vesper.cli.journal.text import short_ids, table, typed_json, words
+from vesper.cli.journal.text import short_ids, table, typed_json
 from vesper.cli.output.outcomes import json_text
 from vesper.cli.output.terminal import columns
 from vesper.cli.output.value_lines import pad
 from vesper.host.outcomes import outcome_record
+from vesper.journal.entry_text import words
 from vesper.journal.moments import moment_json, time_text, took_text
 from vesper.language.diagnostics.excerpt import display_width
 from vesper.trace.difference import Difference, outcome_text

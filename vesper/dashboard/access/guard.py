@@ -21,6 +21,7 @@ from vesper.dashboard.access.credentials import Credentials
 from vesper.dashboard.access.peer import peer_user_id
 from vesper.dashboard.access.sessions import Attempts, Session, Sessions
 from vesper.dashboard.problem import BadRequest, Forbidden, NotLoggedIn, Problem, TooLarge
+from vesper.values.model import printable
 
 _log = logging.getLogger("vesper.dashboard")
 POLICY: Final = (
@@ -37,7 +38,7 @@ _HEADERS: Final = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with `no-referrer` browsers send `Origin: null` from our own forms
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
@@ -165,7 +166,7 @@ class Guard:
                 "Use the address that `vesper dashboard` printed, or add yours to `origins` of [dashboard].",
             )
         raw_path = request.scope.get("raw_path") or b""
-        path = request.url.path
+        path: str = request.scope["path"]
         if _TRICKS.search(raw_path.decode("latin-1")) or not path.isprintable():
             raise BadRequest("the path has an encoded or doubled separator", "Follow a link of a page.")
         is_open = path == LOGIN or path.startswith("/static/")
@@ -188,15 +189,17 @@ class Guard:
         return _replay(body)
 
     async def _refusal(self, request: Request, problem: Problem) -> Response:
-        _log.info("refused %s %s: %s", request.method, request.url.path, problem.what)
-        is_page = isinstance(problem, NotLoggedIn) and request.method in _SAFE_METHODS
-        if is_page and "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
+        is_anonymous = isinstance(problem, NotLoggedIn)
+        level = logging.DEBUG if is_anonymous else logging.INFO
+        _log.log(level, "refused %s %s: %s", request.method, printable(request.url.path[:200]), problem.what)
+        is_page = request.method in _SAFE_METHODS and not request.url.path.startswith("/api/")
+        if is_anonymous and is_page and "text/html" in request.headers.get("accept", ""):
             if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
                 return Response(RELOAD_PAGE, media_type="text/html")
             after = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"{LOGIN}?next={quote(after, safe='')}", 303)
         response = await self._show(request, problem)
-        if isinstance(problem, NotLoggedIn):
+        if is_anonymous:
             response.headers["www-authenticate"] = 'Bearer realm="vesper"'
         return response
 

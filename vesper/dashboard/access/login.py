@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from vesper.dashboard.access.caller import Role
 from vesper.dashboard.access.guard import LOGIN, Access
 from vesper.dashboard.problem import BadRequest, TooMany
 
@@ -27,17 +28,19 @@ def login_routes(access: Access, render: Callable[..., Response]) -> list[Route]
                 "this dashboard has no logins", "Add [[serve.keys]] or [[serve.jwt]] to vesper.toml and start it again."
             )
         if request.method != "POST":
-            return render(request, error="", after=_local(request.query_params.get("next", "/")))
+            return render(request, error="", remedy="", after=_local(request.query_params.get("next", "/")))
         fields = await _fields(request)
         address = request.client.host if request.client else ""
         if access.attempts.is_blocked(address):
             raise TooMany("there were too many failed logins", "Wait a minute, then log in again.")
         credential = fields.get("credential", "").strip()
         after = _local(fields.get("next", "/"))
-        if access.credentials.caller(credential) is None:
+        caller = access.credentials.caller(credential)
+        if caller is None or not caller.can(Role.VIEWER):
             access.attempts.add(address)
-            response = render(request, error="This key or token is not accepted.", after=after)
-            response.status_code = 401
+            error = "This key or token is not accepted." if caller is None else f"{caller.name} has no role here."
+            response = render(request, error=error, remedy="" if caller is None else caller.remedy, after=after)
+            response.status_code = 401 if caller is None else 403
             return response
         _forget(request)  # an id that was known before the login must not survive it
         response = RedirectResponse(after, 303)

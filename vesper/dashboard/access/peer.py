@@ -13,10 +13,10 @@ _ESTABLISHED: Final = "01"
 def peer_user_id(client: tuple[str, int], server: tuple[str, int]) -> int | None:
     """Return the user that owns the client's socket; None where it is not on this machine."""
     is_v6 = ":" in client[0]
-    wanted = [_kernel_form(*client), _kernel_form(*server), _ESTABLISHED]
     try:
+        wanted = [_kernel_form(*client), _kernel_form(*server), _ESTABLISHED]
         rows = Path("/proc/net/tcp6" if is_v6 else "/proc/net/tcp").read_text(encoding="ascii").splitlines()
-    except OSError:
+    except (OSError, ValueError):
         return None
     for row in rows:
         cells = row.split()

@@ -43,6 +43,12 @@ class Session:
         return len(data) == 2 * _TOKEN_BYTES and hmac.compare_digest(_xor(pad, masked), self.secret)
 
 
+def login_of(token: str) -> str:
+    """Return a name of the login that a token belongs to, the same for each of its tokens."""
+    data = bytes.fromhex(token)
+    return hashlib.sha256(_xor(data[:_TOKEN_BYTES], data[_TOKEN_BYTES:])).hexdigest()
+
+
 class Sessions:
     """All sessions, by the hash of their id."""
 
@@ -53,8 +59,9 @@ class Sessions:
     def create(self, credential: str) -> str:
         """Return the id of a new session. The one used least recently makes room where there are too many."""
         now = self._clock()
-        self._sessions = {name: each for name, each in self._sessions.items() if not _is_over(each, now)}
-        while len(self._sessions) >= MAX_SESSIONS:
+        if len(self._sessions) >= MAX_SESSIONS:
+            self._sessions = {name: each for name, each in self._sessions.items() if not _is_over(each, now)}
+        if len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[min(self._sessions, key=lambda name: self._sessions[name].used)]
         found = secrets.token_urlsafe(_TOKEN_BYTES)
         self._sessions[_digest(found)] = Session(credential, now, now)

@@ -14,7 +14,7 @@ from vesper.trace.spans import Part
 MAX_ROWS: Final = 120
 """Maximum steps that are drawn; the table has all of them."""
 _ROW: Final = 24
-_LABEL_WIDTH: Final = 190
+_CHARACTER_WIDTH: Final = 6.7
 _CHART_WIDTH: Final = 560
 _AXIS_HEIGHT: Final = 22
 _MAX_LABEL: Final = 26
@@ -42,23 +42,25 @@ def draw_timeline(rows: Sequence[TimelineRow], begin_us: int, end_us: int) -> Ma
     drawn = rows[:MAX_ROWS]
     span_us = max(1, end_us - begin_us)
     height = _AXIS_HEIGHT + _ROW * len(drawn) + 4
+    longest = max((min(len(each.label), _MAX_LABEL) for each in drawn), default=0)
+    left = round(40 + longest * _CHARACTER_WIDTH)
 
     def x(at_us: int) -> float:
-        return round(_LABEL_WIDTH + _CHART_WIDTH * min(1.0, max(0.0, (at_us - begin_us) / span_us)), 1)
+        return round(left + _CHART_WIDTH * min(1.0, max(0.0, (at_us - begin_us) / span_us)), 1)
 
-    parts = [*_axis(span_us, height)]
+    parts = [*_axis(span_us, height, left)]
     for row, each in enumerate(drawn):
-        parts += _row(each, _AXIS_HEIGHT + row * _ROW, x)
+        parts += _row(each, _AXIS_HEIGHT + row * _ROW, left, x)
     what = f"Timeline of {len(rows)} steps over {duration_text(span_us)}; the table has the same facts."
     return Markup('<svg class="timeline" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
-        _LABEL_WIDTH + _CHART_WIDTH + 20, height, what, Markup("").join(parts)
+        left + _CHART_WIDTH + 24, height, what, Markup("").join(parts)
     )
 
 
-def _axis(span_us: int, height: int) -> Iterator[Markup]:
+def _axis(span_us: int, height: int, left: int) -> Iterator[Markup]:
     step = _tick_us(span_us)
     for number in range(int(span_us // step) + 1):
-        at = round(_LABEL_WIDTH + _CHART_WIDTH * number * step / span_us, 1)
+        at = round(left + _CHART_WIDTH * number * step / span_us, 1)
         yield Markup('<line class="tick" x1="{0}" x2="{0}" y1="16" y2="{1}"/>').format(at, height)
         text = "0" if number == 0 else duration_text(number * step)
         yield Markup('<text class="axis" x="{}" y="12" text-anchor="middle">{}</text>').format(at, text)
@@ -74,11 +76,11 @@ def _tick_us(span_us: int) -> int:
         power *= 10
 
 
-def _row(row: TimelineRow, top: int, x: Callable[[int], float]) -> Iterator[Markup]:
+def _row(row: TimelineRow, top: int, left: int, x: Callable[[int], float]) -> Iterator[Markup]:
     label = row.label if len(row.label) <= _MAX_LABEL else row.label[: _MAX_LABEL - 1] + "…"
     yield Markup('<g class="step {}"><title>{}</title>').format(row.kind, row.text)
     yield Markup('<text class="label" x="{}" y="{}" text-anchor="end">{} {}</text>').format(
-        _LABEL_WIDTH - 12, top + 16, label, row.sign
+        left - 12, top + 16, label, row.sign
     )
     if not row.parts:
         middle, at = top + _ROW / 2, x(row.begin_us)

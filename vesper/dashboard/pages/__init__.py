@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 PACKAGES: Final[tuple[str, ...]] = (
-    # One line for each package: its full name, such as "vesper.dashboard.pages.fleet".
+    # One line for each package: its full name.
+    "vesper.dashboard.pages.fleet",
+    "vesper.dashboard.pages.node",
     "vesper.dashboard.pages.flow",
+    "vesper.dashboard.pages.divergences",
     "vesper.dashboard.pages.executions",
+    "vesper.dashboard.pages.stepping",
+    "vesper.dashboard.pages.journal",
+    "vesper.dashboard.pages.audit",
+    "vesper.dashboard.pages.batches",
+    "vesper.dashboard.pages.verification",
+    "vesper.dashboard.pages.alerts",
     "vesper.dashboard.play",
 )
 """Packages with `PAGES`, `ACTIONS` and, optionally, `ROUTES`."""

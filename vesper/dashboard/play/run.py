@@ -45,6 +45,10 @@ MAX_RUNS_AT_ONCE = 2
 MAX_ROWS = 500
 """Steps, and requests, that an answer lists."""
 MAX_REQUESTS = 1_000
+MAX_MARKS = 5_000
+"""Values of steps and clauses that are compared and shown; the outcome is always compared."""
+_TRACED_SECONDS = 0.05
+"""Time of the direct engine up to which a run is traced: a trace of a longer run would not fit into memory."""
 _MAX_VALUE_CHARACTERS = 2_000
 _TIMED_CALLS = 200
 _TIMED_SECONDS = 0.2
@@ -115,6 +119,8 @@ class RunResult:
     """The request without an answer."""
     omitted: int
     """Steps and requests beyond the maximum."""
+    is_traced: bool = True
+    """False for a run that is too long for values of its steps."""
     flow: str | None = None
     """The flow with the path taken, as SVG; None where the inputs were refused."""
     rows: tuple[MatchedRow, ...] = ()
@@ -186,7 +192,8 @@ class _Run:
             refusal = Failed(ErrorCode.BAD_INPUT, None, self._plain.refused)
             refused = tuple(self._engine(name, refusal, None, 0) for name in self._programs)
             return RunResult(node.node_id, has_effects, refused, None, True, (), (), (), None, 0)
-        traces = [self._trace(name, program) for name, program in self._programs.items()]
+        is_traced = self._is_short()
+        traces = [self._trace(name, program, MAX_MARKS * is_traced) for name, program in self._programs.items()]
         ended = [each.outcome for each in traces if each.outcome is not None]
         is_timed = not has_effects and not any(isinstance(each, LimitHit) or _is_refusal(each) for each in ended)
         results = []
@@ -208,6 +215,7 @@ class _Run:
             requests[:MAX_ROWS],
             self._answers.waiting,
             max(0, len(steps) - MAX_ROWS) + max(0, len(requests) - MAX_ROWS),
+            is_traced,
             None if any(map(_is_refusal, ended)) else draw_taken(self._compiled, traces[0], self._limits),
             explain_trace(shown[0]).rows,
         )
@@ -220,10 +228,25 @@ class _Run:
                 return first
         raise Refused("this run has no outcome to expect", "Run it until both engines end with the same outcome.")
 
-    def _trace(self, engine: str, program: Program) -> Trace:
+    def _is_short(self) -> bool:
+        """Return whether the run is short enough for a trace, from an untraced run on the fastest engine."""
+        name, program = list(self._programs.items())[-1]
+        start = time.perf_counter()
+        self._trace(name, program, 0)
+        return time.perf_counter() - start <= _TRACED_SECONDS
+
+    def _trace(self, engine: str, program: Program, most_marks: int = MAX_MARKS) -> Trace:
         self._answers.waiting = None
         return record_trace(
-            self._compiled, program, engine, "", self._plain.inputs, self._now, self._answers.respond, self._limits
+            self._compiled,
+            program,
+            engine,
+            "",
+            self._plain.inputs,
+            self._now,
+            self._answers.respond,
+            self._limits,
+            most_marks=most_marks,
         )
 
     def _engine(self, name: str, outcome: Outcome | None, median_us: float | None, calls: int) -> EngineResult:

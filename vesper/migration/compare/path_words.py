@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from vesper.compiler import Compiled
 from vesper.engines.path import Point, points_of
 from vesper.host.masking import SENSITIVE
-from vesper.language.ir.nodes import Call, children
+from vesper.language.ir.nodes import Call, Expression, children
 from vesper.language.ir.taint import hides_error_code
 from vesper.migration.compare.paths import PathNote
 from vesper.values.model import printable
@@ -30,6 +31,12 @@ def path_words(note: PathNote, compiled: Compiled | None, points: Sequence[Point
     return [*words, *map(printable, note.settled), _ending_words(note.ending, compiled)]
 
 
+@lru_cache(8)
+def _expressions(compiled: Compiled) -> Sequence[Expression]:
+    """Return the expressions by index; a node has many points, and each asks for one."""
+    return compiled.node.expressions()
+
+
 def point_words(point: Point, compiled: Compiled) -> str:
     if point.kind == "handler":
         return f"handler {point.expression + 1}: ran"
@@ -39,7 +46,7 @@ def point_words(point: Point, compiled: Compiled) -> str:
 
 def _is_requirement(compiled: Compiled, point: Point) -> bool:
     """Whether the condition negates a requirement of a validation, which has the same place in the source."""
-    condition = compiled.node.expressions()[point.expression]
+    condition = _expressions(compiled)[point.expression]
     if point.kind != "condition" or not isinstance(condition, Call) or condition.op != "boolean.not":
         return False
     return condition.place == children(condition)[0].place
@@ -52,11 +59,11 @@ def _ending_words(ending: str, compiled: Compiled | None) -> str:
     found = _FAILED.fullmatch(ending)
     if found is None or compiled is None:
         return printable(ending)
-    return f"failed {printable(found[1])} at line {compiled.node.expressions()[int(found[2])].place.line}"
+    return f"failed {printable(found[1])} at line {_expressions(compiled)[int(found[2])].place.line}"
 
 
 def _source_text(compiled: Compiled, expression: int) -> str:
-    place, source = compiled.node.expressions()[expression].place, compiled.source
+    place, source = _expressions(compiled)[expression].place, compiled.source
     start, end = source.offset(place.line, place.column), source.offset(place.end_line, place.end_column)
     text = printable(" ".join(source.text[start:end].split()))
     return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
+from vesper.journal.moments import number, took_text
 from vesper.migration.control.modes import Engine
 from vesper.migration.control.state import NodeState
 from vesper.migration.stores.traffic import HOUR_US, Traffic
@@ -52,3 +53,16 @@ def _by_direct(counts: Mapping[str, int]) -> int:
 def _mean(times: tuple[int, ...]) -> float | None:
     """Return the mean without the slowest twentieth, in which the process mostly waited for a processor."""
     return fmean(sorted(times)[: len(times) * 19 // 20]) if len(times) >= MIN_TIMES else None
+
+
+def rollback_text(back: Rollback) -> str:
+    answered = f"{number(back.requests, 'request')} that the direct engine answered in the busiest hour"
+    if back.python_ns is None or back.processors is None:
+        return f"{answered}; the time of Python is unknown, because too few calls were timed recently"
+    return f"Python takes {back.processors:.2g} processors for the {answered}, {_time_text(back.python_ns)} each"
+
+
+def _time_text(ns: float) -> str:
+    if ns < 1_000:
+        return f"{ns:.0f} ns"
+    return f"{ns / 1_000:.3g} µs" if ns < 1_000_000 else took_text(round(ns / 1_000))

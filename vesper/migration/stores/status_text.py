@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from vesper.journal.moments import number, time_text, took_text
-from vesper.migration.control.modes import LADDER, Mode
+from vesper.migration.control.modes import LADDER, Engine, Mode
 from vesper.migration.control.state import Latch, NodeState, Pin
-from vesper.migration.stores.overview import PathOverview, lacking, running_mode
+from vesper.migration.stores.history_text import records
+from vesper.migration.stores.overview import (
+    DAY_HOURS,
+    NodeOverview,
+    PathOverview,
+    Statistics,
+    bound_text,
+    confidence_text,
+    lacking,
+    running_mode,
+    statistics,
+)
+from vesper.migration.stores.rollback import rollback_of, rollback_text
+from vesper.migration.stores.store import Line
 from vesper.values.model import printable
 
 
@@ -60,3 +76,71 @@ def ago_text(at_us: int, now_us: int) -> str:
     if seconds < 60:
         return f"{seconds} s ago" if seconds else "just now"
     return f"{took_text(seconds * 10**6)} ago"
+
+
+def shares_text(requests: Counter[Mode], engines: Counter[Engine]) -> str:
+    total = requests.total()
+    if not total:
+        return "no requests"
+    listed = [f"{100 * requests[mode] / total:.1f} % in {mode.value}" for mode in LADDER if requests[mode]]
+    direct = 100 * engines[Engine.DIRECT] / total
+    return f"{number(total, 'request')}, {', '.join(listed)}; the direct engine answered {direct:.1f} %"
+
+
+# -- one node -------------------------------------------------------------------------------------
+
+
+def facts_of(
+    node: NodeOverview, state: NodeState, highest: Mode | None, history: Sequence[Line], now_us: int
+) -> list[tuple[str, str]]:
+    """Return all facts about a node, each with its name."""
+    since = next((record["at_us"] for record in reversed(records(history)) if record["kind"] == "changed"), None)
+    rows = [("mode", state.mode.value + ("" if since is None else f", since {time_text(since)}"))]
+    running = running_mode(state, highest)
+    if running is not state.mode:
+        allowed = f"its evidence allows {state.mode.value}"
+        rows = [("mode", f"{running.value}, limited by `max_mode` of the configuration; {allowed}")]
+    rows.append(("confidence", f"{confidence_text(state)}, the lower bound of the share of runs that agree"))
+    if state.is_complete:
+        rows[-1] = ("confidence", "complete: every possible input was run, and all runs agreed")
+    agree = f"{number(state.clean, 'distinct run')} that agree{'s' if state.clean == 1 else ''}"
+    compared = f"{number(state.compared, 'comparison')}, besides {state.unknown:,} without a result"
+    diverged = number(state.divergences, "divergence")
+    rows.append(("evidence", f"{agree}, {diverged}, of {compared}; attempt {state.attempt}"))
+    found = statistics(state)
+    if found is not None:
+        rows += _statistics(found)
+    rows.append(("needed", needed_text(state, highest)))
+    if state.pin is not None:
+        rows.append(("pin", pin_text(state.pin, now_us)))
+    rows += [("latch", latch_text(each)) for each in state.latches]
+    rows += [
+        ("noise", f"{printable(name)}: an engine differs from itself at {printable(where)}")
+        for name, where in state.noise.items()
+    ]
+    if state.lost:
+        rows.append(("lost", f"{number(len(state.lost), 'run')} began under the direct engine and never ended"))
+    day = node.traffic.since(now_us, DAY_HOURS)
+    requests: Counter[Mode] = Counter()
+    engines: Counter[Engine] = Counter()
+    for name, count in day.items():
+        mode, _, engine = name.partition("/")
+        requests[Mode(mode)] += count
+        engines[Engine(engine)] += count
+    rows.append((f"last {DAY_HOURS} hours", shares_text(requests, engines)))
+    back = rollback_of(state, node.traffic, now_us, DAY_HOURS)
+    if back is not None:
+        rows.append(("rollback", rollback_text(back)))
+    written = node.traffic.written_us
+    rows.append(("written", "never" if written is None else f"{time_text(written)}, {ago_text(written, now_us)}"))
+    return rows
+
+
+def _statistics(found: Statistics) -> list[tuple[str, str]]:
+    wilson = f"{bound_text(found.lower_bound)} of {found.threshold}"
+    process = f"e^{found.log_e:.2f} of e^{found.log_needed:.2f}"
+    return [
+        (f"for {found.mode.value}", f"{number(found.clean_needed, 'distinct run')} that agree, by both of these:"),
+        ("  Wilson", wilson + (", enough" if found.is_wilson_enough else "")),
+        ("  e-process", process + (", enough" if found.is_e_enough else "")),
+    ]

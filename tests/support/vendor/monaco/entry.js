@@ -27,6 +27,7 @@ import "monaco-editor/features/quickOutline/register.js";
 import "monaco-editor/features/readOnlyMessage/register.js";
 import "monaco-editor/features/referenceSearch/register.js";
 import "monaco-editor/features/rename/register.js";
+import "monaco-editor/editor/contrib/semanticTokens/browser/documentSemanticTokens.js"; // the feature has only ranges
 import "monaco-editor/features/semanticTokens/register.js";
 import "monaco-editor/features/smartSelect/register.js";
 import "monaco-editor/features/snippet/register.js";

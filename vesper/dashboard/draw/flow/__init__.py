@@ -13,16 +13,17 @@ from importlib.resources import files
 from vesper.compiler import Compiled
 from vesper.dashboard.draw.flow.evidence import SYMBOLS, FlowEvidence, State, Way, WayEvidence
 from vesper.dashboard.draw.flow.layout import ENTRY, LINE, PADDING, Edge, Layout, Placed, Point, TextLine, lay_out
-from vesper.dashboard.draw.flow.parts import parts_of
+from vesper.dashboard.draw.flow.parts import machines_of, parts_of
 
 _MEANINGS: dict[State, str] = {
-    "proven": "every path here is proven",
+    "proven": "proven",
     "unproven": "more runs needed",
-    "diverged": "open divergence",
+    "diverged": "diverged",
     "unseen": "not seen",
 }
 _SLANT = 8
 _RADIUS = 6
+_SMALL_CHARACTER = 6.4
 
 
 def draw_flow(
@@ -37,18 +38,18 @@ def draw_flow(
     `taken` highlights the ways of one run (`evidence.ways_of`). With `source`, the address of a page with anchors for
     lines, boxes link to their line. A file has its own style.
     """
-    layout = lay_out(node.node.node_id, parts_of(node), evidence is not None)
+    layout = lay_out(node.node.node_id, parts_of(node), machines_of(node), evidence is not None)
     drawer = _Drawer(evidence, taken, source)
-    legend = drawer.legend() if evidence is not None else []
+    legend, legend_width = ("", 0.0) if evidence is None else drawer.legend()
     top = 34 if legend else 0
-    width, height = max(layout.width, 560 if legend else 0), layout.height + top
+    width, height = max(layout.width, legend_width), layout.height + top
     style = f"<style>{style_sheet()}</style>" if is_file else ""
     title = escape(f"Flow of {node.node.node_id}")
     body = "\n".join(drawer.body(layout))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="flow{"" if taken is None else " has-path"}" '
         f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="group" '
-        f'aria-label="{title}"><title>{title}</title>{style}\n{"".join(legend)}'
+        f'aria-label="{title}"><title>{title}</title>{style}\n{legend}'
         f'<g transform="translate(0 {top})">\n{body}\n</g></svg>\n'
     )
 
@@ -64,15 +65,16 @@ class _Drawer:
         self._taken = taken
         self._source = source
 
-    def legend(self) -> list[str]:
-        """Return the meanings of the states."""
+    def legend(self) -> tuple[str, float]:
+        """Return the meanings of the states, and their width."""
         found: list[str] = []
         x = 12.0
         for state, meaning in _MEANINGS.items():
             found.append(f'<g class="{state}"><path class="outline" d="{_outline("compute", x, 8, 26, 18)}"/>')
             found.append(f"{_text(SYMBOLS[state], x + 9, 21, 'badge')}{_text(meaning, x + 34, 21, 'badge plain')}</g>")
-            x += 34 + 6.3 * len(meaning) + 18
-        return [*found, _text("width: share of runs", x, 21, "badge plain"), "\n"]
+            x += 34 + _SMALL_CHARACTER * len(meaning) + 16
+        last = "width: share of runs"
+        return "".join([*found, _text(last, x, 21, "badge plain"), "\n"]), x + _SMALL_CHARACTER * len(last) + 12
 
     def body(self, layout: Layout) -> Iterable[str]:
         for left, top, right, bottom in layout.frames:
@@ -106,7 +108,7 @@ class _Drawer:
         parts = [f'<path class="line" d="{_rounded(edge.points)}" stroke-width="{width:.2f}"/>']
         if edge.has_arrow:
             parts.append(f'<path class="head" d="{_arrow(edge.points, 4 + width / 2)}"/>')
-        words = [edge.label, "" if found is None or not edge.label else found.text.split(" · ")[0]]
+        words = [edge.label, "" if found is None or not edge.label else found.short]
         label = " ".join(filter(None, words))
         if label:
             (x, y), (_, next_y) = edge.points[:2]
@@ -141,13 +143,13 @@ class _Drawer:
             row = self._of(line.way)
             if row is not None:
                 x = placed.left + placed.width - PADDING
-                parts.append(_text(row.text.split(" · ")[0], x, y, f"badge count {row.state}"))
+                parts.append(_text(row.short, x, y, f"badge count {row.state}"))
         is_statement = first.box.number is not None and first.style != "row" and first.way is None
         about = f' data-statement="{first.box.number}"' if is_statement else ""
         state = "" if placed.way is None or len(placed.boxes) == 1 else self._classes(("at", first.box.number or 0, 0))
         state = self._classes(first.way) if first.way is not None else state
         text = escape(f"{first.full} (line {first.at})")
-        shared = f'class="step{state}"{about} data-line="{first.at}"'
+        shared = f'class="step{" option" if first.style == "row" else ""}{state}"{about} data-line="{first.at}"'
         inner = f"{''.join(parts)}<title>{text}</title>"
         if self._source is None:
             return f'<g {shared} tabindex="0" role="img" aria-label="{text}">{inner}</g>'

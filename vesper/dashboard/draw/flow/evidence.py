@@ -54,11 +54,17 @@ class WayEvidence:
     divergences: int
 
     @property
+    def short(self) -> str:
+        """The state with the share, for places without room."""
+        return f"{SYMBOLS[self.state]} {share_text(self.share)}" if self.runs else SYMBOLS[self.state]
+
+    @property
     def text(self) -> str:
         if self.state == "unseen":
             return f"{SYMBOLS['unseen']} not seen"
-        diverged = f", {self.divergences} diverged" if self.divergences else ""
-        return f"{SYMBOLS[self.state]} {share_text(self.share)} · {self.runs:,}{diverged}"
+        diverged = f"{self.divergences} diverged" if self.divergences else ""
+        runs = f"{share_text(self.share)} · {self.runs:,}" if self.runs else "" if diverged else "0 runs"
+        return f"{SYMBOLS[self.state]} {', '.join(filter(None, (runs, diverged)))}"
 
 
 class FlowEvidence:
@@ -111,7 +117,9 @@ class _Walk:
     def __init__(self, passed: Iterable[Point], note: PathNote) -> None:
         listed = list(passed)
         self._conditions = {(each.expression, each.outcome == "true") for each in listed if each.kind == "condition"}
-        self._entered = {each.expression for each in listed if each.kind == "loop" and each.outcome != "none"}
+        rounds = [(each.expression, each.outcome) for each in listed if each.kind == "loop"]
+        # A loop that its execution left by an end or a failure has no number of rounds: it was entered.
+        self._passed_over = {at for at, _ in rounds} - {at for at, outcome in rounds if outcome != "none"}
         self._ran = {each.expression for each in listed if each.kind == "handler"}
         self._settled = note.settled
         failed, broken = _FAILED.fullmatch(note.ending), _BROKEN.fullmatch(note.ending)
@@ -135,21 +143,23 @@ class _Walk:
     def _follow(self, part: Part, number: int, in_loop: bool) -> bool:
         match part:
             case Step(box):
-                return self._follow_step(box, number) or in_loop
+                return self._follow_step(box, number, in_loop)
             case Fork():
                 return self._follow_fork(part, number, in_loop)
             case Cycle():
-                if part.point in self._entered:
+                if part.point not in self._passed_over:
                     self.ways.add(("loop", number, 0))
                     self.block(part.parts, True)
                 # An execution ends once: one that ended inside did not leave the loop.
                 self._is_over |= self._failed_at in part.box.expressions
                 return not self._is_over
 
-    def _follow_step(self, box: Box, number: int) -> bool:
-        if box.kind in ("return", "raise") or self._is_end(box):
+    def _follow_step(self, box: Box, number: int, in_loop: bool) -> bool:
+        """Follow a step and return whether a run, or an earlier round, continued after it."""
+        ends = box.kind in ("return", "raise")
+        if ends or self._is_end(box):
             self._is_over = True
-            return False
+            return in_loop and not ends
         last = True
         for index, row in enumerate(box.rows):
             is_taken = last if row.when is None else (row.when, True) in self._conditions

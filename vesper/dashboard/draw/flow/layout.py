@@ -93,13 +93,18 @@ class _Area:
     right: float
 
 
-def lay_out(name: str, parts: Sequence[Part], has_evidence: bool) -> Layout:
-    """Place a node's flow below a box with its name. Evidence needs room for numbers."""
+def lay_out(name: str, parts: Sequence[Part], machines: Sequence[Box], has_evidence: bool) -> Layout:
+    """Place a node's flow below a box with its name and its state machines. Evidence needs room for numbers."""
     placer = _Placer(92 if has_evidence else 46, LINE if has_evidence else 0)
-    start = placer.put(Box(None, "start", name, "", 1), 12, 12, [], None)
-    area = placer.block(parts, 12, start.bottom + _GAP, [Edge((_below(start),), None)])
+    start = last = placer.put(Box(None, "start", name, "", 1), 12, 12, [], None)
+    bottom = start.bottom
+    for machine in machines:
+        last = placer.put(machine, last.right + _GAP, 12, [], None)
+        bottom = max(bottom, last.bottom)
+    entering = Edge((_below(start),), _way("at", parts[0].box))
+    area = placer.block(parts, 12, bottom + _GAP, [entering])
     found = placer.layout
-    found.width, found.height = area.right + 24, area.bottom + 16
+    found.width, found.height = max(area.right, last.right) + 24, area.bottom + 16
     return found
 
 
@@ -286,12 +291,16 @@ def _lines_of(box: Box) -> tuple[TextLine, ...]:
     lines = [TextLine(shorten(box.title), full, box, None, "name", box.line)] if box.title else []
     if box.rows:
         rows = [
-            TextLine(shorten(row.text), row.text, box, ("row", box.number or 0, index), "row", row.line)
+            TextLine(shorten(row.text), row.text, box, _row_way(box, index), "row", row.line)
             for index, row in enumerate(box.rows)
         ]
         return (*lines, *rows)
     wrapped = textwrap.wrap(box.text, _MAX_CHARACTERS, max_lines=_MAX_LINES, placeholder=" …")
     return (*lines, *(TextLine(each, full, box, None, "text", box.line) for each in wrapped))
+
+
+def _row_way(box: Box, index: int) -> Way | None:
+    return None if box.number is None else ("row", box.number, index)
 
 
 def shorten(text: str) -> str:

@@ -101,6 +101,25 @@ def parts_of(compiled: Compiled) -> tuple[Part, ...]:
     return _Reader(compiled).block(compiled.node.body)
 
 
+def machines_of(compiled: Compiled) -> tuple[Box, ...]:
+    """Return a box for each state machine, with a row for each state that has transitions."""
+    found: list[Box] = []
+    for machine in compiled.node.machines:
+        targets: dict[str, list[str]] = {machine.initial: []}
+        for state, target in machine.transitions:
+            targets.setdefault(state, []).append(target)
+        rows = [Row(f"{state} → {', '.join(each) or 'nothing'}", None, 1) for state, each in targets.items()]
+        title = f"{machine.name}, starts as {machine.initial}"
+        found.append(Box(None, "machine", title, "", _line_with(compiled, f"{machine.name}:"), tuple(rows)))
+    return tuple(found)
+
+
+def _line_with(compiled: Compiled, text: str) -> int:
+    lines = compiled.source.text.splitlines()
+    start = next((number for number, line in enumerate(lines) if line.startswith("state_machines:")), 0)
+    return next((number for number, line in enumerate(lines[start:], start + 1) if line.strip().startswith(text)), 1)
+
+
 class _Reader:
     def __init__(self, compiled: Compiled) -> None:
         self._source = compiled.source

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from vesper.dashboard.pages.divergences.stored import unchanged_node
 from vesper.dashboard.problem import Problem
 from vesper.engines import registry
 from vesper.engines.engine import EngineUnavailable
+from vesper.engines.path import guards
 from vesper.migration.compare.comparator import Comparator, Same
 from vesper.migration.compare.divergence_record import outcome_words
 from vesper.migration.compare.rerun_from_log import Given, compare_done, mark_of, run_to_end
@@ -23,7 +25,7 @@ from vesper.verify.differential.verifier import steps_by_expression
 
 if TYPE_CHECKING:
     from vesper.compiler import Compiled
-    from vesper.engines.engine import Done
+    from vesper.engines.engine import Done, Engine, Program
     from vesper.migration.compare.transcript import Transcript
 
 _MAX_ROWS = 60
@@ -38,6 +40,7 @@ class StepRow:
     line: int | None
     """Line of the source; None for the outcome."""
     expression: str
+    """Condition as written; `its value` for the value of a step."""
     leader: str | None
     """Value as text; None where this engine did not get here. `follower` likewise."""
     follower: str | None
@@ -67,7 +70,9 @@ def rerun(context: Context, opened: OpenStore, found: StoredDivergence, transcri
         _, compiled = unchanged_node(context, found)
         if is_sensitive(compiled):
             return Rerun("The node is sensitive: its values are not shown.")
-        programs = [registry.PAIR[name].load(compiled) for name in divergence.engines]
+        programs = [
+            _load(_Wanted(compiled.semantic_hash, registry.PAIR[name], compiled)) for name in divergence.engines
+        ]
         comparator = Comparator(compiled, opened.migration.of(divergence.node).tolerances)
     except Problem as problem:
         return Rerun(f"The engines cannot run again: {problem.what}.")
@@ -84,20 +89,35 @@ def rerun(context: Context, opened: OpenStore, found: StoredDivergence, transcri
     return Rerun("The engines ran again here and differ.", *_step_rows(compiled, names, leader, follower))
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    semantic_hash: str
+    engine: Engine
+    compiled: Compiled = field(compare=False)
+
+
+@lru_cache(maxsize=16)
+def _load(wanted: _Wanted) -> Program:
+    """Load a node once for all views of its divergences: generating Python takes longer than a page may."""
+    return wanted.engine.load(wanted.compiled)
+
+
 def _step_rows(
     compiled: Compiled, names: dict[int, str], leader: Done, follower: Done
 ) -> tuple[tuple[StepRow, ...], int]:
     """Return the steps up to the first difference, the outcomes where no step differs, and the number left out."""
-    first = mark_of(leader, follower)
+    first, conditions = mark_of(leader, follower), guards(compiled.node)
     pairs = list(zip_longest(leader.marks, follower.marks))[: None if first is None else first + 1]
     left_out = max(0, len(pairs) - _MAX_ROWS)
     rows = []
     for number, (one, other) in list(enumerate(pairs))[left_out:]:
         index = (one or other or (0, None))[0]
         expression = compiled.node.expressions()[index]
-        texts = (None if each is None or each[0] != index else _cut(show(each[1])) for each in (one, other))
-        source = _cut(printable(condition_text(compiled.source, expression)))
-        rows.append(StepRow(names.get(index, ""), expression.place.line, source, *texts, number == first))
+        left, right = (None if each is None or each[0] != index else _cut(show(each[1])) for each in (one, other))
+        step = names.get(index, "")
+        is_value = step and index not in conditions
+        text = "its value" if is_value else _cut(printable(condition_text(compiled.source, expression)))
+        rows.append(StepRow(step, expression.place.line, text, left, right, number == first))
     if first is None:
         words = [_cut(", ".join(outcome_words(each.outcome).split("\n"))) for each in (leader, follower)]
         rows.append(StepRow("outcome", None, "", words[0], words[1], words[0] != words[1]))

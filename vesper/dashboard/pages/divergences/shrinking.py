@@ -56,6 +56,8 @@ class ShrinkProgress:
     """Summary of a finished search; empty where it failed."""
     problem: str = ""
     """Why it failed."""
+    case: str = ""
+    """The smallest case."""
 
     @property
     def share(self) -> float:
@@ -106,7 +108,7 @@ class ShrinkJobs:
             small = work(lambda tries, size: self._update(key, tries=tries, size=size))
             result = f"{small.size_before:,} bytes shrunk to {small.size:,} in {small.tries:,} attempts"
             result += "" if small.is_finished else "; the time limit was reached, a smaller case may exist"
-            self._update(key, is_running=False, result=result, tries=small.tries, size=small.size)
+            self._update(key, is_running=False, result=result, tries=small.tries, size=small.size, case=small.case)
         except VesperError as problem:
             self._update(key, is_running=False, problem=printable(str(problem)))
         except Exception:  # noqa: BLE001  # a fault of an engine or of Vesper must end the job, not leave it running

@@ -22,7 +22,10 @@ PAGES: Final = (
         template="flow/flow.html",
         summary="The flow of a node as a drawing, with the evidence and the runs of each path.",
         topics=frozenset({Topic.MIGRATION, Topic.FILES}),
-        parameters=(Parameter("path", "text", "Letter of a path to highlight"),),
+        parameters=(
+            Parameter("path", "text", "Letter of a path to highlight"),
+            Parameter("page", "integer", "Page of the list of paths"),
+        ),
     ),
     Page(
         name="source",

@@ -12,7 +12,7 @@ from vesper.compiler import Compiled
 from vesper.dashboard.draw.flow import draw_flow
 from vesper.dashboard.draw.flow.evidence import FlowEvidence, State, flow_evidence
 from vesper.dashboard.draw.flow.parts import parts_of
-from vesper.dashboard.page import Context, NotFound
+from vesper.dashboard.page import Context, NotFound, Paging
 from vesper.dashboard.pages.flow.download import compiled_node
 from vesper.dashboard.problem import Unavailable
 from vesper.engines.path import Point
@@ -27,6 +27,7 @@ from vesper.migration.stores.store import NodeKey
 from vesper.values.model import printable, show
 
 _MAX_EXEMPLAR = 600
+_MAX_PATHS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ class FlowPage:
     states: dict[State, int]
     """Number of statements by state of evidence."""
     paths: tuple[PathRow, ...]
+    """Those with the most evidence first, by page."""
+    paging: Paging
     selected: str | None
     exemplar: Exemplar | None
 
@@ -96,6 +99,9 @@ def read_flow(context: Context) -> FlowPage:
     taken = None
     if evidence is not None and selected is not None:
         taken = next((each.ways for each in evidence.paths if each.letter == selected.letter), frozenset())
+    paths = found.paths if found else ()
+    first = (context.page_number() - 1) * _MAX_PATHS
+    shown = paths[first : first + _MAX_PATHS]
     total = sum(1 for _ in all_statements(compiled.node.body))
     return FlowPage(
         node,
@@ -105,7 +111,8 @@ def read_flow(context: Context) -> FlowPage:
         Markup(draw_flow(compiled, evidence, taken, f"/nodes/{quote(node, safe='')}/source")),  # escaped by its maker
         total,
         _count_states(evidence, total),
-        () if found is None else tuple(_row(each, compiled, found, each is selected) for each in found.paths),
+        tuple(_row(each, compiled, found, each is selected) for each in shown) if found else (),
+        context.paging(first + _MAX_PATHS < len(paths), len(paths)),
         None if selected is None else selected.letter,
         None if found is None or selected is None else _exemplar(found, selected),
     )

@@ -63,13 +63,14 @@ const token_rules = (colors) =>
   }).map(([token, foreground]) => ({ token, foreground }));
 const LIGHT = { ink: "1a1f27", muted: "5a6472", key: "1f55c4", word: "8a2f86", text: "146c3e", number: "8a4a00", name: "5b3fb0", input: "9a3412", type: "0b6b78" };
 const DARK = { ink: "e4e8ee", muted: "9aa5b4", key: "85aeff", word: "dba3e0", text: "63cf95", number: "e9b872", name: "b9a6ff", input: "f5a97f", type: "6fd0dc" };
+const quiet_brackets = (color) => Object.fromEntries([1, 2, 3, 4, 5, 6].map((level) => [`editorBracketHighlight.foreground${level}`, color]));
 monaco.editor.defineTheme("vesper-light", {
   base: "vs", inherit: true, rules: token_rules(LIGHT),
-  colors: { "editor.background": "#ffffff", "editorLineNumber.foreground": "#5a6472", "editorInlayHint.foreground": "#5a6472", "editorInlayHint.background": "#f4f6f8", "editor.lineHighlightBackground": "#f4f6f8" },
+  colors: { ...quiet_brackets("#5a6472"), "editor.background": "#ffffff", "editorLineNumber.foreground": "#5a6472", "editorInlayHint.foreground": "#5a6472", "editorInlayHint.background": "#f4f6f8", "editor.lineHighlightBackground": "#f4f6f8" },
 });
 monaco.editor.defineTheme("vesper-dark", {
   base: "vs-dark", inherit: true, rules: token_rules(DARK),
-  colors: { "editor.background": "#13161b", "editorLineNumber.foreground": "#9aa5b4", "editorInlayHint.foreground": "#9aa5b4", "editorInlayHint.background": "#1b2027", "editor.lineHighlightBackground": "#1b2027" },
+  colors: { ...quiet_brackets("#9aa5b4"), "editor.background": "#13161b", "editorLineNumber.foreground": "#9aa5b4", "editorInlayHint.foreground": "#9aa5b4", "editorInlayHint.background": "#1b2027", "editor.lineHighlightBackground": "#1b2027" },
 });
 
 const prefers_dark = matchMedia("(prefers-color-scheme: dark)");
@@ -86,7 +87,6 @@ export const OPTIONS = {
   automaticLayout: true,
   "semanticHighlighting.enabled": true,
   minimap: { enabled: false },
-  bracketPairColorization: { enabled: false },
   fontFamily: getComputedStyle(document.documentElement).getPropertyValue("--mono"),
   fontSize: 13,
   lineHeight: 20,

@@ -41,7 +41,6 @@ export class LanguageClient {
     this._socket = null;
     this.legend = { tokenTypes: [], tokenModifiers: [] };
     this.on_diagnostics = () => {};
-    this.readiness = new monaco.Emitter();
   }
 
   /** Connect; resolves when the server is ready, or has failed for good. */
@@ -60,7 +59,6 @@ export class LanguageClient {
         for (const each of this._documents.values()) this._open(each);
         this._is_ready = true;
         this._report("ready");
-        this.readiness.fire();
         resolve();
       };
       socket.onmessage = (event) => this._receive(JSON.parse(event.data));
@@ -187,7 +185,7 @@ const CAPABILITIES = {
 
 // -- providers ------------------------------------------------------------------------------------
 
-/** Register the providers of the language. `open_model(uri)` returns the model of another file, or null. */
+/** Register the providers of the language, once the server is ready. `open_model(uri)` returns the model of a file, or null. */
 export function register_providers(client, open_model) {
   const { languages } = monaco;
   show_diagnostics(client);
@@ -281,7 +279,6 @@ export function register_providers(client, open_model) {
   });
 
   languages.registerInlayHintsProvider(LANGUAGE, {
-    onDidChangeInlayHints: client.readiness.event,
     async provideInlayHints(model, range, token) {
       const found = await client.request("textDocument/inlayHint", model, { range: to_range(range) }, token);
       const hints = (found ?? []).map((each) => ({
@@ -298,7 +295,6 @@ export function register_providers(client, open_model) {
 
   languages.registerDocumentSemanticTokensProvider(LANGUAGE, {
     getLegend: () => client.legend,
-    onDidChange: client.readiness.event,
     async provideDocumentSemanticTokens(model, _last, token) {
       const found = await client.request("textDocument/semanticTokens/full", model, {}, token);
       return found && { data: new Uint32Array(found.data) };

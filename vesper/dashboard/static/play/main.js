@@ -112,9 +112,8 @@ const client = new LanguageClient((state) => {
   at("language").textContent = { connecting: "checking starts …", ready: "" }[state] ?? state;
 });
 client.follow(node.model);
-register_providers(client, open_model);
 monaco.editor.registerEditorOpener({ openCodeEditor: (_source, uri, selection) => open_other(uri, selection) });
-client.start();
+client.start().then(() => register_providers(client, open_model));
 
 /** Return the model of a file of the project; other files are only shown. */
 async function open_model(uri) {

@@ -45,6 +45,7 @@ export function mount_run(element, node, form, ran) {
       result.requests.length ? requests_table(result.requests) : null,
       result.steps.length ? steps_table(result) : null,
       result.contracts.length ? contracts_table(result.contracts) : null,
+      result.is_traced ? null : make("p", { class: "muted" }, "The run is too long to show values per step: only its outcome was compared."),
       result.omitted ? make("p", { class: "muted" }, `${result.omitted} more rows are not shown.`) : null,
     ].filter(Boolean);
   }

@@ -1,0 +1,187 @@
+"""A project whose texts are attacks: file names, intents, inputs, errors, provider answers, reasons and people."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from click.testing import CliRunner
+
+import vesper
+from tests.support.web import Got, Web, Wire, message
+from vesper.cli.migrate.command import command as migrate
+from vesper.compiler import Compiled, compile_source
+from vesper.engines.direct_engine import DirectEngine, DirectProgram
+from vesper.language.diagnostics.source import SourceFile
+from vesper.migration.router.routes import Routes
+from vesper.migration.stores.store import keys_of
+from vesper.values.vesper_error import VesperError
+
+MARK: Final = "vspr"
+"""Begins every name that a payload would create."""
+KEYS: Final = {"viewer": "viewer-" + "k" * 20, "boss": "boss-" + "k" * 20}
+_WAIT_SECONDS: Final = 60.0
+_OPENINGS: Final = (
+    *("", '"', "'", "`", ">", '">', "'>", "-->", "]]>", "*/", "\\", "</title>", "</textarea>", "</script>", "</style>"),
+    *("</svg>", "</pre>", "</code>", "</option></select>", "&quot;>", "&#34;>", "%22>", "{{", "${"),
+)
+_BODIES: Final = (
+    "<vspr{n}>",
+    "<script>vspr{n}()</script>",
+    "<img src=x onerror=vspr{n}()>",
+    "<svg onload=vspr{n}()><vspr/></svg>",
+    " onfocus=vspr{n}() autofocus vspr{n}=",
+    "<a href=javascript:vspr{n}()>x</a>",
+    "<iframe srcdoc='<vspr{n}>'></iframe>",
+    "<style>@import 'vspr{n}'</style>",
+    "<base href=//vspr{n}.example>",
+)
+_FIXED: Final = (
+    "javascript:vspr()",
+    "data:text/html,<vspr>",
+    "//vspr.example/",
+    "&lt;vspr&gt;",
+    "<vspr\u2028>",
+    "＜vspr＞",
+)
+_GREETING: Final = """\
+node_id: greeting_v1
+type: function
+intent: '{intent}'
+
+inputs:
+  name: string
+
+outputs:
+  success: {{greeting: string}}
+
+flow:
+  - operation: return
+    success: {{greeting: "name + '{sign}'"}}
+"""
+_ORDER: Final = """\
+node_id: order_v1
+type: event_handler
+intent: '{intent}'
+
+inputs:
+  event_id: string
+  name:     string
+
+outputs:
+  success: {{reference: string, name: string}}
+  error:   {{error_code: "enum[refused]", message: string}}
+
+flow:
+  - step: charge
+    operation: external_api_call
+    provider: bank
+    method: POST
+    endpoint: /v1/charges
+    body: {{name: "{{name}}"}}
+    effect: keyed
+    key: event_id
+    expect: {{id: string}}
+    on_error:
+      http_4xx:
+        return_error: {{error_code: refused, message: "the bank refused {{name}}"}}
+  - operation: return
+    success: {{reference: charge.id, name: name}}
+
+security:
+  audit_level: detailed
+  capabilities_required: [network.http_client.bank]
+"""
+_CONFIG: Final = """\
+[[grants]]
+nodes = ["*"]
+allow = ["*"]
+[providers.bank]
+base_url = "{bank}"
+allow_private_addresses = true
+[traces]
+sample = "100 %"
+[migration]
+follow_cpu = "100 %"
+refresh = "100ms"
+[[serve.keys]]
+name = "viewer"
+secret = "VIEWER"
+scopes = ["vesper:view"]
+[[serve.keys]]
+name = "boss"
+secret = "BOSS"
+scopes = ["vesper:view", "vesper:operate", "vesper:author"]
+"""
+
+
+def payloads(count: int) -> list[str]:
+    """Return texts that break out of elements, attributes, comments and scripts."""
+    made = [f"{opening}{body.format(n=n)}" for n, opening in enumerate(_OPENINGS) for body in _BODIES]
+    step = max(1, len(made) // max(1, count - len(_FIXED)))
+    return [*_FIXED, *made[::step], *made][:count]
+
+
+def make_project(folder: Path, attacks: Sequence[str]) -> None:
+    """Write the project, and run its nodes with these texts on both engines, one of which is wrong."""
+    nodes = folder / "nodes"
+    nodes.mkdir(parents=True)
+    intent = " ".join(attacks[:20]).replace("'", "''").replace("\u2028", "")
+    (nodes / "order_v1.vsp").write_text(_ORDER.format(intent=intent), encoding="utf-8")
+    (nodes / "greeting_v1.vsp").write_text(_GREETING.format(intent=intent, sign="!"), encoding="utf-8")
+    for attack in attacks[:20]:
+        (nodes / f"{attack.replace('/', '')[:80]}.vsp").write_text(f"node_id: 1\nintent: {json.dumps(attack)}\n")
+    numbers = {attack: n for n, attack in enumerate(attacks)}
+
+    def answer(got: Got, wire: Wire) -> None:
+        """Send the text of the request back: as a reference, as a refusal, or where no text is expected."""
+        attack = json.loads(got.body)["name"]
+        kind = numbers[attack] % 3
+        body = json.dumps({"detail": [attack]} if kind else {"id": attack}).encode()
+        wire.send(message(400 if kind == 1 else 200, body, {"Content-Type": "application/json"}))
+
+    with Web() as bank:
+        bank.on("/v1/charges", answer)
+        (folder / "vesper.toml").write_text(_CONFIG.format(bank=bank.url))
+        with vesper.Host.from_file(folder / "vesper.toml") as host:
+            order = vesper.load(nodes / "order_v1.vsp", host=host)
+            for number, attack in enumerate(attacks):
+                order({"event_id": f"{attack[:60]}-{number}", "name": attack})
+            _route(host.config, nodes / "greeting_v1.vsp", attacks)
+    for node, attack in (("greeting_v1", attacks[-1]), ("greeting_v1", attacks[-2])):
+        settings = ["--config", str(folder / "vesper.toml"), "--why", attack, "--by", attack]
+        done = CliRunner().invoke(migrate, ["pin", node, "shadow_direct", "--for", "1d", *settings])
+        assert done.exit_code == 0, done.output
+
+
+def _route(config: object, path: Path, attacks: Sequence[str]) -> None:
+    """Run a node whose direct engine is wrong, until its divergences are in the store."""
+    load = DirectEngine.load
+    wrong, _ = compile_source(SourceFile(str(path), path.read_text(encoding="utf-8").replace("'!'", "'?'")))
+    assert wrong is not None
+
+    def load_wrong(self: DirectEngine, compiled: Compiled) -> DirectProgram:
+        return load(self, wrong if compiled.node.node_id == wrong.node.node_id else compiled)
+
+    DirectEngine.load = load_wrong  # type: ignore[method-assign]  # the planted fault
+    routes = Routes(config)  # type: ignore[arg-type]  # the configuration of a host
+    try:
+        node = vesper.load(path, engine="auto", routes=routes)
+        until = time.monotonic() + _WAIT_SECONDS
+        while True:
+            for attack in attacks:
+                try:
+                    node({"name": attack})
+                except VesperError:
+                    continue
+            store = routes.migration.store
+            if any(store.divergences(key) for key in keys_of(store)):
+                return
+            assert time.monotonic() < until, "no divergence was found"
+            time.sleep(0.05)
+    finally:
+        routes.close()
+        DirectEngine.load = load  # type: ignore[method-assign]

@@ -1,1 +1,0 @@
-"""The confidence plot as SVG and PNG."""

@@ -1,0 +1,138 @@
+"""The journal at a glance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vesper.dashboard.page import Context, Paging
+from vesper.dashboard.pages.journal.doubt import DoubtView, doubt_views
+from vesper.journal.entry_text import words
+from vesper.journal.journal import Journal, JournalError, Status, Summary
+from vesper.journal.open_runs import MAX_COUNTED, open_runs
+from vesper.journal.owner import is_dead
+from vesper.values.model import printable
+from vesper.values.node_id import is_of_node
+
+MAX_RECOVERED = 25
+"""Runs that one click recovers."""
+_DOUBTS_A_PAGE = 20
+_MAX_UNFINISHED = 50
+_NEWEST = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedRun:
+    """A run that its process left."""
+
+    execution: str
+    node: str
+    started_us: int
+    updated_us: int
+    engine: str
+    owner: str
+    fence: int
+    is_owner_gone: bool
+    """False where the owner may live, and only its lease has run out."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateCount:
+    """How many of the newest runs have a state."""
+
+    state: str
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class JournalOverview:
+    """What the journal holds, what needs a person first."""
+
+    in_doubt: int
+    """At most 1,000 are counted."""
+    is_in_doubt_capped: bool
+    doubts: tuple[DoubtView, ...]
+    problems: tuple[str, ...]
+    """Runs in doubt that cannot be read."""
+    paging: Paging
+    unfinished: int
+    is_unfinished_capped: bool
+    left: tuple[UnfinishedRun, ...]
+    """The oldest unfinished runs."""
+    max_recovered: int
+    open_read_us: int
+    """When the runs in doubt and the unfinished ones were found."""
+    newest: int
+    """Number of the newest runs that `states` counts: at most 1,000."""
+    newest_since_us: int | None
+    states: tuple[StateCount, ...]
+
+
+def read_overview(context: Context) -> JournalOverview:
+    """Read the journal without a count of all runs."""
+    journal = context.stores.journal
+    kept = open_runs(journal)
+    node = context.text("node")
+    in_doubt, unfinished = (
+        [each for each in runs if node is None or is_of_node(each.node_id, node)]
+        for runs in (kept.in_doubt, kept.unfinished)
+    )
+    start = (context.page_number() - 1) * _DOUBTS_A_PAGE
+    page = in_doubt[start : start + _DOUBTS_A_PAGE]
+    doubts: list[DoubtView] = []
+    problems: list[str] = []
+    for each in page:
+        try:
+            doubts += doubt_views(journal, journal.read(each.execution))
+        except JournalError as problem:
+            problems.append(printable(str(problem)))
+    left = _still(journal, unfinished[:_MAX_UNFINISHED])
+    newest = journal.find(limit=_NEWEST)  # of all nodes: the journal sorts those of one
+    counts = Counter(_state(each) for each in newest)
+    return JournalOverview(
+        len(in_doubt),
+        len(kept.in_doubt) >= MAX_COUNTED,
+        tuple(doubts),
+        tuple(problems),
+        context.paging(len(in_doubt) > start + _DOUBTS_A_PAGE),
+        len(unfinished),
+        len(kept.unfinished) >= MAX_COUNTED,
+        tuple(map(_unfinished, left)),
+        MAX_RECOVERED,
+        kept.read_us,
+        len(newest),
+        newest[-1].started_us if newest else None,
+        tuple(StateCount(state, runs) for state, runs in counts.most_common()),
+    )
+
+
+def _still(journal: Journal, summaries: Sequence[Summary]) -> list[Summary]:
+    """Leave out runs that were taken over or ended after they were found."""
+    found = []
+    for each in summaries:
+        try:
+            now = journal.read(each.execution).summary
+        except JournalError:
+            found.append(each)  # its own page shows the damage
+            continue
+        if (now.status, now.fence) == (Status.RUNNING, each.fence):
+            found.append(now)
+    return found
+
+
+def _state(summary: Summary) -> str:
+    return words(summary.status if summary.outcome is None else f"{summary.status}: {summary.outcome}")
+
+
+def _unfinished(each: Summary) -> UnfinishedRun:
+    return UnfinishedRun(
+        each.execution,
+        each.node_id,
+        each.started_us,
+        each.updated_us,
+        printable(each.engine),
+        printable(each.owner),
+        each.fence,
+        not each.owner or is_dead(each.owner),
+    )
