@@ -194,8 +194,14 @@ class RedisMigrationStore:
 
     def divergences(self, key: NodeKey) -> Sequence[str]:
         with self._translating_errors():
-            found = [turn_and_text(each, self._name) for each in self._client.hvals(Keys(key).divergences)]
-        return [text for _, text in sorted(found, reverse=True)]
+            return self._newest_first(self._client.hvals(Keys(key).divergences))
+
+    def all_divergences(self) -> Mapping[NodeKey, Sequence[str]]:
+        found = self._read_each(lambda pipeline, keys: pipeline.hvals(keys.divergences))
+        return {key: self._newest_first(each) for key, each in found.items() if each}
+
+    def _newest_first(self, found: list[bytes]) -> list[str]:
+        return [text for _, text in sorted((turn_and_text(each, self._name) for each in found), reverse=True)]
 
     def paths(self, key: NodeKey) -> Mapping[str, str]:
         with self._translating_errors():

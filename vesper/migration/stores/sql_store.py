@@ -148,6 +148,13 @@ class SqlMigrationStore:
         )
         return [self.text(row[0]) for row in rows]
 
+    def all_divergences(self) -> Mapping[NodeKey, Sequence[str]]:
+        found: dict[NodeKey, list[str]] = {}
+        select = f"SELECT nodes.node, epoch, divergence {_WITH_KEYS.format('divergences')} ORDER BY nodes.id, turn DESC"
+        for node, epoch, divergence in self._rows(select):
+            found.setdefault(self._key(node, epoch), []).append(self.text(divergence))
+        return found
+
     def paths(self, key: NodeKey) -> Mapping[str, str]:
         rows = self._rows(f"SELECT path, note FROM vesper_control_paths WHERE node = {_OF_NODE} ORDER BY path", key)  # noqa: S608
         return {self.text(path): self.text(note) for path, note in rows}

@@ -190,6 +190,10 @@ class Store(Protocol):
         """Return all stored divergences, the newest first."""
         ...
 
+    def all_divergences(self) -> Mapping[NodeKey, Sequence[str]]:
+        """Return the divergences for the keys of `versions` that have any, the newest first."""
+        ...
+
     def paths(self, key: NodeKey) -> Mapping[str, str]: ...
     def document(self, key: NodeKey, name: str) -> str | None:
         """Return a document as `Transaction.put_document` wrote it."""

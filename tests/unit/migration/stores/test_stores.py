@@ -95,6 +95,8 @@ def test_a_store_does_what_plain_values_do(store: Store, seed: int) -> None:
         for key, each in known.items()
         if each.lines
     }
+    divergences = {key: store.divergences(key) for key in known}
+    assert store.all_divergences() == {key: each for key, each in divergences.items() if each}
     assert store.documents("u") == {key: each.documents["u"] for key, each in known.items() if "u" in each.documents}
 
 

@@ -132,6 +132,9 @@ class PlainStore:
     def divergences(self, key: NodeKey) -> Sequence[str]:
         return [*reversed(self.node(key).divergences.values())]
 
+    def all_divergences(self) -> Mapping[NodeKey, Sequence[str]]:
+        return {key: self.divergences(key) for key in self.versions() if self.nodes[key].divergences}
+
     def paths(self, key: NodeKey) -> Mapping[str, str]:
         return self.node(key).paths
 
