@@ -15,7 +15,7 @@ from vesper.dashboard.stores import Stores
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Status
 from vesper.migration.control.modes import LADDER, Engine, Mode
-from vesper.migration.control.state import NodeState
+from vesper.migration.control.state import Latch, NodeState, Pin
 from vesper.migration.router.spool import describe_unsent
 from vesper.migration.statistics.wilson import lower_bound
 from vesper.migration.stores.codec import BadState
@@ -228,7 +228,7 @@ def _row(each: NodeOverview, highest: Mode | None, in_doubt: int, day: Mapping[s
 
 
 def _holders(state: NodeState) -> list[str]:
-    held = [*state.latches, *([] if state.pin is None else [state.pin])]
+    held: list[Latch | Pin] = [*state.latches, *([] if state.pin is None else [state.pin])]
     return [f"by {printable(each.who)}: {printable(each.why)}" for each in held]
 
 
