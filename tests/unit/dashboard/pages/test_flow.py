@@ -181,8 +181,8 @@ def test_profile_runs_only_when_asked_and_one_at_a_time(stores: Stores, monkeypa
     assert timed.engines == ("python", "jit")
     assert timed.total is not None
     assert max(share for each in timed.steps for share in each.shares.values()) == 1
-    with pytest.raises(BadRequest, match="no case other"):
-        read_profile(context_for(stores, {"run": "1", "case": "other"}, node="fee_v1"))
+    with pytest.raises(BadRequest, match="no case other"):  # a case comes before a run
+        read_profile(context_for(stores, {"run": "1", "case": "other", "trace": "x"}, node="fee_v1"))
     with profile._running, pytest.raises(TooMany):
         read_profile(context_for(stores, {"run": "1"}, node="fee_v1"))
     assert not profile._running.locked()

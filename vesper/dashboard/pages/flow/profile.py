@@ -70,6 +70,7 @@ def read_profile(context: Context) -> ProfilePage:
     if case is None and trace is None:
         trace = recorded[0].id if recorded else None
         case = None if trace is not None or not cases else cases[0]
+    trace = trace if case is None else None
     subject = f"case {printable(case)}" if case is not None else None if trace is None else f"run {printable(trace)}"
     engines: dict[str, Engine] = {REFERENCE: PAIR[REFERENCE], TieredEngine.name: DirectEngine(ALWAYS)}
     if context.choice("run", ("1",)) is None or subject is None:
