@@ -88,11 +88,9 @@ def rerun(context: Context, opened: OpenStore, found: StoredDivergence, transcri
     leader, follower = (run_to_end(program, given) for program in programs)
     names = steps_by_expression(compiled.node)
     is_same = isinstance(compare_done(leader, follower, comparator, names), Same)
-    cause = (
-        " and agree: the defect is fixed, intermittent, or specific to another machine." if is_same else " and differ."
-    )
+    result = "agree: the defect is fixed, intermittent, or specific to another machine" if is_same else "differ"
     return Rerun(
-        f"The engines ran again here{cause}",
+        f"The engines ran again here and {result}.",
         *_step_rows(compiled, names, leader, follower),
         tuple(_request_rows(leader, follower)),
         tuple(answer_rows(outcome_words(leader.outcome), outcome_words(follower.outcome))),
