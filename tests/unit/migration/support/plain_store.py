@@ -119,8 +119,12 @@ class PlainStore:
     def documents(self, name: str) -> Mapping[NodeKey, str]:
         return {key: self.nodes[key].documents[name] for key in self.versions() if name in self.nodes[key].documents}
 
-    def histories(self) -> Mapping[NodeKey, Sequence[Line]]:
-        return {key: self.nodes[key].lines for key in self.versions() if self.nodes[key].lines}
+    def histories(self, kind: str) -> Mapping[NodeKey, Sequence[Line]]:
+        lines = {key: self.nodes[key].lines for key in self.versions() if self.nodes[key].lines}
+        return {
+            key: [line for line in each if line.number == 1 or f'"kind":"{kind}"' in line.text]
+            for key, each in lines.items()
+        }
 
     def history(self, key: NodeKey) -> Sequence[Line]:
         return self.node(key).lines
