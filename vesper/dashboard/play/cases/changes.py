@@ -37,7 +37,8 @@ def add_case(text: str, compiled: Compiled, trace: Trace, name: str) -> str:
     try:
         written = case_text(trace, name)
     except TraceError as problem:
-        raise Refused(str(problem), "Keep a run that ends with an outcome.") from None
+        what = str(problem).rpartition("cannot be made a case: ")[2]
+        raise Refused(f"this run cannot be kept: {what}", "Keep a run that ends with an outcome.") from None
     lines = written.partition("test_cases:\n")[2].splitlines()
     if compiled.node.type == "function":
         lines = [line for line in lines if not _NOW.fullmatch(line)]  # a function has no clock
