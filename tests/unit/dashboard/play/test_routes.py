@@ -67,7 +67,7 @@ def test_the_page_opens_a_node_with_its_own_policy(client: TestClient) -> None:
 
 
 def test_the_page_lists_nodes_and_starts_new_ones(client: TestClient, nodes: Path) -> None:
-    assert "pricing/fee_v1.vsp" in client.get("/play").text
+    assert "/play?node=fee_v1" in client.get("/play").text
     model = client.get("/api/play?new=tax").json()
     assert (model["opened"]["path"], model["opened"]["sha256"]) == ("tax_v1.vsp", None)
     assert model["opened"]["text"].startswith(("node_id: tax_v1", "# yaml-language-server"))
