@@ -32,6 +32,7 @@ PAGES = {
     "migration": "how-to/roll-out-a-node.md",
     "observe": "how-to/observe-a-service.md",
     "serve": "how-to/serve-nodes.md",
+    "dashboard": "how-to/use-the-dashboard.md",
 }
 
 

@@ -48,7 +48,7 @@ def make_app(stores: Stores, access: Access, site: Site | None = None) -> Starle
             Middleware(GZipMiddleware, compresslevel=_GZIP_LEVEL),
             Middleware(Guard, access=access, show=views.problem),
         ],
-        exception_handlers={VesperError: views.problem, HTTPException: views.http_problem, Exception: views.fault},
+        exception_handlers={VesperError: views.problem, HTTPException: views.http_problem},
     )
     app.state.stores = stores
     app.state.live = views.live

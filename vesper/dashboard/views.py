@@ -208,10 +208,6 @@ class Views:
         found.status = error.status_code
         return await self.problem(request, found)
 
-    async def fault(self, request: Request, _error: Exception) -> Response:
-        """Return the page of a bug; the log has its traceback."""
-        return await self.problem(request, Problem("this is a bug in Vesper", "Report it with the dashboard's log."))
-
 
 class _Assets(StaticFiles):
     """Files of `static`. An address with a digest changes with the content; others are asked for again."""

@@ -16,7 +16,7 @@ def number_text(number: float | None, unit: str = "") -> str:
     if number is None:
         return ABSENT
     shown = f"{number:,}" if isinstance(number, int) else f"{number:,.3g}" if abs(number) < 1_000 else f"{number:,.0f}"
-    return f"{shown.replace(',', ' ')} {unit}".strip()
+    return f"{shown} {unit}".strip()
 
 
 def share_text(share: float | None, places: int = 1) -> str:

@@ -22,7 +22,7 @@ from vesper.trace.model import TraceError
 from vesper.trace.store import TraceSummary
 from vesper.values.node_id import split_node_id
 
-MAX_READ_RUNS = 1_500
+MAX_READ_RUNS = 1_000
 """Maximum journalled runs that one page of a search reads; a filter may skip most of them."""
 RUNNING_SECONDS = 86_400
 """Age up to which running runs are listed; older ones where the lease of their process has run out."""

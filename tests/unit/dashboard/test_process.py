@@ -24,7 +24,9 @@ import sys
 from pathlib import Path
 import vesper.dashboard.process as process
 from vesper.config.settings import default_config
+from vesper.dashboard.app import Site, make_app
 process.HEAD_SECONDS = 0.2
+process.make_app = lambda stores, access: make_app(stores, access, Site())  # without pages it starts sooner
 process.serve_dashboard(default_config(Path(sys.argv[1])), "127.0.0.1", 0, True, print, True)
 """
 

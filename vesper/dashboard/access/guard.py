@@ -140,7 +140,11 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
+        is_started = False
+
         async def send_guarded(message: Message) -> None:
+            nonlocal is_started
+            is_started = True
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=message.setdefault("headers", []))
                 for name, value in _HEADERS.items():
@@ -155,7 +159,13 @@ class Guard:
             response = await self._refusal(request, problem)
             await response(scope, receive, send_guarded)
             return
-        await self._app(scope, receive, send_guarded)
+        try:
+            await self._app(scope, receive, send_guarded)
+        except Exception:
+            if not is_started:
+                bug = Problem("this is a bug in Vesper", "Report it with the lines of the dashboard's log.")
+                await (await self._show(request, bug))(scope, receive, send_guarded)
+            raise  # to the log
 
     async def _admit(self, request: Request) -> Receive:
         """Check a request, and return the stream of its body. Raises `Problem`."""

@@ -66,8 +66,10 @@ document.addEventListener("submit", (event) => {
   send(event.target, event.submitter);
 });
 document.addEventListener("change", (event) => event.target.id === "target" && prefill(event.target));
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
+addEventListener("keydown", (event) => {
+  // Shortcuts of all pages come first: `g` `d` leaves this one.
+  if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
   const button = document.querySelector(`button[data-key="${CSS.escape(event.key)}"]:not(:disabled)`);
   if (!button) return;
   event.preventDefault();

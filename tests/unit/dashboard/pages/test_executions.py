@@ -13,11 +13,13 @@ from tests.support.dashboard import TestClient, client_of
 from tests.support.journal_file import run_statement
 from tests.support.journalled import Place, a_place, invoke, node_text
 from vesper.cli.traces.open_traces import traces_of
+from vesper.dashboard.app import whole_site
 from vesper.dashboard.draw.timeline import TimelineRow, draw_timeline
 from vesper.trace.model import Decision, Exchange
 from vesper.trace.spans import Part, spans_of
 
 RETRIED = node_text(effect_class="keyed", policy="key: event_id\n    retry: {attempts: 3, on: [effect_failed]}")
+SITE = ("vesper.dashboard.pages.executions", "vesper.dashboard.pages.stepping")
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
 
 @pytest.fixture
 def client(place: Place) -> Iterator[TestClient]:
-    with client_of(place.config) as found:
+    with client_of(place.config, whole_site(SITE)) as found:
         yield found
 
 
