@@ -143,7 +143,7 @@ def test_a_long_run_has_no_trace_and_ends_by_its_limit(monkeypatch: pytest.Monke
 
 def test_a_run_with_many_steps_shows_the_first_ones() -> None:
     text = FEE.replace("  - operation: return\n", LOOP).replace("amount: decimal", "amount: decimal\n  rounds: integer")
-    result = run_text(compiled(text), {"amount": 1, "rounds": 3_000}, {})
+    result = run_text(compiled(text), {"amount": 1, "rounds": 600}, {})
     assert len(result.steps) == run.MAX_ROWS
     assert result.omitted > 0
     assert result.difference is None
