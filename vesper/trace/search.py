@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
 
+from vesper.engines.outcome import outcome_code
+from vesper.host.outcomes import recorded_outcome
 from vesper.journal.entry import Kind
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Journal, Recorded, Status, Summary
@@ -95,6 +97,7 @@ class FoundRun:
     outcome: str
     """Kind of the outcome, or the status of a run that has not ended."""
     code: str | None
+    """Code of a failure; None for an execution with sensitive data."""
     started_us: int
     duration_us: int | None
     engines: tuple[str, ...]
@@ -275,9 +278,15 @@ def _matching(journal: Journal, query: RunQuery, execution: str, known: Summary 
         return None
     if query.key is not None and (recorded is None or not _has_key(recorded, query.key)):
         return None
-    if recorded is not None and any(each.entry.kind is Kind.DIVERGENCE for each in recorded.entries):
-        run = replace(run, is_diverged=True)
-    return run
+    if recorded is None:
+        return run
+    last = recorded.entries[-1].entry
+    has_code = last.kind is Kind.END and not (summary.is_sensitive or recorded.entries[-1].is_erased)
+    return replace(
+        run,
+        code=outcome_code(recorded_outcome(last.body)) if has_code else None,
+        is_diverged=any(each.entry.kind is Kind.DIVERGENCE for each in recorded.entries),
+    )
 
 
 def of_summary(each: Summary) -> FoundRun:

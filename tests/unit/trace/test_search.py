@@ -78,6 +78,7 @@ def test_filters_select_by_node_result_time_key_and_id(place: Place) -> None:
             return [each.execution for each in search(traces, RunQuery(**filters), 50).runs]  # type: ignore[arg-type]
 
         assert found(result=Result.FAILED) == [failed]
+        assert search(traces, RunQuery(prefix=failed), 1).runs[0].code == "declined"
         assert found(result=Result.SUCCESS) == [other, keyed]
         assert found(result=Result.IN_DOUBT) == [doubtful]
         assert found(result=Result.RUNNING) == [left]
