@@ -22,7 +22,7 @@ from vesper.journal.open_runs import MAX_COUNTED, open_runs
 from vesper.trace.library import OUTCOMES, UNFINISHED, Traces
 from vesper.trace.model import TraceError
 from vesper.trace.store import TraceSummary
-from vesper.values.node_id import split_node_id
+from vesper.values.node_id import is_of_node
 
 MAX_READ_RUNS = 1_000
 """Maximum journalled runs that one page of a search reads; a filter may skip most of them."""
@@ -150,12 +150,6 @@ def _order(run: FoundRun) -> tuple[int, int, str]:
 def node_ids_of(traces: Traces, wanted: str) -> tuple[str, ...]:
     """Return the ids that a text selects: an id, or every version of a name."""
     return tuple(each for each in traces.node_ids() if is_of_node(each, wanted))
-
-
-def is_of_node(node_id: str, wanted: str) -> bool:
-    """Return whether the id is the one wanted, or a version of the name wanted."""
-    parts = split_node_id(node_id)
-    return node_id == wanted or (parts is not None and parts[0] == wanted)
 
 
 # -- stored traces --------------------------------------------------------------------------------

@@ -183,7 +183,7 @@ def test_a_changed_parameter_asks_for_the_answer_and_becomes_a_patch(place: Plac
         "-    retry: {attempts: 2, on: [effect_failed]}\n+    retry: {attempts: 5, on: [effect_failed]}" in fix["diff"]
     )
     assert "all as before" in fix["corpus"]
-    assert "node.vsp does not exist" in fix["state"]
+    assert fix["state"] == "no file of this project declares charge_v1: apply the patch by hand"
     assert "--responses answers.json --set charge.retry.attempts=5 --apply" in fix["command"]
     assert fix["answers"] == '{"charge": {"returns": {"fee":"7","id":"ch_9","note":null}}}'
     answers = place.folder / "answers.json"
@@ -192,6 +192,28 @@ def test_a_changed_parameter_asks_for_the_answer_and_becomes_a_patch(place: Plac
     again = invoke("replay", execution, *config, "--responses", str(answers), "--set", "charge.retry.attempts=5")
     assert (again.exit_code, "ch_9" in again.output) == (0, True)
     assert place.charged == []
+
+
+def test_the_page_says_where_the_file_of_the_node_is_another_one(
+    place: Place, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = place.folder / "nodes"
+    nodes.mkdir()
+    monkeypatch.setattr(client.app.state.stores.nodes, "folder", nodes)  # type: ignore[attr-defined]  # a Starlette
+    text = KEYED.replace("charge_v1", "filed_v1")
+    (nodes / "filed_v1.vsp").write_text(text, encoding="utf-8")
+    place.failures = ["effect_failed"] * 2
+    execution = place.run(text)
+    stepper = Stepper.start(client, execution)
+    stepper.send("change", target="2", change="retry.attempts 5")
+    stepper.send("respond", change="fails effect_failed")
+    state = stepper.send("patch")
+    assert state["file_change"] == []
+    assert state["fix"]["state"] == f"fits {nodes / 'filed_v1.vsp'}"
+    (nodes / "filed_v1.vsp").write_text(text.replace("attempts: 2", "attempts: 4"), encoding="utf-8")
+    changed = Stepper.start(client, execution).move("next")["file_change"]
+    assert "the replay runs the recorded text" in changed[0]
+    assert "  +    retry: {attempts: 4, on: [effect_failed]}" in changed
 
 
 def test_a_run_in_doubt_stops_at_its_request_until_it_is_answered(place: Place, client: TestClient) -> None:
