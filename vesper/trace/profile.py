@@ -74,7 +74,7 @@ def profile(trace: Trace, engines: Mapping[str, Engine]) -> Profile:
 
 def profile_steps(trace: Trace, engines: Mapping[str, Engine], seconds: float) -> Profile:
     """Time the steps of a trace only, within a time. Raises `TooSlow`."""
-    total, steps = _time_steps(compiled_of(trace.definition), trace, engines, time.monotonic() + seconds)
+    total, steps = _time_steps(compiled_of(trace.definition), trace, engines, time.perf_counter() + seconds)
     return Profile(trace.node_id, total, steps, ())
 
 
@@ -104,8 +104,8 @@ def _time_steps(
             _check_time(until)
             calls[engine].append(_build_call(each.load(cut), trace))
     for number, engine in enumerate(engines):
-        left = (until - time.monotonic()) / (len(engines) - number)
-        times = _time_calls(calls[engine], time.monotonic() + left)
+        left = (until - time.perf_counter()) / (len(engines) - number)
+        times = _time_calls(calls[engine], time.perf_counter() + left)
         total[engine] = times[-1]
         # A later cut cannot be faster; if it seems so, that is noise.
         highest = [max(times[: number + 1]) for number in range(len(times))]
@@ -325,7 +325,7 @@ def _build_call(program: Program, trace: Trace) -> Callable[[], Outcome | None]:
 
 
 def _check_time(until: float) -> None:
-    if time.monotonic() > until:
+    if time.perf_counter() > until:
         raise TooSlow("the node takes too long to be timed step by step in this time")
 
 
@@ -345,7 +345,7 @@ def _time_calls(calls: Sequence[Callable[[], object]], until: float = math.inf) 
         counts.append(max(1, min(10_000, round(_ROUND_SECONDS / max(once, 1e-7)))))
     best = [float("inf")] * len(calls)
     for done in range(_ROUNDS):
-        if done and time.monotonic() > until:
+        if done and time.perf_counter() > until:
             break
         for number, call in enumerate(calls):
             began = time.perf_counter()

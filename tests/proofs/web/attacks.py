@@ -134,6 +134,8 @@ class Report:
     successes: list[str] = field(default_factory=list)
     pages: set[str] = field(default_factory=set)
     """Names of pages that were answered with 200."""
+    shown: int = 0
+    """Answers that contain the text of a payload."""
 
     def check(self, kind: str, holds: bool, what: str) -> None:
         self.tried[kind] = self.tried.get(kind, 0) + 1
@@ -222,6 +224,8 @@ def _crawl(server: Dashboard, report: Report, cookie: str, limit: int) -> None:
             break
         answer = server.send("GET", path, cookie=cookie, accept="text/html")
         links = _check_answer(report, "stored script", path, answer)
+        report.shown += MARK in answer.text
+        report.check("dead link", answer.status != 404, path)
         if answer.status == 200:
             report.pages |= {page.name for page in site.pages if _matches(page, path)}
         for link in links:
@@ -380,7 +384,7 @@ def main() -> None:
         report = run_attacks(Path(folder), count)
     for kind, number in sorted(report.tried.items()):
         print(f"{number:>7,}  {kind}")
-    print(f"{len(report.pages)} pages seen; without data for: {', '.join(_missing(report)) or 'none'}")
+    print(f"{report.shown:,} stored payloads shown; {len(report.pages)} pages seen; without data for: {', '.join(_missing(report)) or 'none'}")
     for success in report.successes:
         print(f"NOT REFUSED  {success}")
     sys.exit(bool(report.successes))

@@ -1,6 +1,7 @@
 """Make a journal of many small runs, as quickly as SQLite takes rows.
 
     python -m tests.proofs.web.big_journal FOLDER --runs 1000000
+    python -m tests.proofs.web.big_journal FOLDER --measure
 
 The Host makes runs of five nodes that ended, one in doubt and one left by a dead process. The others are copies with an
 id, times and a hash chain of their own, so that each can be read and verified. One in 100,000 is in doubt, one left.
@@ -13,6 +14,8 @@ import hashlib
 import multiprocessing
 import re
 import sqlite3
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -33,6 +36,21 @@ _EXECUTIONS = (
     "engine, is_joined, is_sensitive, is_synced, head_seq, head_hash"
 )
 _INDEXES = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name LIKE 'vesper_%'"
+_ORDER = "ORDER BY started_us DESC, id DESC LIMIT 50"
+_RUNS = "SELECT * FROM vesper_executions WHERE"
+_LEFT = "status = 'running' AND is_joined = 0 AND id > 0 ORDER BY id LIMIT 1000"
+_STATEMENTS: tuple[tuple[str, str, tuple[object, ...]], ...] = (
+    ("newest", f"{_RUNS} 1 = 1 {_ORDER}", ()),
+    ("in doubt, as sent", f"{_RUNS} 1 = 1 AND status = ? {_ORDER}", ("in_doubt",)),
+    ("in doubt, with the index", f"{_RUNS} status <> 'ended' AND status = ? {_ORDER}", ("in_doubt",)),
+    ("unfinished, as sent", f"{_RUNS} {_LEFT}", ()),
+    ("unfinished, with the index", f"{_RUNS} status <> 'ended' AND {_LEFT}", ()),
+    ("one node, as sent", f"{_RUNS} 1 = 1 AND node_id = ? {_ORDER}", ("charge_v1",)),
+    ("ids", "SELECT execution FROM vesper_executions WHERE execution >= ? ORDER BY execution LIMIT 1000", ("0",)),
+    ("audit", "SELECT seq, line, hash FROM vesper_audit WHERE seq > ? ORDER BY seq LIMIT 1000", (1_000,)),
+)
+"""Statements of `vesper-host/src/journal/overview.rs`, and two with the condition of the partial index."""
+_PAGES = ("/journal", "/executions", "/executions?node=charge_v1", "/audit", "/audit?text=nowhere", "/alerts")
 _AT = re.compile(rb"\b1[0-9]{15}\b")
 
 
@@ -48,11 +66,42 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--runs", type=int, default=1_000_000)
+    parser.add_argument("--measure", action="store_true", help="Read the pages of a journal that was made before.")
     options = parser.parse_args()
+    if options.measure:
+        measure(options.folder.resolve())
+        return
     began = time.perf_counter()
     path = make_big_journal(options.folder, options.runs)
     size = path.stat().st_size / 1e6
     print(f"{options.runs:,} runs in {path}: {size:,.0f} MB, {time.perf_counter() - began:.1f} s")
+
+
+def measure(folder: Path) -> None:
+    """Print the plans of the journal's statements, then the processor time of each page."""
+    statements = "import sys; from tests.proofs.web.big_journal import print_plans; print_plans(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", statements, str(folder / "journal.db")], check=True)
+    from tests.support.dashboard import client_of
+    from vesper.config.settings import read_config
+
+    with client_of(read_config(folder / "vesper.toml")) as client:
+        for path in _PAGES:
+            took = []
+            for _ in range(4):
+                began = time.process_time()
+                assert client.get(path).status_code == 200, path
+                took.append((time.process_time() - began) * 1000)
+            print(f"{path:<32} first {took[0]:8.1f} ms of processor, then {min(took[1:]):6.1f}")
+
+
+def print_plans(path: str) -> None:
+    """Print how SQLite answers each statement, and its processor time."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        for name, sql, values in _STATEMENTS:
+            plan = "; ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values))
+            began = time.process_time()
+            rows = len(connection.execute(sql, values).fetchall())
+            print(f"{name:<28} {(time.process_time() - began) * 1000:7.1f} ms {rows:5} rows  {plan}")
 
 
 def make_big_journal(folder: Path, runs: int) -> Path:

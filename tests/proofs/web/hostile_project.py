@@ -151,7 +151,7 @@ def make_project(folder: Path, attacks: Sequence[str]) -> None:
             for number, attack in enumerate(attacks):
                 order({"event_id": f"{attack[:60]}-{number}", "name": attack})
             _route(host.config, nodes / "greeting_v1.vsp", attacks)
-    for node, attack in (("greeting_v1", attacks[-1]), ("greeting_v1", attacks[-2])):
+    for node, attack in (("greeting_v1", attacks[-1].replace("\u2028", "")), ("greeting_v1", attacks[0])):
         settings = ["--config", str(folder / "vesper.toml"), "--why", attack, "--by", attack]
         done = CliRunner().invoke(migrate, ["pin", node, "shadow_direct", "--for", "1d", *settings])
         assert done.exit_code == 0, done.output

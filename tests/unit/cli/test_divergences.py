@@ -18,9 +18,9 @@ import yaml
 from click.testing import Result
 
 from tests.support.console import ROOT, _pattern, parse_session
-from tests.support.divergences import INPUTS, KEY, MINUTE, NOON, a_cent_more, fill, node, put, seen
 from tests.support.journalled import a_place, compiled_node, invoke, node_text
 from tests.support.nodes import PAYMENT_DECISION
+from tests.unit.migration.support.divergences import INPUTS, KEY, MINUTE, NOON, a_cent_more, fill, node, put, seen
 from tests.unit.migration.support.wrong_engine import DoneLie, Inputs, WrongEngine, recorded
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.engine import Done

@@ -55,11 +55,20 @@ def test_the_best_of_all_rounds_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [round(each) for each in found] == [2_000_000, 1_000, 1_000_000]
 
 
+def test_a_profile_keeps_to_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(profile, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+    assert profile._time_calls([clock.takes(0.5)], until=2.5) == [0.5e9]
+    assert clock.now == 2.5 + 0.5  # four calls to warm up, one round that ends at the limit, and one begun there
+    with pytest.raises(profile.TooSlow, match="takes too long"):
+        profile._time_calls([clock.takes(0.5)] * 3, until=clock.now + 2)
+
+
 def test_a_step_costs_the_difference_of_two_cuts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The node is timed before its first step, after each step and whole; negative noise is zero."""
     ended: list[list[object]] = []
 
-    def timed(calls: Sequence[Callable[[], object]]) -> list[float]:
+    def timed(calls: Sequence[Callable[[], object]], _until: float = 0) -> list[float]:
         outcomes = [call() for call in calls]
         assert all(isinstance(each, Returned) for each in outcomes)
         ended.append([dict(each.value) for each in outcomes if isinstance(each, Returned)])

@@ -153,9 +153,8 @@ def _confidence(series: Series) -> list[str]:
 
 def _shown_until_us(series: Series) -> int:
     """Return the end of the picture: now, or a quarter past all data where nothing happened since."""
-    times = [point.at_us for line in series.lines for point in line]
-    times += [each.at_us for each in (*series.changes, *series.divergences)]
-    last_us = max(times, default=series.until_us)
+    times = [*(each.at_us for each in series.points), *(each.at_us for each in series.changes)]
+    last_us = max((*times, *(each.at_us for each in series.divergences)), default=series.until_us)
     return min(series.until_us, last_us + (last_us - series.start_us) // 4)
 
 

@@ -78,7 +78,7 @@ def _add(sent: _Sent) -> object:
 
 
 ROUTES: tuple[BaseRoute, ...] = (
-    _author("/play/api/tables", lambda sent: read_grids(sent.file, sent.text)),
+    _author("/play/api/tables", lambda sent: read_grids(sent.file, sent.text, sent.body.get("quick") is not True)),
     _author("/play/api/tables/edit", _edit),
     _author("/play/api/form", lambda sent: describe_form(sent.compiled), False),
     _author("/play/api/form/check", lambda sent: check_inputs(sent.compiled, sent.body.get("inputs")), False),

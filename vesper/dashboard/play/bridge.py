@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from vesper.dashboard.access.caller import Role
@@ -16,14 +17,13 @@ from vesper.dashboard.play.editor_text import path_in
 MAX_PAGES = 8
 """Language servers at once."""
 MAX_MESSAGE_BYTES = 4 << 20
-_STOP_SECONDS = 2.0
 _REFUSED, _TOO_LARGE, _TRY_LATER = 1008, 1009, 1013
 _DOCUMENT_METHODS = (
     "didOpen", "didChange", "didClose", "hover", "completion", "signatureHelp", "definition", "references",
     "prepareRename", "rename", "formatting", "codeAction", "inlayHint", "semanticTokens/full", "documentSymbol",
 )  # fmt: skip
 METHODS = frozenset(
-    ("initialize", "initialized", "shutdown", "exit", "$/cancelRequest", "completionItem/resolve",
+    ("initialize", "initialized", "shutdown", "exit", "completionItem/resolve",
      "workspace/didChangeWatchedFiles", *(f"textDocument/{each}" for each in _DOCUMENT_METHODS))
 )  # fmt: skip
 """Messages that a page may send."""
@@ -58,23 +58,21 @@ async def _connect(websocket: WebSocket, folder: Path) -> None:
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    tasks = {
-        asyncio.create_task(_send_to_server(websocket, process.stdin, folder)),
-        asyncio.create_task(_send_to_page(process.stdout, websocket)),
-    }
     try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for each in done:
-            each.result()
-    except _Refused as refusal:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_send_to_server, websocket, process.stdin, folder)
+            group.start_soon(_send_to_page, process.stdout, websocket)
+    except* _Refused as refusals:
+        refusal = refusals.exceptions[0]
+        assert isinstance(refusal, _Refused)
         await websocket.close(refusal.code, str(refusal))
-    except (WebSocketDisconnect, ConnectionError, asyncio.IncompleteReadError):
+    except* (WebSocketDisconnect, ConnectionError, asyncio.IncompleteReadError):
         pass  # either side has ended
     finally:
-        for each in tasks:
-            each.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await _stop(process)
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                process.kill()  # it holds no state
+            await process.wait()
 
 
 class _Refused(Exception):
@@ -119,14 +117,3 @@ def _checked(text: str, folder: Path) -> dict[str, Any]:
         message["params"] |= {"processId": None, "rootUri": folder.as_uri(), "workspaceFolders": [workspace]}
     found: dict[str, Any] = message
     return found
-
-
-async def _stop(process: asyncio.subprocess.Process) -> None:
-    """End the server: it ends with its input, and by a signal where it does not."""
-    assert process.stdin is not None
-    process.stdin.close()
-    try:
-        await asyncio.wait_for(process.wait(), _STOP_SECONDS)
-    except TimeoutError:
-        process.kill()
-        await process.wait()

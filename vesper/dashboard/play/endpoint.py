@@ -33,7 +33,7 @@ def endpoint(path: str, answer: Answer) -> Route:
             found = await run_in_threadpool(answer, context, await _body(request))
             return Response(json_bytes(found), media_type="application/json")
         except VesperError as error:
-            return _problem(error)
+            return _problem(error, request.headers.get("x-problems") == "inline")
 
     return Route(path, handle, methods=["POST"])
 
@@ -56,11 +56,12 @@ async def _body(request: Request) -> dict[str, Any]:
     return found
 
 
-def _problem(error: VesperError) -> Response:
+def _problem(error: VesperError, is_inline: bool) -> Response:
+    """Return a problem as JSON. The page asks for the status 200, because browsers log others as errors."""
     if not isinstance(error, Problem):
         error = Unavailable("the node", printable(str(error)), "Correct the cause and try again.")
     value = {"title": error.title, "status": error.status, "detail": error.what, "remedy": error.remedy}
     found = getattr(error, "found", None)
     if found is not None:
         value["found"] = to_json(found)
-    return JSONResponse(value, error.status, media_type="application/problem+json")
+    return JSONResponse(value, 200 if is_inline else error.status, media_type="application/problem+json")

@@ -42,12 +42,13 @@ class ChangedNode(VesperError):
 # -- read -----------------------------------------------------------------------------------------
 
 
-def read_divergences(store: Store, keys: Iterable[NodeKey]) -> tuple[list[StoredDivergence], list[str]]:
-    """Return all readable divergences, and the problems of the others."""
+def read_divergences(store: Store, keys: Iterable[NodeKey] | None = None) -> tuple[list[StoredDivergence], list[str]]:
+    """Return the readable divergences of these keys or of all, and the problems of the others."""
     found: list[StoredDivergence] = []
     damaged: list[str] = []
-    for key in keys:
-        for text in store.divergences(key):
+    stored = store.all_divergences() if keys is None else {key: store.divergences(key) for key in keys}
+    for key, texts in sorted(stored.items()):
+        for text in texts:
             try:
                 found.append(StoredDivergence(key, Divergence.from_text(text)))
             except (ValueError, TypeError, KeyError, AttributeError) as problem:

@@ -21,7 +21,7 @@ from vesper.migration.statistics.confidence import clean_runs_needed
 from vesper.migration.statistics.evalue import EProcess, log_needed
 from vesper.migration.stores import codec
 from vesper.migration.stores.ledger import KillSwitch, read_kill_switch
-from vesper.migration.stores.store import WHOLE, NodeKey, Store, keys_of
+from vesper.migration.stores.store import WHOLE, NodeKey, Store, key_order, keys_of
 from vesper.migration.stores.traffic import TRAFFIC, Traffic, traffic_of
 
 DAY_HOURS = 24
@@ -77,7 +77,7 @@ def read_nodes(store: Store, settings: Settings) -> list[NodeOverview]:
     documents, states = store.documents(TRAFFIC), store.states()
     return [
         _node(key, states[key], _parse_traffic(documents.get(key), key.node), settings, _parse_summary)
-        for key in sorted(states)
+        for key in sorted(states, key=key_order)
         if key != WHOLE
     ]
 
@@ -251,6 +251,8 @@ class Fleet:
     engines: Counter[Engine] = field(default_factory=Counter)
     """Requests of the last day, by the engine whose outcome was returned."""
     unreadable: int = 0
+    days: Mapping[NodeKey, Mapping[str, int]] = field(default_factory=dict)
+    """Requests of the last day of each node, by `mode/engine`."""
 
 
 def fleet(overview: Overview, highest: Mapping[str, Mode | None], now_us: int) -> Fleet:
@@ -259,14 +261,18 @@ def fleet(overview: Overview, highest: Mapping[str, Mode | None], now_us: int) -
     requests: Counter[Mode] = Counter()
     engines: Counter[Engine] = Counter()
     unreadable = 0
+    days = {each.key: each.traffic.since(now_us, DAY_HOURS) for each in (*overview.nodes, *overview.others)}
     for each in overview.nodes:
         if each.state is None:
             unreadable += 1
         else:
             modes[running_mode(each.state, highest.get(each.key.node))] += 1
-    for each in (*overview.nodes, *overview.others):
-        for name, count in each.traffic.since(now_us, DAY_HOURS).items():
-            mode, _, engine = name.partition("/")
-            requests[Mode(mode)] += count
-            engines[Engine(engine)] += count
-    return Fleet(modes, requests, engines, unreadable)
+    total: Counter[str] = Counter()
+    for day in days.values():
+        for name, count in day.items():
+            total[name] += count
+    for name, count in total.items():
+        mode, _, engine = name.partition("/")
+        requests[Mode(mode)] += count
+        engines[Engine(engine)] += count
+    return Fleet(modes, requests, engines, unreadable, days)

@@ -35,7 +35,7 @@ from vesper.migration.stores.redis_values import (
     turn_and_text,
     warnings_of,
 )
-from vesper.migration.stores.store import Line, NodeKey, StoreAway, StoreError, Transaction
+from vesper.migration.stores.store import Line, NodeKey, StoreAway, StoreError, Transaction, kind_text
 from vesper.migration.stores.store_rules import (
     PROCESS_RETENTION_US,
     SECRET_BYTES,
@@ -168,9 +168,14 @@ class RedisMigrationStore:
         found = self._read_each(lambda pipeline, keys: pipeline.hget(keys.documents, name))
         return {key: decode_text(each, self._name) for key, each in found.items() if each is not None}
 
-    def histories(self) -> Mapping[NodeKey, Sequence[Line]]:
+    def histories(self, kind: str) -> Mapping[NodeKey, Sequence[Line]]:
         found = self._read_each(lambda pipeline, keys: pipeline.lrange(keys.history, 0, -1))
-        return {key: self._lines(each) for key, each in found.items() if each}
+        text = kind_text(kind)
+        return {
+            key: [line for line in self._lines(each) if line.number == 1 or text in line.text]
+            for key, each in found.items()
+            if each
+        }
 
     def _read_each(self, read: Callable[[Any, Keys], object]) -> dict[NodeKey, Any]:
         """Send one read for every node, and return the replies."""
@@ -189,8 +194,14 @@ class RedisMigrationStore:
 
     def divergences(self, key: NodeKey) -> Sequence[str]:
         with self._translating_errors():
-            found = [turn_and_text(each, self._name) for each in self._client.hvals(Keys(key).divergences)]
-        return [text for _, text in sorted(found, reverse=True)]
+            return self._newest_first(self._client.hvals(Keys(key).divergences))
+
+    def all_divergences(self) -> Mapping[NodeKey, Sequence[str]]:
+        found = self._read_each(lambda pipeline, keys: pipeline.hvals(keys.divergences))
+        return {key: self._newest_first(each) for key, each in found.items() if each}
+
+    def _newest_first(self, found: list[bytes]) -> list[str]:
+        return [text for _, text in sorted((turn_and_text(each, self._name) for each in found), reverse=True)]
 
     def paths(self, key: NodeKey) -> Mapping[str, str]:
         with self._translating_errors():

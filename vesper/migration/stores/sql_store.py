@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 from vesper.migration.stores.sql_tables import Dialect, check_format
-from vesper.migration.stores.store import Line, NodeKey, StoreError, Transaction
+from vesper.migration.stores.store import Line, NodeKey, StoreError, Transaction, kind_text
 from vesper.migration.stores.store_rules import (
     PROCESS_RETENTION_US,
     SECRET_BYTES,
@@ -125,12 +125,11 @@ class SqlMigrationStore:
         )
         return {self._key(*names): self.text(document) for *names, document in rows}
 
-    def histories(self) -> Mapping[NodeKey, Sequence[Line]]:
+    def histories(self, kind: str) -> Mapping[NodeKey, Sequence[Line]]:
         found: dict[NodeKey, list[Line]] = {}
-        select = (
-            f"SELECT nodes.node, epoch, number, line, hash {_WITH_KEYS.format('history')} ORDER BY nodes.id, number"
-        )
-        for node, epoch, number, line, hash_ in self._rows(select):
+        select = f"SELECT nodes.node, epoch, number, line, hash {_WITH_KEYS.format('history')}"
+        wanted = "WHERE number = 1 OR line LIKE ? ORDER BY nodes.id, number"
+        for node, epoch, number, line, hash_ in self._rows(f"{select} {wanted}", None, f"%{kind_text(kind)}%"):
             lines = found.setdefault(self._key(node, epoch), [])
             lines.append(Line(self.integer(number), self.text(line), self.text(hash_)))
         return found
@@ -148,6 +147,13 @@ class SqlMigrationStore:
             key,
         )
         return [self.text(row[0]) for row in rows]
+
+    def all_divergences(self) -> Mapping[NodeKey, Sequence[str]]:
+        found: dict[NodeKey, list[str]] = {}
+        select = f"SELECT nodes.node, epoch, divergence {_WITH_KEYS.format('divergences')} ORDER BY nodes.id, turn DESC"
+        for node, epoch, divergence in self._rows(select):
+            found.setdefault(self._key(node, epoch), []).append(self.text(divergence))
+        return found
 
     def paths(self, key: NodeKey) -> Mapping[str, str]:
         rows = self._rows(f"SELECT path, note FROM vesper_control_paths WHERE node = {_OF_NODE} ORDER BY path", key)  # noqa: S608

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from tests.support.dashboard import TestClient, client_of, context_for
-from tests.support.divergences import INPUTS, KEY, MINUTE, NOON, a_cent_more, fill, node, put, seen
 from tests.support.journalled import compiled_node, node_text
 from tests.support.nodes import PAYMENT_DECISION
+from tests.unit.migration.support.divergences import INPUTS, KEY, MINUTE, NOON, a_cent_more, fill, node, put, seen
 from tests.unit.migration.support.wrong_engine import DoneLie, WrongEngine, recorded
 from vesper.compiler import compile_file
 from vesper.config.settings import default_config
 from vesper.dashboard.access.caller import Caller, Role
 from vesper.dashboard.access.guard import Access
-from vesper.dashboard.app import make_app
+from vesper.dashboard.app import make_app, whole_site
 from vesper.dashboard.pages.divergences.detail import DivergencePage, read_detail
 from vesper.dashboard.pages.divergences.keeping import keep_case, read_case
 from vesper.dashboard.pages.divergences.listing import read_list
@@ -38,6 +38,7 @@ from vesper.verify.differential.verifier import meets
 from vesper.verify.inputs.responses import run_case
 
 NODE = KEY.node
+SITE = whole_site(("vesper.dashboard.pages.divergences",))
 SCRIPT = "<script>alert(1)</script>"
 SECRET = "ann@example.com"
 
@@ -193,7 +194,7 @@ def test_a_sensitive_node_shows_no_value(stores: Stores, tmp_path: Path) -> None
     )
     found = divergence_of(report, compiled, True, NOON)
     put(stores.migration, NodeKey("charge_v1", "e" * 32), Happened(Diverged("", found.fingerprint), found))
-    with client_of(stores.config) as client:
+    with client_of(stores.config, SITE) as client:
         page = client.get(f"/divergences/charge_v1/{found.fingerprint}").text
     assert SECRET not in page
     assert "the node is sensitive, and the journal has them" in page
@@ -211,7 +212,7 @@ def test_a_sensitive_node_shows_no_value(stores: Stores, tmp_path: Path) -> None
 
 def test_hostile_values_are_escaped(stores: Stores) -> None:
     fingerprint = put_request(stores.migration)
-    with client_of(stores.config) as client:
+    with client_of(stores.config, SITE) as client:
         for address in (f"/divergences/{NODE}/{fingerprint}", "/divergences?node=%3Cscript%3E"):
             page = client.get(address)
             assert page.status_code == 200
@@ -223,7 +224,7 @@ def test_hostile_values_are_escaped(stores: Stores) -> None:
 
 def test_a_viewer_sees_which_role_is_needed(stores: Stores) -> None:
     address = f"/divergences/{NODE}/{fill(stores.migration)}"
-    with client_of(stores.config, roles=(Role.VIEWER,)) as viewer:
+    with client_of(stores.config, SITE, roles=(Role.VIEWER,)) as viewer:
         assert "<strong>Close</strong> needs the role operator" in viewer.get(address).text
         assert "needs the role author" in viewer.get(f"{address}/case").text
         for action in ("shrink", "case", "close"):
@@ -240,7 +241,7 @@ def close(client: TestClient, fingerprint: str) -> tuple[int, str]:
 
 def test_closing_has_person_and_reason(stores: Stores) -> None:
     fingerprint = fill(stores.migration)
-    with client_of(stores.config) as client:
+    with client_of(stores.config, SITE) as client:
         assert close(client, fingerprint) == (200, f"Closed {fingerprint}; none is open")
         assert close(client, fingerprint) == (409, f"{fingerprint} was already closed by ann: mended in 0.2.1")
     found = detail(stores, fingerprint)
@@ -289,7 +290,7 @@ def test_one_search_at_a_time_for_a_divergence(stores: Stores) -> None:
     jobs.start(running, block)  # type: ignore[arg-type]  # it never returns a case
     with pytest.raises(Refused, match="is being shrunk"):
         jobs.start(running, block)  # type: ignore[arg-type]  # as above
-    app = make_app(stores, Access(Caller("ann")))
+    app = make_app(stores, Access(Caller("ann")), SITE)
     with TestClient(app, base_url="http://127.0.0.1:8001") as client:
         page = client.get(f"/divergences/{NODE}/{running.fingerprint}/shrink").text
     assert '<meta http-equiv="refresh" content="1">' in page

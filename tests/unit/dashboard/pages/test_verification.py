@@ -15,6 +15,7 @@ import pytest
 from tests.support.dashboard import client_of, context_for
 from tests.support.nodes import PAYMENT_DECISION
 from vesper.config.settings import default_config
+from vesper.dashboard.app import whole_site
 from vesper.dashboard.pages.verification.proofs import MAX_AGE_DAYS, read_proofs
 from vesper.dashboard.pages.verification.runs import read_verification
 from vesper.dashboard.stores import Stores
@@ -23,6 +24,7 @@ from vesper.verify.run_history import Disagreement, NodeRun, UncoveredBranch, Ve
 NOON = 1_794_744_000_000_000
 HOUR = 3_600_000_000
 NODE = "payment_decision_v1"
+SITE = whole_site(("vesper.dashboard.pages.verification",))
 SCRIPT = "<script>alert(1)</script>"
 DAY = 86_400_000_000
 
@@ -54,9 +56,9 @@ def test_without_runs_the_page_says_what_to_do(stores: Stores) -> None:
     assert (found.runs, found.proofs, found.disagreements) == ((), (), ())
     (node,) = found.nodes
     assert (node.node, node.at_us) == (NODE, None)
-    with client_of(stores.config) as client:
+    with client_of(stores.config, SITE) as client:
         page = client.get("/verification").text
-    assert "Run `vesper verify` in this project" in page
+    assert "Run <code>vesper verify</code> in this project" in page
     assert f"<code>vesper verify {NODE}</code>" in page
 
 
@@ -78,7 +80,7 @@ def test_runs_branches_and_disagreements(stores: Stores, tmp_path: Path) -> None
     assert found.unread == 1
     assert [each.has_passed for each in found.drawn] == [False, True, True]
     assert found.drawing.count('class="failed"') == 1
-    with client_of(stores.config) as client:
+    with client_of(stores.config, SITE) as client:
         page = client.get("/verification").text
         assert "<script>" not in page
         assert f'href="/nodes/{NODE}/source#L34"' in page

@@ -39,7 +39,8 @@ class Broken(Exception):
 
 FINGERPRINTS = [0, 1, 2**63 - 1, 2**63, 2**64 - 1, *range(100, 120)]
 SCOPES = ["n1", "pa:1", "pa:2", "pab:1", "d"]
-WORDS = ["", "plain", "zwölf \u2028 \U0001f600", '{"a":"\\u0000"}', "x" * 20_000]
+CHANGED = '{"kind":"changed"}'
+WORDS = [CHANGED, "", "plain", "zwölf \u2028 \U0001f600", '{"a":"\\u0000"}', "x" * 20_000]
 
 
 def one_call(draw: random.Random, model: PlainTransaction) -> tuple[str, tuple[Any, ...]]:
@@ -89,7 +90,13 @@ def test_a_store_does_what_plain_values_do(store: Store, seed: int) -> None:
     known = {key: each for key, each in models.items() if each.version}
     assert store.versions() == {key: each.version for key, each in known.items()}
     assert store.states() == {key: each.text for key, each in known.items()}
-    assert store.histories() == {key: each.lines for key, each in known.items() if each.lines}
+    assert store.histories("changed") == {
+        key: [line for line in each.lines if line.number == 1 or line.text == CHANGED]
+        for key, each in known.items()
+        if each.lines
+    }
+    divergences = {key: store.divergences(key) for key in known}
+    assert store.all_divergences() == {key: each for key, each in divergences.items() if each}
     assert store.documents("u") == {key: each.documents["u"] for key, each in known.items() if "u" in each.documents}
 
 

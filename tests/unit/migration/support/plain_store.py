@@ -119,14 +119,21 @@ class PlainStore:
     def documents(self, name: str) -> Mapping[NodeKey, str]:
         return {key: self.nodes[key].documents[name] for key in self.versions() if name in self.nodes[key].documents}
 
-    def histories(self) -> Mapping[NodeKey, Sequence[Line]]:
-        return {key: self.nodes[key].lines for key in self.versions() if self.nodes[key].lines}
+    def histories(self, kind: str) -> Mapping[NodeKey, Sequence[Line]]:
+        lines = {key: self.nodes[key].lines for key in self.versions() if self.nodes[key].lines}
+        return {
+            key: [line for line in each if line.number == 1 or f'"kind":"{kind}"' in line.text]
+            for key, each in lines.items()
+        }
 
     def history(self, key: NodeKey) -> Sequence[Line]:
         return self.node(key).lines
 
     def divergences(self, key: NodeKey) -> Sequence[str]:
         return [*reversed(self.node(key).divergences.values())]
+
+    def all_divergences(self) -> Mapping[NodeKey, Sequence[str]]:
+        return {key: self.divergences(key) for key in self.versions() if self.nodes[key].divergences}
 
     def paths(self, key: NodeKey) -> Mapping[str, str]:
         return self.node(key).paths

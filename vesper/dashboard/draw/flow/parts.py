@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from vesper.compiler import Compiled
@@ -180,10 +180,9 @@ class _Reader:
         at: ir.Expression | None = None,
     ) -> Box:  # fmt: skip
         name = getattr(statement, "name", "")
-        own = {part.index for root in _own_roots(statement) for part in ir.walk(root)}
         line = line_of(statement) if at is None or number is not None else at.place.line
         shown = title.lstrip("_")
-        return Box(number, kind, shown, text, line, self._table(statement), name, frozenset(own))
+        return Box(number, kind, shown, text, line, self._table(statement), name, _own_expressions(statement))
 
     def _simple(self, statement: ir.Statement, number: int) -> Box:
         match statement:
@@ -199,9 +198,8 @@ class _Reader:
                 return self._box(statement, number, "raise", title, self._named(rest))
             case ir.Require(clause):
                 clause_number, self._clauses = self._clauses, self._clauses + 1
-                own = frozenset(each.index for each in ir.walk(clause.holds))
-                line = clause.holds.place.line
-                return Box(number, "require", "require", clause.text, line, (), "", own, clause_number)
+                box = self._box(statement, number, "require", "require", clause.text)
+                return replace(box, clause=clause_number)
             case ir.CallNode(name=name, node=node, inputs=inputs):
                 return self._box(statement, number, "call", f"{name} ⟶ {node}", self._named(inputs))
             case ir.Request(name=name, effect=effect, fixed=fixed, arguments=arguments):
@@ -269,20 +267,9 @@ class _Reader:
         return written_text(self._source, expression.place)
 
 
-def _own_roots(statement: ir.Statement) -> list[ir.Expression]:
-    """Return the outermost expressions of a statement without those of the statements inside it."""
-    match statement:
-        case ir.Branch(arms=arms):
-            return [arm.when for arm in arms]
-        case ir.Loop():
-            parts = (statement.over, *(each.value for each in statement.state), statement.where, statement.condition)
-            ends = (statement.collect, *(value for _, value in statement.next), statement.stop_when)
-            return [each for each in (*parts, *ends) if each is not None]
-        case ir.Step(value=value):
-            return [value]
-        case ir.Request(key=key, arguments=given, result=result):
-            return [*(() if key is None else (key,)), *(value for _, value in given), result]
-        case ir.CallNode(inputs=given, result=result):
-            return [*(value for _, value in given), result]
-        case _:
-            return list(expressions_of((statement,)))
+def _own_expressions(statement: ir.Statement) -> frozenset[int]:
+    """Return the expressions whose failure ends a statement: without handlers, for a loop with its rounds."""
+    if isinstance(statement, ir.Branch):
+        return frozenset()
+    own = statement if isinstance(statement, ir.Return | ir.Raise | ir.Require) else replace(statement, handlers=())
+    return frozenset(part.index for root in expressions_of((own,)) for part in ir.walk(root))

@@ -39,7 +39,7 @@ ACTIONS = (
         path="/audit/verify",
         role=Role.VIEWER,
         perform=verify,
-        summary="Checks every line of the log and its hash chain, as `vesper audit verify` does. Changes nothing.",
+        summary="Checks every line of the log and its hash chain, as the command does. Changes nothing.",
         needs_reason=False,
     ),
 )

@@ -70,7 +70,7 @@ def read_list(context: Context) -> Divergences:
     state, since = context.choice("state", STATES, "open") or "open", context.choice("since", tuple(PERIODS))
     opened = opened_store(context)
     keys = keys_of(opened.store)
-    kept, damaged = read_divergences(opened.store, keys)
+    kept, damaged = read_divergences(opened.store)
     from_us = 0 if since is None else context.now_us - PERIODS[since]
     fitting = [
         each

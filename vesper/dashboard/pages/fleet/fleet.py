@@ -15,13 +15,13 @@ from vesper.dashboard.stores import Stores
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Status
 from vesper.migration.control.modes import LADDER, Engine, Mode
+from vesper.migration.control.state import NodeState
 from vesper.migration.router.spool import describe_unsent
 from vesper.migration.statistics.wilson import lower_bound
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.configured import OpenStore
 from vesper.migration.stores.ledger import KillSwitch
 from vesper.migration.stores.overview import (
-    DAY_HOURS,
     NodeOverview,
     Overview,
     confidence_text,
@@ -31,13 +31,14 @@ from vesper.migration.stores.overview import (
     running_mode,
 )
 from vesper.migration.stores.status_text import held_text, needed_text
-from vesper.migration.stores.traffic import Traffic
+from vesper.migration.stores.store import NodeKey
 
 PAGE_ROWS = 50
 MAX_DOUBTS = 5_000
 """Runs in doubt that are counted by node."""
 SORTS = ("needs", "name", "mode", "confidence", "traffic", "divergences", "in_doubt")
 NOT_ROUTED = "not_routed"
+_DIRECT = f"/{Engine.DIRECT.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +118,16 @@ def read_fleet(context: Context) -> FleetPage:
     opened, overview, warnings = _read_store(stores)
     highest = {} if opened is None else {each.key.node: opened.highest(each.key.node) for each in overview.nodes}
     doubts, notes = read_doubts(stores)
-    rows = _rows(overview, highest, doubts, context.now_us, read_file_ids(stores))
+    totals = fleet(overview, highest, context.now_us)
+    rows = _rows(overview, highest, doubts, totals.days, context.now_us, read_file_ids(stores))
     chosen = [each for each in rows if _is_chosen(each, mode, needs, name)]
-    chosen.sort(key=lambda row: _sort_key(row, sort))
+    states = {each.key.node: each for each in overview.nodes}
+    chosen.sort(key=lambda row: (_sort_key(row, sort, states.get(row.node)), row.node))
     first = (context.page_number() - 1) * PAGE_ROWS
     shown = chosen[first : first + PAGE_ROWS]
     durations = read_durations(stores.config.observe.directory)
-    keys = {each.key.node: each for each in overview.nodes}
-    totals = fleet(overview, highest, context.now_us)
     return FleetPage(
-        rows=[_with_times(row, opened, keys.get(row.node), durations) for row in shown],
+        rows=[_with_times(row, opened, states.get(row.node), durations) for row in shown],
         paging=context.paging(first + PAGE_ROWS < len(chosen), len(chosen)),
         modes=[ModeTotal(each, totals.nodes[each], totals.requests[each]) for each in LADDER],
         nodes=len(rows),
@@ -191,47 +192,35 @@ def _rows(
     overview: Overview,
     highest: Mapping[str, Mode | None],
     doubts: Mapping[str, int],
+    days: Mapping[NodeKey, Mapping[str, int]],
     now_us: int,
     files: Mapping[str, Path],
 ) -> list[FleetRow]:
     routed = {each.key.node: each for each in overview.nodes}
-    found = [_row(each, highest.get(name), doubts.get(name, 0), now_us) for name, each in routed.items()]
+    found = [
+        _row(each, highest.get(name), doubts.get(name, 0), days[each.key], now_us) for name, each in routed.items()
+    ]
     for name in sorted({*files, *doubts} - routed.keys()):
         needs = needs_of(name, None, None, None, doubts.get(name, 0))
         found.append(FleetRow(name, None, needs, in_doubt=doubts.get(name, 0)))
     return found
 
 
-def _row(each: NodeOverview, highest: Mode | None, in_doubt: int, now_us: int) -> FleetRow:
+def _row(each: NodeOverview, highest: Mode | None, in_doubt: int, day: Mapping[str, int], now_us: int) -> FleetRow:
     node, state = each.key.node, each.state
-    python, direct = _by_engine(each.traffic, now_us)
-    found = FleetRow(
+    direct = sum(count for name, count in day.items() if name.endswith(_DIRECT))
+    return FleetRow(
         node,
-        None,
+        None if state is None else running_mode(state, highest),
         needs_of(node, state, each.problem, highest, in_doubt),
-        python_requests=python,
+        agreed=0 if state is None else state.clean,
+        held="" if state is None else held_text(state, highest, now_us),
+        python_requests=sum(day.values()) - direct,
         direct_requests=direct,
+        open_divergences=0 if state is None else len(state.open),
         in_doubt=in_doubt,
         epoch=each.key.epoch,
     )
-    if state is None:
-        return found
-    return replace(
-        found,
-        mode=running_mode(state, highest),
-        lower_bound=1.0 if state.is_complete else lower_bound(state.clean + state.divergences, state.divergences),
-        agreed=state.clean,
-        open_divergences=len(state.open),
-        held=held_text(state, highest, now_us),
-    )
-
-
-def _by_engine(traffic: Traffic, now_us: int) -> tuple[int, int]:
-    """Return the requests of the last day that Python and the direct engine answered."""
-    counts = {Engine.PYTHON.value: 0, Engine.DIRECT.value: 0}
-    for name, count in traffic.since(now_us, DAY_HOURS).items():
-        counts[name.partition("/")[2]] += count
-    return counts[Engine.PYTHON.value], counts[Engine.DIRECT.value]
 
 
 def _is_chosen(row: FleetRow, mode: str | None, needs: bool, name: str | None) -> bool:
@@ -242,24 +231,27 @@ def _is_chosen(row: FleetRow, mode: str | None, needs: bool, name: str | None) -
     return (not needs or bool(row.needs)) and (name is None or name.casefold() in row.node)
 
 
-def _sort_key(row: FleetRow, sort: str) -> tuple[float, str]:
-    first: float
+def _sort_key(row: FleetRow, sort: str, each: NodeOverview | None) -> float:
+    """Return the place of a row; rows of one place are ordered by name."""
     match sort:
         case "mode":
-            first = -1.0 if row.mode is None else row.mode.level
+            return -1 if row.mode is None else row.mode.level
         case "confidence":
-            first = -row.lower_bound if row.agreed else 1.0
+            return 1 if each is None or each.state is None else -_bound(each.state)
         case "traffic":
-            first = -row.requests
+            return -row.requests
         case "divergences":
-            first = -row.open_divergences
+            return -row.open_divergences
         case "in_doubt":
-            first = -row.in_doubt
+            return -row.in_doubt
         case "needs":
-            first = min((each.kind.urgency for each in row.needs), default=len(NeedKind))
+            return min((need.kind.urgency for need in row.needs), default=len(NeedKind))
         case _:
-            first = 0
-    return first, row.node
+            return 0
+
+
+def _bound(state: NodeState) -> float:
+    return 1.0 if state.is_complete else lower_bound(state.clean + state.divergences, state.divergences)
 
 
 def _with_times(
@@ -277,6 +269,7 @@ def _with_times(
     return replace(
         row,
         confidence=confidence_text(each.state) if each.state.clean else "",
+        lower_bound=_bound(each.state),
         needed=needed_text(each.state, opened.highest(row.node)),
         python=times[Engine.PYTHON],
         direct=times[Engine.DIRECT],

@@ -29,7 +29,6 @@ CANARY_NODES, PRODUCTION_NODES = 10, 20
 TRAFFIC_SHARE, NODES_SHARE = 0.5, 0.8
 MAX_STEPS = 300
 """Moments of the plot."""
-_CHANGED = '"kind":"changed"'
 _PERCENT = 100
 
 
@@ -112,7 +111,7 @@ def read_milestones(context: Context) -> MilestonesPage:
 
 def _steps(opened: OpenStore, overview: Overview, now_us: int) -> Iterator[_Step]:
     """Return the changes of all nodes. A node begins with the first line of its history."""
-    histories = opened.store.histories()
+    histories = opened.store.histories("changed")
     for each in (*overview.nodes, *overview.others):
         highest = opened.highest(each.key.node) or LADDER[-1]
         records = _records(histories.get(each.key, ()))
@@ -127,9 +126,7 @@ def _steps(opened: OpenStore, overview: Overview, now_us: int) -> Iterator[_Step
 
 
 def _records(lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """Return the first line and the changes; other lines are not parsed."""
-    wanted = (line for at, line in enumerate(lines) if at == 0 or _CHANGED in line.text)
-    return [found for found in map(parse_record, wanted) if type(found.get("at_us")) is int and "kind" in found]
+    return [found for found in map(parse_record, lines) if type(found.get("at_us")) is int and "kind" in found]
 
 
 def _mode(each: NodeOverview) -> Mode:

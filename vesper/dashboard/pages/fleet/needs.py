@@ -58,30 +58,28 @@ def _of_journal(node: str, in_doubt: int) -> Iterator[Need]:
     if in_doubt:
         why = f"{number(in_doubt, 'run')} stopped with a request that may or may not have been performed"
         do = "Ask the provider, then resolve each run in the journal."
-        yield Need(NeedKind.IN_DOUBT, why, do, filled("/journal?status=in_doubt&node={node}", {"node": node}))
+        yield Need(NeedKind.IN_DOUBT, why, do, filled("/journal?node={node}", {"node": node}))
 
 
 def _of_state(node: str, state: NodeState, highest: Mode | None) -> Iterator[Need]:
-    page = _page(node)
     for latch in state.latches:
         if latch.reason is Reason.KILL:
             why = f"killed at {time_text(latch.at_us)} by {printable(latch.who)}: {printable(latch.why)}"
-            yield Need(NeedKind.KILLED, why, "Resume it when the cause is fixed.", page)
+            yield Need(NeedKind.KILLED, why, "Resume it when the cause is fixed.", _page(node))
         else:
-            yield Need(NeedKind.LATCHED, _latch_text(latch), "Find the cause, then resume the node.", page)
-    listed = filled("/divergences?node={node}", {"node": node})
+            yield Need(NeedKind.LATCHED, _latch_text(latch), "Find the cause, then resume the node.", _page(node))
     if state.open:
         is_one = len(state.open) == 1
         count = number(len(state.open), "divergence")
         why = f"{count} {'is' if is_one else 'are'} open: the engines gave different answers"
         do = f"Compare both answers, fix the cause, then close {'it' if is_one else 'them'}."
-        yield Need(NeedKind.DIVERGENCE, why, do, listed)
+        yield Need(NeedKind.DIVERGENCE, why, do, _divergences(node))
     if state.noise:
         why = f"an engine differs from itself at {number(len(state.noise), 'place')}, which blocks promotion"
-        yield Need(NeedKind.NOISE, why, "Remove what is random, then close it.", listed)
+        yield Need(NeedKind.NOISE, why, "Remove what is random, then close it.", _divergences(node))
     if (after := waits_for_approval(state, highest)) is not None:
         why = f"it has the evidence for {after.value} and waits for the approval of a person"
-        yield Need(NeedKind.APPROVAL, why, "Look at the evidence, then promote it.", page)
+        yield Need(NeedKind.APPROVAL, why, "Look at the evidence, then promote it.", _page(node))
 
 
 def waits_for_approval(state: NodeState, highest: Mode | None) -> Mode | None:
@@ -98,6 +96,10 @@ def waits_for_approval(state: NodeState, highest: Mode | None) -> Mode | None:
 def _latch_text(latch: Latch) -> str:
     reason = latch.reason.value.replace("_", " ")
     return f"stopped at {time_text(latch.at_us)} by {printable(latch.who)}, {reason}: {printable(latch.why)}"
+
+
+def _divergences(node: str) -> str:
+    return filled("/divergences?node={node}", {"node": node})
 
 
 def _page(node: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -10,7 +11,7 @@ from markupsafe import Markup
 
 from vesper.compiler import Compiled
 from vesper.dashboard.draw.flow import draw_flow
-from vesper.dashboard.draw.flow.evidence import FlowEvidence, State, flow_evidence
+from vesper.dashboard.draw.flow.evidence import State, flow_evidence
 from vesper.dashboard.draw.flow.parts import parts_of
 from vesper.dashboard.page import Context, NotFound, Paging
 from vesper.dashboard.pages.flow.download import compiled_node
@@ -44,7 +45,9 @@ class PathRow:
     divergences: tuple[str, ...]
     """Fingerprints of open divergences."""
     words: tuple[str, ...]
-    """Conditions, requests and ending."""
+    """Conditions that hold, requests and ending."""
+    not_held: tuple[str, ...]
+    """Conditions that were evaluated and do not hold."""
     is_selected: bool
 
 
@@ -110,7 +113,7 @@ def read_flow(context: Context) -> FlowPage:
         note,
         Markup(draw_flow(compiled, evidence, taken, f"/nodes/{quote(node, safe='')}/source")),  # escaped by its maker
         total,
-        _count_states(evidence, total),
+        dict(Counter(evidence.of(("at", number, 0)).state for number in range(total))) if evidence else {},
         tuple(_row(each, compiled, found, each is selected) for each in shown) if found else (),
         context.paging(first + _MAX_PATHS < len(paths), len(paths)),
         None if selected is None else selected.letter,
@@ -144,21 +147,18 @@ def _find_evidence(context: Context, compiled: Compiled) -> tuple[_Found | None,
     return None, printable(why)
 
 
-def _count_states(evidence: FlowEvidence | None, total: int) -> dict[State, int]:
-    counts: dict[State, int] = {}
-    for number in range(0 if evidence is None else total):
-        assert evidence is not None
-        state = evidence.of(("at", number, 0)).state
-        counts[state] = counts.get(state, 0) + 1
-    return counts
-
-
 def _row(path: PathOverview, compiled: Compiled, found: _Found, is_selected: bool) -> PathRow:
-    words = ("its description cannot be read",) if path.note is None else path_words(path.note, compiled, found.points)
-    seen = path.seen
-    open_ = found.open.get(path.name, ())
+    words = ["its description cannot be read"] if path.note is None else path_words(path.note, compiled, found.points)
     return PathRow(
-        path.letter, seen.clean, seen.generated, path.is_proven, path.lacks, open_, tuple(words), is_selected
+        path.letter,
+        path.seen.clean,
+        path.seen.generated,
+        path.is_proven,
+        path.lacks,
+        found.open.get(path.name, ()),
+        tuple(each for each in words if not each.endswith(": no")),
+        tuple(each.removesuffix(": no") for each in words if each.endswith(": no")),
+        is_selected,
     )
 
 

@@ -10,7 +10,7 @@ from vesper.dashboard.pages.journal.run import read_run
 from vesper.dashboard.stores import Topic
 
 _FINISHES = (
-    "Afterwards the dashboard finishes the run here, as `vesper journal resolve` does: with the grants of vesper.toml. "
+    "Afterwards the dashboard finishes the run here, as the command does: with the grants of vesper.toml. "
     "Later steps of the run may perform effects."
 )
 
@@ -69,7 +69,7 @@ ACTIONS = (
         role=Role.OPERATOR,
         perform=recover,
         summary=(
-            "Finishes the oldest unfinished runs here, as `vesper journal recover` does. Effects that must not be "
+            "Finishes the oldest unfinished runs here, as the command does. Effects that must not be "
             "repeated are not; others may be performed, with the grants of vesper.toml."
         ),
     ),

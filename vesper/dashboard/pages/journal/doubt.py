@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vesper.host.finishing import compiled_of
@@ -16,8 +17,8 @@ from vesper.journal.value_layout import lay_out
 from vesper.language.ir.decode import IrError
 from vesper.values.model import printable
 
-COLUMNS = 96
-CUT = "`vesper journal show --format json` has all of it"
+_COLUMNS = 96
+_CUT = "`vesper journal show --format json` has all of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +74,28 @@ def _view(journal: Journal, recorded: Recorded, doubt: Doubt) -> DoubtView:
         printable(holder),
         is_dead(holder),
         "" if intent is None else effect_text(intent, hides),
-        () if intent is None else value_text(intent, hides, is_erased=False),
+        () if intent is None else _request_text(intent, hides),
         gives,
         codes,
         obstacle,
     )
 
 
+def _request_text(intent: Entry, hides: bool) -> tuple[str, ...]:
+    values = entry_values(intent)
+    request = values.get("request")
+    return (SENSITIVE,) if hides else _lines(request if isinstance(request, dict) else values)
+
+
 def value_text(entry: Entry, hides: bool, is_erased: bool) -> tuple[str, ...]:
     """Return the values of an entry as lines, masked and cut as `vesper journal show` does."""
     if is_erased or hides:
         return (ERASED if is_erased else SENSITIVE,)
-    return tuple(limit_lines(lay_out(entry_values(entry), COLUMNS, ""), CUT))
+    return _lines(entry_values(entry))
+
+
+def _lines(values: Mapping[str, object]) -> tuple[str, ...]:
+    return tuple(limit_lines(lay_out(values, _COLUMNS, ""), _CUT))
 
 
 def _holder(recorded: Recorded, intent: Entry | None) -> str:

@@ -189,7 +189,7 @@ def _commits_at(project: Path, head: str) -> tuple[_Commit, ...] | None:
 
 @lru_cache(maxsize=2 * _MAX_VERSIONS)
 def _file_at(project: Path, commit: str, name: str) -> str | None:
-    return _git(project, "show", f"{commit}:./{name}")
+    return _git(project, "cat-file", "blob", f"{commit}:./{name}")  # never runs a filter of the repository
 
 
 def _git(project: Path, *arguments: str) -> str | None:

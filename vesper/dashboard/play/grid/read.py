@@ -101,10 +101,15 @@ class Grids:
     hits: tuple[str, ...] = HITS
 
 
-def read_grids(file: Path, text: str) -> Grids:
-    """Return the tables of a text, also where other parts of it have errors."""
+def read_grids(file: Path, text: str, is_checked: bool = True) -> Grids:
+    """Return the tables of a text, also where other parts of it have errors.
+
+    Without the check there are no types, gaps and problems: a large table is shown before it is checked.
+    """
     source = SourceFile(file.as_posix(), text)
     tree = read_tree(source)[1]
+    if not is_checked:
+        return Grids(tuple(_Reader(source, each, None, []).read() for each in find_tables(tree)), ())
     found = declared_id(text)
     known = analyse(source, Neighbours(Collection(collection_of(file)), () if found is None else (found[0],)))
     diagnostics = list(check_bytes(file.as_posix(), text.encode("utf-8", "replace")).diagnostics)

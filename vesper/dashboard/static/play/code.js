@@ -31,6 +31,7 @@ export function mount_code(element, message, node) {
     editor ??= make_editor();
     monaco.editor.setModelLanguage(editor.getModel(), kind === "python" ? "generated-python" : "plaintext");
     editor.setValue(code.text);
+    element.hidden = code.text === "";
     mark(node.editor.getPosition()?.lineNumber ?? 1);
   }
 

@@ -159,12 +159,12 @@ function keep_text(opened, text) {
   }
 }
 
-/** Return the unsaved text of an earlier visit, `{text, is_older}`; null without one. */
+/** Return the unsaved text of an earlier visit with the hash of the file that it began from; null without one. */
 export function kept_text(opened) {
   try {
     const kept = JSON.parse(localStorage.getItem(KEPT_PREFIX + opened.uri));
     if (typeof kept?.text !== "string" || kept.text === opened.text) return null;
-    return { text: kept.text, is_older: kept.sha256 !== opened.sha256 };
+    return kept;
   } catch {
     return null;
   }

@@ -184,7 +184,7 @@ function scalar_control(field, path) {
     input = make("input", { id, type: field.kind === "date" ? "date" : "text", inputmode: mode, placeholder, autocomplete: "off", spellcheck: "false", class: mode ? "number" : null, pattern: field.kind === "date" ? null : field.pattern || null });
   }
   const is_check = input.type === "checkbox";
-  const label = make("label", { for: id }, label_text(field));
+  const label = make("label", { for: id, class: field.is_item ? "visually-hidden" : null }, label_text(field));
   const element = make("div", { class: is_check ? "field check" : "field", "data-path": path }, is_check ? [input, label] : [label, input]);
   return {
     element,
@@ -248,7 +248,7 @@ function optional_control(field, path, build) {
 
 function list_control(field, path) {
   return rows_control(field, path, (n) => {
-    const part = control_of({ ...field.fields[0], name: `${n + 1}` }, `${path}[${n}]`);
+    const part = control_of({ ...field.fields[0], name: `${n + 1}`, is_item: true }, `${path}[${n}]`);
     return { element: part.element, get: part.get, set: part.set };
   }, (value) => (Array.isArray(value) ? value : []), (values) => values.filter((each) => each !== undefined));
 }

@@ -6,6 +6,7 @@ const ROW_HEIGHT = 31; // as in authoring.css
 const MARGIN_ROWS = 12;
 const MAX_ADDED_ROWS = 100;
 const PAGE_ROWS = 10;
+const LARGE_TEXT = 10_000; // characters
 const KINDS = { in: "condition", when: "condition", out: "result", note: "remark" };
 
 /** Return a message as nodes, with the texts between backticks as code. */
@@ -18,6 +19,7 @@ export function mount_grid(element, node) {
   let at = { row: 0, column: 0 };
   let anchor = at; // the other corner of the selection
   let editing = null;
+  let is_stale = false; // read while a cell was edited
   let marked = [];
   let marked_text = null;
   let read_text = null; // the text that the grid shows
@@ -28,7 +30,7 @@ export function mount_grid(element, node) {
   const findings = make("ul", { class: "findings" });
   const body = make("tbody");
   const head = make("thead");
-  const table = make("table", { role: "grid", class: "sheet" }, head, body);
+  const table = make("table", { role: "grid", class: "sheet", tabindex: "-1" }, head, body);
   const box = make("div", { class: "sheet-box" }, table);
   const detail = make("p", { class: "hint sheet-detail", role: "status" });
   const keys = make("p", { class: "hint muted" });
@@ -48,22 +50,37 @@ export function mount_grid(element, node) {
   // -- reading --------------------------------------------------------------------------------------
 
   async function refresh() {
-    if (element.offsetParent === null && !element.checkVisibility?.()) return; // read when it is shown
+    if (!element.checkVisibility()) return; // read when it is shown
     const text = node.text();
     if (text === read_text) return;
+    if (text.length > LARGE_TEXT) {
+      await read(text, true); // the check of a large table takes a second: show the rows before
+      read(text, false);
+    } else await read(text, false);
+  }
+
+  async function read(text, quick) {
     try {
-      const answer = await post("/play/api/tables", { path: node.path(), text });
+      const answer = await post("/play/api/tables", { path: node.path(), text, quick });
       if (text !== node.text()) return; // a newer text is read soon
-      const name = grid()?.name;
-      found = answer;
+      const before = grid();
+      found = quick ? { ...answer, tables: answer.tables.map(with_known) } : answer;
       read_text = text;
-      if (grid()?.name !== name) chosen = Math.max(0, found.tables.findIndex((each) => each.name === name));
+      if (grid()?.name !== before?.name) chosen = Math.max(0, found.tables.findIndex((each) => each.name === before?.name));
       if (text !== marked_text) marked = [];
       message.replaceChildren();
-      show();
+      if (editing) is_stale = true;
+      else show();
     } catch (error) {
       message.replaceChildren(make_problem(error));
     }
+  }
+
+  /** Return a table that was not checked yet, with what is known about its columns. */
+  function with_known(table) {
+    const before = found.tables[table.index];
+    if (before?.name !== table.name) return table;
+    return { ...table, columns: table.columns.map((each) => before.columns.find((one) => one.key === each.key) ?? each), gaps: before.gaps };
   }
   node.on_change(refresh);
   new IntersectionObserver(refresh).observe(element);
@@ -122,13 +139,14 @@ export function mount_grid(element, node) {
       message.replaceChildren(make("div", { class: "empty" }, why.map((each) => make("p", {}, spell(each)))));
       return;
     }
-    at = { row: Math.min(at.row, Math.max(0, rows_count() - 1)), column: Math.min(at.column, columns().length - 1) };
-    anchor = at;
+    const had_focus = body.contains(document.activeElement);
+    move_to(at.row, at.column);
     show_header();
     show_findings();
     show_head();
     show_rows();
     show_detail();
+    if (had_focus) focus_cell();
   }
 
   function show_header() {
@@ -140,7 +158,7 @@ export function mount_grid(element, node) {
     const button = (text, label, action) => make("button", { type: "button", title: label, "aria-label": label, onclick: action }, text);
     const tools = is_locked() ? [make("span", { class: "badge" }, "read-only"), make("span", { class: "muted" }, `The rows are in ${current.file}: edit that file.`)] : [
       button("+ Row", "Insert a row below", actions.insert), button("Duplicate", "Duplicate the row", actions.duplicate), button("↑", "Move the row up", actions.up),
-      button("↓", "Move the row down", actions.down), button("Delete", "Delete the row", actions.delete), button("+ Column …", "Add a column", add_column),
+      button("↓", "Move the row down", actions.down), button("Delete", "Delete the row", actions.delete), button("+ Column", "Add a column", add_column),
       default_row() < 0 && current.hit !== "count" ? button("+ Default", "Add a row for everything else", add_default) : null,
       button("Align", "Align the columns in the text", actions.align),
     ];
@@ -188,11 +206,13 @@ export function mount_grid(element, node) {
       row.firstChild.style.height = `${rows * ROW_HEIGHT}px`;
       return row;
     };
+    const had_focus = body.contains(document.activeElement) || document.activeElement === table;
     const rows = [];
     for (let row = first; row < last; row += 1) rows.push(make_row(row));
     body.replaceChildren(...[first ? space(first) : null, ...rows, last < rows_count() ? space(rows_count() - last) : null].filter(Boolean));
     if (grid().more_rows) body.append(make("tr", {}, make("td", { colspan: columns().length + 1, class: "muted" }, `${grid().more_rows} more rows are in the file.`)));
     show_selection();
+    if (had_focus && !editing) (cell_at(at) ?? table).focus({ preventScroll: true });
   }
   box.addEventListener("scroll", () => { if (!editing && grid() && rows_count() > 2 * MARGIN_ROWS) requestAnimationFrame(show_rows); });
 
@@ -278,7 +298,9 @@ export function mount_grid(element, node) {
       if (editing?.input !== input) return;
       editing = null;
       const text = input.value.trim();
-      show_rows();
+      if (is_stale) show();
+      else show_rows();
+      is_stale = false;
       if (is_kept) set_cells([{ row: place.row, column: column.key, text: text === "" ? emptied(column) : text }]);
     };
     input.addEventListener("keydown", (event) => {
@@ -308,7 +330,8 @@ export function mount_grid(element, node) {
 
   const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageUp: [-PAGE_ROWS, 0], PageDown: [PAGE_ROWS, 0] };
   table.addEventListener("keydown", (event) => {
-    if (editing || !event.target.closest("[role=gridcell]")) return;
+    if (editing || !(event.target === table || event.target.closest("[role=gridcell]"))) return;
+    if (!cell_at(at)) focus_cell(); // it was scrolled away
     const { key, ctrlKey, metaKey, altKey, shiftKey } = event;
     const command = ctrlKey || metaKey;
     let done = true;

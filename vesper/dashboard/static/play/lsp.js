@@ -106,8 +106,7 @@ export class LanguageClient {
     return new Promise((resolve) => {
       this._pending.set(id, resolve);
       token?.onCancellationRequested(() => {
-        if (!this._pending.delete(id)) return;
-        this._send({ method: "$/cancelRequest", params: { id } });
+        this._pending.delete(id);
         resolve(null);
       });
       this._send({ id, method, params });

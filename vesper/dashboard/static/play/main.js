@@ -59,9 +59,9 @@ const tools = mount_tabs(at("tools"), (tab) => {
   kind = tab.dataset.kind ?? null;
   if (kind) code.show(kind);
 });
-const start_run = () => {
+const start_run = async () => {
   tools.select(at("tab-run"), false);
-  run();
+  (await run())?.scrollIntoView({ block: "nearest" });
 };
 at("run").addEventListener("click", start_run);
 node.on_change(() => {
@@ -98,10 +98,16 @@ function note(...parts) {
 function restore_text() {
   const kept = kept_text(opened);
   if (!kept) return;
+  const { sha256 } = opened;
+  opened.sha256 = kept.sha256; // saving must notice that the file changed since
   node.set_text(kept.text);
-  const older = kept.is_older ? " The file has changed since: saving shows both." : "";
-  const discard = make("button", { type: "button", onclick: () => { node.set_text(opened.text); note(); } }, "Discard it");
-  note(`Your unsaved text was kept in this browser.${older} `, discard);
+  const older = kept.sha256 === sha256 ? "" : " The file has changed since: saving shows both.";
+  const discard = () => {
+    opened.sha256 = sha256;
+    node.set_text(opened.text);
+    note();
+  };
+  note(`Your unsaved text was kept in this browser.${older} `, make("button", { type: "button", onclick: discard }, "Discard it"));
 }
 
 at("node").addEventListener("change", (event) => location.assign(`/play?node=${encodeURIComponent(event.target.value)}`));
@@ -109,6 +115,7 @@ at("node").addEventListener("change", (event) => location.assign(`/play?node=${e
 // -- language server ------------------------------------------------------------------------------
 
 const client = new LanguageClient((state) => {
+  page.dataset.language = state;
   at("language").textContent = { connecting: "checking starts …", ready: "" }[state] ?? state;
 });
 client.follow(node.model);

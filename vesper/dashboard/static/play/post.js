@@ -13,14 +13,18 @@ export async function post(path, body) {
   try {
     response = await fetch(path, {
       method: "POST",
-      headers: { "content-type": "application/json", "x-csrf": document.querySelector("meta[name=csrf]").content },
+      headers: {
+        "content-type": "application/json",
+        "x-csrf": document.querySelector("meta[name=csrf]").content,
+        "x-problems": "inline", // a text with errors is no fault of the page: browsers log any other status as one
+      },
       body: JSON.stringify(body),
     });
   } catch {
     throw new PostError("the server does not answer", "start it again with `vesper play`, then reload the page", {});
   }
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) {
+  if (!response.ok || response.headers.get("content-type") === "application/problem+json") {
     throw new PostError(answer.detail ?? `the server answered ${response.status}`, answer.remedy ?? "", answer);
   }
   return answer;

@@ -19,15 +19,16 @@ export function mount_save(dialog, node, saved) {
     dialog.querySelector("h2").textContent = found.sha256 === null ? `Create ${found.path}` : `Save ${found.path}`;
     message.replaceChildren();
     if (problem) message.append(make_problem(problem));
-    else if (is_changed_on_disk) message.append(make_problem({ message: `${found.path} changed on disk since it was opened.`, remedy: "Left is the file on disk now, right is your text. Saving replaces the file." }));
-    else message.textContent = is_same ? "The file has this text already." : "Left is the file, right is your text.";
+    else if (is_changed_on_disk) message.append(make_problem({ message: `${found.path} changed on disk since it was opened.`, remedy: "Lines with − are on disk now, lines with + are yours. Saving replaces the file." }));
+    else message.textContent = is_same ? "The file has this text already." : "Lines with − are in the file, lines with + are yours.";
     confirm.textContent = is_changed_on_disk ? "Replace the file" : found.sha256 === null ? "Create" : "Save";
     confirm.disabled = is_same;
     const original = monaco.editor.createModel(found.text, "vesper");
     const modified = monaco.editor.createModel(node.text(), "vesper");
     editor ??= monaco.editor.createDiffEditor(dialog.querySelector("[data-diff]"), {
       ...OPTIONS, readOnly: true, domReadOnly: true, originalAriaLabel: "File", modifiedAriaLabel: "Your text",
-      renderSideBySide: innerWidth > NARROW_PX, ignoreTrimWhitespace: false,
+      renderSideBySide: innerWidth > NARROW_PX, ignoreTrimWhitespace: false, renderOverviewRuler: false,
+      hideUnchangedRegions: { enabled: true },
     });
     const previous = editor.getModel();
     editor.setModel({ original, modified });
