@@ -114,6 +114,8 @@ class FoundPage:
     """Start of the next page; None at the end."""
     read: int
     """Journalled runs that were read."""
+    unread: int
+    """Journalled runs that could not be read: damaged, or sealed under a missing key."""
     searched_us: int | None
     """Start time down to which the journal was searched, where a filter stopped before the page was full."""
 
@@ -133,11 +135,12 @@ def search(traces: Traces, query: RunQuery, limit: int) -> FoundPage:
     shown = tuple(runs[:limit])
     is_full = len(runs) > limit
     if not is_full and scan.stopped_at is None:
-        return FoundPage(shown, None, scan.count, None)
+        return FoundPage(shown, None, scan.count, scan.unread, None)
     executions = [query.before.execution, *(each.execution for each in shown if not each.is_stored)]
     kept = [query.before.trace, *((each.started_us, each.execution) for each in shown if each.is_stored)]
     last = executions[-1] if is_full else scan.stopped_at
-    return FoundPage(shown, Cursor(last, kept[-1]), scan.count, None if is_full or last is None else _time_of(last))
+    searched_us = None if is_full or last is None else _time_of(last)
+    return FoundPage(shown, Cursor(last, kept[-1]), scan.count, scan.unread, searched_us)
 
 
 def _order(run: FoundRun) -> tuple[int, int, str]:
@@ -167,13 +170,13 @@ def _stored_runs(traces: Traces, query: RunQuery, limit: int) -> list[FoundRun]:
     before = query.before.trace
     if query.until_us is not None and (before is None or before[0] >= query.until_us):
         before = (query.until_us, "")
-    found: list[FoundRun] = []
-    for node in query.nodes if query.nodes is not None else (None,):
-        while len(page := traces.store.find(node, query.since_us, limit, before=before, outcomes=outcomes)):
-            found += [_of_trace(each) for each in page if each.trace_id.startswith(query.prefix)]
-            if not query.prefix or len(page) < limit or len(found) >= limit:
-                break
-            before = (page[-1].started_us, page[-1].trace_id)
+    found = [
+        _of_trace(each)
+        for node in (query.nodes if query.nodes is not None else (None,))
+        for each in traces.store.find(
+            node, query.since_us, limit, before=before, outcomes=outcomes, prefix=query.prefix
+        )
+    ]
     return sorted(found, key=_order, reverse=True)[:limit]
 
 
@@ -192,6 +195,7 @@ def _of_trace(each: TraceSummary) -> FoundRun:
 class _Scan:
     count: int = 0
     found: int = 0
+    unread: int = 0
     stopped_at: str | None = None
     """Id of the last run that was read, where the scan ended before the oldest run."""
 
@@ -206,7 +210,11 @@ def _journalled_runs(traces: Traces, journal: Journal, query: RunQuery, limit: i
             scan.stopped_at = last
             return
         scan.count, last = scan.count + 1, execution
-        run = _matching(journal, query, execution, known)
+        try:
+            run = _matching(journal, query, execution, known)
+        except JournalError:
+            scan.unread += 1
+            continue
         if run is not None and execution not in traces.store.ids(execution, 1):
             scan.found += 1
             yield run
@@ -256,14 +264,9 @@ def _ended_candidates(
 
 
 def _matching(journal: Journal, query: RunQuery, execution: str, known: Summary | None) -> FoundRun | None:
-    """Return the run with this id if it matches. A run that cannot be read matches no key."""
-    recorded = None
-    if known is None or query.key is not None:
-        try:
-            recorded = journal.read(execution)
-        except JournalError:
-            return None  # pruned since its id was read, or damaged: `vesper journal verify` names it
-    summary = known or (None if recorded is None else recorded.summary)
+    """Return the run with this id if it matches. Raises `JournalError`."""
+    recorded = journal.read(execution) if known is None or query.key is not None else None
+    summary = known if recorded is None else recorded.summary
     assert summary is not None
     if query.nodes is not None and summary.node_id not in query.nodes:
         return None
