@@ -17,6 +17,7 @@ MAX_PAGE_BYTES: Final = 300 << 10
 WIDTHS: Final = (360, 1280, 2560)
 _SAMPLES: Final = 2
 """Addresses of one page that are opened."""
+_LINKS: Final = "all => all.map(each => new URL(each.getAttribute('href'), document.baseURI).href)"
 _LARGE: Final = "/play"
 """The playground, whose editor is larger."""
 
@@ -44,7 +45,7 @@ def addresses(browser: Any, dashboard: Dashboard) -> dict[str, list[str]]:
         response = page.goto(dashboard.url + address, wait_until="load")
         assert response.status == 200, f"{address}: {response.status}"
         found[pattern].append(address)
-        for link in page.eval_on_selector_all("a[href]", "all => all.map(each => each.href)"):
+        for link in page.eval_on_selector_all("a[href]", _LINKS):
             parts = urlsplit(link)
             target = parts.path + (f"?{parts.query}" if parts.query else "")
             if f"{parts.scheme}://{parts.netloc}" == dashboard.url and target not in seen:
