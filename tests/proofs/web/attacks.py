@@ -54,22 +54,22 @@ class Dashboard:
     def __init__(self, folder: Path) -> None:
         keys = {f"VESPER_SECRET_{name.upper()}": key for name, key in KEYS.items()}
         command = [sys.executable, "-m", "vesper", "dashboard", "--port", "0", "--end-with-input"]
-        self._process = subprocess.Popen(
-            [*command, "--config", str(folder / "vesper.toml")],
-            env={**os.environ, **keys},
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert self._process.stderr is not None
-        line = self._process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:([0-9]+)", line)
-        if found is None:
-            self.close()
-            raise RuntimeError(line + self._process.stderr.read())
+        log = folder / "dashboard.log"
+        with log.open("wb") as written:  # not a pipe, which would fill up
+            self._process = subprocess.Popen(
+                [*command, "--config", str(folder / "vesper.toml")],
+                env={**os.environ, **keys},
+                stdin=subprocess.PIPE,
+                stderr=written,
+            )
+        until = time.monotonic() + _WAIT_SECONDS
+        while (found := re.search(r"http://127\.0\.0\.1:([0-9]+)", log.read_text())) is None:
+            if self._process.poll() is not None or time.monotonic() > until:
+                self.close()
+                raise RuntimeError(log.read_text())
+            time.sleep(0.02)
         self.port = int(found[1])
         self.origin = found[0]
-        self.log = self._process.stderr
 
     def send(self, method: str, target: str, body: bytes | None = None, **headers: str) -> Answer:
         """Send one request; `_` of a name of a header stands for `-`."""
@@ -107,14 +107,12 @@ class Dashboard:
     def close(self) -> int:
         """End the server by its input; return its exit code."""
         assert self._process.stdin is not None
-        assert self._process.stderr is not None
         self._process.stdin.close()
         try:
             return self._process.wait(_WAIT_SECONDS)
         finally:
             self._process.kill()
             self._process.wait()
-            self._process.stderr.close()
 
     def __enter__(self) -> Self:
         return self
@@ -384,7 +382,8 @@ def main() -> None:
         report = run_attacks(Path(folder), count)
     for kind, number in sorted(report.tried.items()):
         print(f"{number:>7,}  {kind}")
-    print(f"{report.shown:,} stored payloads shown; {len(report.pages)} pages seen; without data for: {', '.join(_missing(report)) or 'none'}")
+    print(f"{report.shown:,} stored payloads shown, {len(report.pages)} pages seen")
+    print(f"without data for: {', '.join(_missing(report)) or 'none'}")
     for success in report.successes:
         print(f"NOT REFUSED  {success}")
     sys.exit(bool(report.successes))
