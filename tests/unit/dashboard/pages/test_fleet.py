@@ -215,6 +215,21 @@ def test_times_are_of_the_metrics_or_of_the_guard() -> None:
     assert found["a_v1", Engine.DIRECT] == Times(BOUNDS_MS[2] * 1000, BOUNDS_MS[5] * 1000, 100)
 
 
+def test_metrics_that_cannot_be_read_are_a_warning(told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_directory: Path | None) -> None:
+        raise OSError("the folder is not yours")
+
+    told.batch(runs=1)
+    monkeypatch.setattr(fleet, "read_durations", refuse)
+    found = read(told, tmp_path)
+    assert "times are not from the metrics of the service: the folder is not yours" in found.warnings
+    assert (found.has_metrics, found.rows[0].node) == (False, FEE.node)
+    measured = {(FEE.node, Engine.DIRECT): Times(1.0, 2.0, 30)}
+    monkeypatch.setattr(fleet, "read_durations", lambda _directory: measured)
+    found = read(told, tmp_path)
+    assert (found.has_metrics, found.rows[0].direct, found.rows[0].python) == (True, Times(1.0, 2.0, 30), None)
+
+
 def test_a_fleet_of_many_epochs_counts_each_node_once(told: Told, tmp_path: Path) -> None:
     told.batch(NodeKey(FEE.node, "0" * 32), runs=1, served={"shadow_direct/python": 5})
     told.batch(runs=2, served={"shadow_direct/python": 7})

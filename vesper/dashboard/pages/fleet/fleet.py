@@ -128,7 +128,11 @@ def read_fleet(context: Context) -> FleetPage:
     chosen.sort(key=lambda row: (_sort_key(row, sort, states.get(row.node)), row.node))
     first = (context.page_number() - 1) * PAGE_ROWS
     shown = chosen[first : first + PAGE_ROWS]
-    durations = read_durations(stores.config.observe.directory)
+    try:
+        durations = read_durations(stores.config.observe.directory)
+    except OSError as problem:
+        durations = None
+        notes = [*notes, f"times are not from the metrics of the service: {problem}"]
     return FleetPage(
         rows=[_with_times(row, opened, states.get(row.node), durations) for row in shown],
         paging=context.paging(first + PAGE_ROWS < len(chosen), len(chosen)),
@@ -267,19 +271,17 @@ def _with_times(
     row: FleetRow, opened: OpenStore | None, each: NodeOverview | None, durations: Durations | None
 ) -> FleetRow:
     """Add what only a row of the page shows."""
+    if durations is not None:
+        python, direct = (durations.get((row.node, engine)) for engine in (Engine.PYTHON, Engine.DIRECT))
+        row = replace(row, python=python, direct=direct)
     if opened is None or each is None or each.state is None:
         return row
-    times: dict[Engine, Times | None]
-    if durations is not None:
-        times = {engine: durations.get((row.node, engine)) for engine in Engine}
-    else:
-        state = read_node(opened.store, each.key, opened.settings).state
-        times = {engine: None if state is None else times_of_state(state, engine) for engine in Engine}
+    if durations is None and (state := read_node(opened.store, each.key, opened.settings).state) is not None:
+        python, direct = (times_of_state(state, engine) for engine in (Engine.PYTHON, Engine.DIRECT))
+        row = replace(row, python=python, direct=direct)
     return replace(
         row,
         confidence=confidence_text(each.state) if each.state.clean else "",
         lower_bound=_bound(each.state),
         needed=needed_text(each.state, opened.highest(row.node)),
-        python=times[Engine.PYTHON],
-        direct=times[Engine.DIRECT],
     )
