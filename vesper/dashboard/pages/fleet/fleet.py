@@ -175,10 +175,10 @@ def _read_store(stores: Stores) -> tuple[OpenStore | None, Overview, list[str]]:
         ) from None
 
 
-def read_doubts(stores: Stores) -> tuple[Counter[str], list[str]]:
-    """Return the runs in doubt by node, and notes about those that cannot be counted."""
+def read_doubts(stores: Stores, node: str | None = None) -> tuple[Counter[str], list[str]]:
+    """Return the runs in doubt by node, of all nodes or one, and notes about those that cannot be counted."""
     try:
-        found = stores.journal.find(status=Status.IN_DOUBT, limit=MAX_DOUBTS)
+        found = stores.journal.find(status=Status.IN_DOUBT, node=node, limit=MAX_DOUBTS)
     except Unavailable:
         return Counter(), []  # no journal: no node with effects has run
     except JournalError as problem:
