@@ -168,7 +168,7 @@ def test_noise_and_a_pin_are_shown(told: Told, tmp_path: Path) -> None:
     told.batch(CALM, Noisy("f" * 16, "charge"), PinTo(Mode.SHADOW_DIRECT, until_us, "ann", "a freeze"), runs=1)
     (row,) = read(told, tmp_path).rows
     assert [each.kind for each in row.needs] == [NeedKind.NOISE]
-    assert (row.held, row.holders) == ("pinned for 1 h 29 min", ["by ann: a freeze"])
+    assert (row.held, row.pinned_by) == ("pinned for 1 h 29 min", "by ann: a freeze")
 
 
 def test_without_a_store_the_files_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,6 +213,21 @@ def test_times_are_of_the_metrics_or_of_the_guard() -> None:
     ]
     found = durations_of(samples)
     assert found["a_v1", Engine.DIRECT] == Times(BOUNDS_MS[2] * 1000, BOUNDS_MS[5] * 1000, 100)
+
+
+def test_metrics_that_cannot_be_read_are_a_warning(told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_directory: Path | None) -> None:
+        raise OSError("the folder is not yours")
+
+    told.batch(runs=1)
+    monkeypatch.setattr(fleet, "read_durations", refuse)
+    found = read(told, tmp_path)
+    assert "times are not from the metrics of the service: the folder is not yours" in found.warnings
+    assert (found.has_metrics, found.rows[0].node) == (False, FEE.node)
+    measured = {(FEE.node, Engine.DIRECT): Times(1.0, 2.0, 30)}
+    monkeypatch.setattr(fleet, "read_durations", lambda _directory: measured)
+    found = read(told, tmp_path)
+    assert (found.has_metrics, found.rows[0].direct, found.rows[0].python) == (True, Times(1.0, 2.0, 30), None)
 
 
 def test_a_fleet_of_many_epochs_counts_each_node_once(told: Told, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from vesper.dashboard.stores import Stores
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Status
 from vesper.migration.control.modes import LADDER, Engine, Mode
-from vesper.migration.control.state import Latch, NodeState, Pin
+from vesper.migration.control.state import NodeState
 from vesper.migration.router.spool import describe_unsent
 from vesper.migration.statistics.wilson import lower_bound
 from vesper.migration.stores.codec import BadState
@@ -32,7 +32,6 @@ from vesper.migration.stores.overview import (
 )
 from vesper.migration.stores.status_text import held_text, needed_text
 from vesper.migration.stores.store import NodeKey
-from vesper.values.model import printable
 
 PAGE_ROWS = 50
 MAX_DOUBTS = 5_000
@@ -59,8 +58,8 @@ class FleetRow:
     """What the next mode still needs."""
     held: str = ""
     """Latches, pin and limits that hold the mode."""
-    holders: Sequence[str] = ()
-    """Person and reason of each latch and of the pin."""
+    pinned_by: str = ""
+    """Person and reason of the pin; those of latches are among the needs."""
     python_requests: int = 0
     """Requests of the last day that Python answered."""
     direct_requests: int = 0
@@ -128,7 +127,11 @@ def read_fleet(context: Context) -> FleetPage:
     chosen.sort(key=lambda row: (_sort_key(row, sort, states.get(row.node)), row.node))
     first = (context.page_number() - 1) * PAGE_ROWS
     shown = chosen[first : first + PAGE_ROWS]
-    durations = read_durations(stores.config.observe.directory)
+    try:
+        durations = read_durations(stores.config.observe.directory)
+    except OSError as problem:
+        durations = None
+        notes = [*notes, f"times are not from the metrics of the service: {problem}"]
     return FleetPage(
         rows=[_with_times(row, opened, states.get(row.node), durations) for row in shown],
         paging=context.paging(first + PAGE_ROWS < len(chosen), len(chosen)),
@@ -172,10 +175,10 @@ def _read_store(stores: Stores) -> tuple[OpenStore | None, Overview, list[str]]:
         ) from None
 
 
-def read_doubts(stores: Stores) -> tuple[Counter[str], list[str]]:
-    """Return the runs in doubt by node, and notes about those that cannot be counted."""
+def read_doubts(stores: Stores, node: str | None = None) -> tuple[Counter[str], list[str]]:
+    """Return the runs in doubt by node, of all nodes or one, and notes about those that cannot be counted."""
     try:
-        found = stores.journal.find(status=Status.IN_DOUBT, limit=MAX_DOUBTS)
+        found = stores.journal.find(status=Status.IN_DOUBT, node=node, limit=MAX_DOUBTS)
     except Unavailable:
         return Counter(), []  # no journal: no node with effects has run
     except JournalError as problem:
@@ -218,18 +221,13 @@ def _row(each: NodeOverview, highest: Mode | None, in_doubt: int, day: Mapping[s
         needs_of(node, state, each.problem, highest, in_doubt),
         agreed=0 if state is None else state.clean,
         held="" if state is None else held_text(state, highest, now_us),
-        holders=() if state is None else _holders(state),
+        pinned_by="" if state is None or state.pin is None else f"by {state.pin.who}: {state.pin.why}",
         python_requests=sum(day.values()) - direct,
         direct_requests=direct,
         open_divergences=0 if state is None else len(state.open),
         in_doubt=in_doubt,
         epoch=each.key.epoch,
     )
-
-
-def _holders(state: NodeState) -> list[str]:
-    held: list[Latch | Pin] = [*state.latches, *([] if state.pin is None else [state.pin])]
-    return [f"by {printable(each.who)}: {printable(each.why)}" for each in held]
 
 
 def _is_chosen(row: FleetRow, mode: str | None, needs: bool, name: str | None) -> bool:
@@ -267,19 +265,17 @@ def _with_times(
     row: FleetRow, opened: OpenStore | None, each: NodeOverview | None, durations: Durations | None
 ) -> FleetRow:
     """Add what only a row of the page shows."""
+    if durations is not None:
+        python, direct = (durations.get((row.node, engine)) for engine in (Engine.PYTHON, Engine.DIRECT))
+        row = replace(row, python=python, direct=direct)
     if opened is None or each is None or each.state is None:
         return row
-    times: dict[Engine, Times | None]
-    if durations is not None:
-        times = {engine: durations.get((row.node, engine)) for engine in Engine}
-    else:
-        state = read_node(opened.store, each.key, opened.settings).state
-        times = {engine: None if state is None else times_of_state(state, engine) for engine in Engine}
+    if durations is None and (state := read_node(opened.store, each.key, opened.settings).state) is not None:
+        python, direct = (times_of_state(state, engine) for engine in (Engine.PYTHON, Engine.DIRECT))
+        row = replace(row, python=python, direct=direct)
     return replace(
         row,
         confidence=confidence_text(each.state) if each.state.clean else "",
         lower_bound=_bound(each.state),
         needed=needed_text(each.state, opened.highest(row.node)),
-        python=times[Engine.PYTHON],
-        direct=times[Engine.DIRECT],
     )

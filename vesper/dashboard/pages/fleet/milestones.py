@@ -21,7 +21,7 @@ from vesper.migration.statistics.confidence import clean_runs_needed
 from vesper.migration.statistics.wilson import lower_bound
 from vesper.migration.stores.configured import OpenStore
 from vesper.migration.stores.history_text import parse_record
-from vesper.migration.stores.overview import DAY_HOURS, NodeOverview, Overview, fleet, read_overview
+from vesper.migration.stores.overview import DAY_HOURS, NodeOverview, Overview, bound_text, fleet, read_overview
 from vesper.migration.stores.store import Line
 from vesper.migration.stores.traffic import HOUR_US, MAX_HOURS
 
@@ -44,9 +44,11 @@ class Milestone:
     """Share of the goal, at most 1."""
     is_reached: bool
     reached_us: int | None
-    """Time at which it was reached first; None where it never was, or before the times that the store keeps."""
+    """Time at which it was reached first; None where it never was."""
     missing: str
     """What it still needs; empty where it holds."""
+    is_bound: bool = False
+    """Whether it may have been reached earlier: counts of requests are kept for two days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +231,7 @@ def _agreement(overview: Overview, steps: Sequence[_Step], now_us: int) -> Miles
     runs = f"{number(clean, 'distinct run')} that agree, {number(divergences, 'divergence')}"
     alone = f"{proven:,} of {number(len(states), 'node')} show it alone"
     missing = "" if is_reached else f"a lower bound of {AGREEMENT:g}: more distinct runs that agree"
-    now = f"{bound:.5f} from {runs}; {alone}"
+    now = f"{bound_text(bound)} from {runs}; {alone}"
     progress = min(1.0, nines(bound) / nines(AGREEMENT))
     return Milestone("99.9 % agreement in shadow", now, progress, is_reached, reached_us, missing)
 
@@ -267,7 +269,8 @@ def _traffic(hours: Mapping[int, Counter[str]], now_us: int) -> Milestone:
     missing = "" if is_reached else "a larger share of direct answers: promote the nodes with the most requests"
     reached_us = None if first is None else first * HOUR_US
     progress = min(1.0, (share or 0.0) / TRAFFIC_SHARE)
-    return Milestone("50 % of traffic on the direct engine", now, progress, is_reached, reached_us, missing)
+    goal = "50 % of traffic on the direct engine"
+    return Milestone(goal, now, progress, is_reached, reached_us, missing, is_bound=first == min(shares))
 
 
 def _direct_share(hours: Mapping[int, Counter[str]], end: int) -> float | None:

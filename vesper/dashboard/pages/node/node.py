@@ -137,7 +137,7 @@ def read_node_page(context: Context) -> NodePage:
     stores, node = context.stores, context.path["node"]
     epoch = context.text("epoch")
     file, compiled, note = _read_file(context, node)
-    doubts, _ = read_doubts(stores)
+    doubts, _ = read_doubts(stores, node)
     files = read_file_ids(stores)
     opened = key = None
     try:
