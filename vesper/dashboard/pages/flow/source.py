@@ -9,7 +9,6 @@ import tokenize
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from vesper.compiler.generated import module_text
 from vesper.dashboard.page import Context
 from vesper.dashboard.pages.flow.download import compiled_node
 from vesper.language.syntax.tokens import WORDS
@@ -57,6 +56,8 @@ class SourcePage:
 def read_source(context: Context) -> SourcePage:
     """Return both texts with their links."""
     compiled = compiled_node(context)
+    from vesper.compiler.generated import module_text  # takes half a second
+
     text, python = compiled.source.text, module_text(compiled)
     to_source = python_lines(python)
     to_python: dict[int, list[int]] = {}
