@@ -82,7 +82,7 @@ def test_an_example_is_valid_and_other_seeds_give_others(compiled: Compiled) -> 
 def test_problems_have_the_place_of_their_field(compiled: Compiled) -> None:
     inputs = draw_inputs(compiled, 1) | {"orderLines": [{"qty": "x", "price": "1"}], "day": "2026-02-30", "levle": 1}
     found = {each.path: each.message for each in check_inputs(compiled, inputs).problems}
-    assert found["orderLines[0].qty"].startswith("expected integer, got ")
+    assert found["orderLines[0].qty"] == 'expected integer, got string "x"'
     assert "expected date" in found["day"]
     assert "no such input" in found["levle"]
     assert check_inputs(compiled, [1]).problems[0].path == ""
