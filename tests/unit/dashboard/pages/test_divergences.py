@@ -283,9 +283,11 @@ def test_shrinking_stores_the_smallest_case(stores: Stores, wrong: Callable[[Don
     context = context_for(stores, node=NODE, fingerprint=fingerprint)
     with pytest.raises(NotFound):
         read_shrinking(context)
+    with pytest.raises(BadRequest):
+        start_shrinking(context, {"seconds": "1e9"})
     wrong(a_cent_more)
     before = stores.migration.versions()[KEY]
-    done = start_shrinking(context, {})
+    done = start_shrinking(context, {"seconds": "60"})
     wait(stores, fingerprint)
     assert done.location == f"/divergences/{NODE}/{fingerprint}/shrink"
     found = read_shrinking(context)

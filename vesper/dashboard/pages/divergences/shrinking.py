@@ -13,11 +13,12 @@ from weakref import WeakKeyDictionary
 from vesper.dashboard.action import Done
 from vesper.dashboard.page import Context
 from vesper.dashboard.pages.divergences.stored import detail_address, find_divergence, unchanged_node
-from vesper.dashboard.problem import NotFound, Refused
+from vesper.dashboard.problem import BadRequest, NotFound, Refused
 from vesper.dashboard.stores import Stores
 from vesper.engines import registry
 from vesper.engines.engine import EngineUnavailable
 from vesper.migration.compare.comparator import Comparator
+from vesper.migration.compare.shrinking import SECONDS
 from vesper.migration.compare.tolerances import BadTolerance
 from vesper.migration.stores.kept_divergences import StoredDivergence, is_sensitive, shrink_stored
 from vesper.values.model import printable
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
     from vesper.migration.compare.shrinking import Shrunk
 
-SHRINK_SECONDS = 30.0
-"""Time limit of a search; the command takes a longer one."""
+MAX_SECONDS = 120
+"""Maximum time limit of a search; the command takes a longer one."""
 MAX_RUNNING = 2
 """Maximum number of searches at once: they take processor time from the pages."""
 _MAX_KEPT = 100
@@ -126,8 +127,9 @@ def _elapsed(job: ShrinkProgress) -> float:
     return max(0.0, time.time() - job.started_us / 1e6)
 
 
-def start_shrinking(context: Context, _fields: Mapping[str, str]) -> Done:
+def start_shrinking(context: Context, fields: Mapping[str, str]) -> Done:
     """Start to shrink the divergence of the address."""
+    seconds = _seconds(fields.get("seconds", "").strip())
     opened, found, _ = find_divergence(context)
     divergence = found.divergence
     _check_shrinkable(found)
@@ -140,12 +142,8 @@ def start_shrinking(context: Context, _fields: Mapping[str, str]) -> Done:
     except (EngineUnavailable, BadTolerance) as problem:
         raise Refused(printable(str(problem)), "`vesper doctor` and `vesper status` show the installation.") from None
     jobs_of(context.stores).start(
-        ShrinkProgress(
-            divergence.node, divergence.fingerprint, context.caller.name, context.now_us, SHRINK_SECONDS, 0.0
-        ),
-        lambda report: shrink_stored(
-            opened.store, found, divergence, programs, comparator, compiled, SHRINK_SECONDS, report
-        ),
+        ShrinkProgress(divergence.node, divergence.fingerprint, context.caller.name, context.now_us, seconds, 0.0),
+        lambda report: shrink_stored(opened.store, found, divergence, programs, comparator, compiled, seconds, report),
     )
     return Done(f"Shrinking {divergence.fingerprint}", detail_address(found, "/shrink"))
 
@@ -179,3 +177,11 @@ def _check_shrinkable(found: StoredDivergence) -> None:
 def _sealed(found: StoredDivergence) -> Refused:
     command = f"vesper divergences shrink {found.divergence.fingerprint} --reveal"
     return Refused("no inputs are stored with it: the node is sensitive, or they are too large", f"Use `{command}`.")
+
+
+def _seconds(text: str) -> float:
+    if not text:
+        return SECONDS
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_SECONDS):
+        raise BadRequest(f"`{printable(text[:20])}` is no time limit", f"Use seconds from 1 to {MAX_SECONDS}.")
+    return float(text)
