@@ -15,9 +15,11 @@ from vesper.dashboard.play.bridge import language_server
 from vesper.dashboard.play.code import Code, code_of
 from vesper.dashboard.play.editor_text import compile_text, file_in, path_in
 from vesper.dashboard.play.endpoint import endpoint, field
-from vesper.dashboard.play.run import run_text
+from vesper.dashboard.play.run import ENGINE_LABELS, run_text
 from vesper.dashboard.play.save import Opened, open_file, save
 from vesper.dashboard.problem import BadRequest
+
+BOTH = "both"
 
 
 def _folder(context: Context) -> Path:
@@ -32,8 +34,15 @@ def _run(context: Context, body: Mapping[str, Any]) -> object:
     case, now = body.get("case"), body.get("now")
     if not isinstance(case, str | None) or not isinstance(now, str | None):
         raise BadRequest("`case` and `now` are texts", "Reload the page.")
+    engine = body.get("engine", BOTH)
+    engines = tuple(ENGINE_LABELS.values())
+    if engine not in (BOTH, *engines):
+        raise BadRequest("`engine` is none that can run a node", f"Use one of {', '.join((BOTH, *engines))}.")
     answers = body.get("answers") or {}
-    return run_text(_compiled(context, body), body.get("inputs"), answers, case, now=now)
+    if not isinstance(answers, dict):
+        raise BadRequest("`answers` is no object", "Reload the page.")
+    chosen = engines if engine == BOTH else (engine,)
+    return run_text(_compiled(context, body), body.get("inputs"), answers, case, chosen, now)
 
 
 def _code(context: Context, body: Mapping[str, Any]) -> Code:

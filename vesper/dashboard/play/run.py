@@ -15,7 +15,7 @@ from typing import Any
 from vesper.api.explanation.derive import explain_trace
 from vesper.api.explanation.model import MatchedRow
 from vesper.api.input_conversion import inputs_of_json
-from vesper.api.json_calls import outcome_json
+from vesper.api.json_calls import fields_text, outcome_json
 from vesper.compiler import Compiled
 from vesper.dashboard.play.taken_flow import draw_taken
 from vesper.dashboard.problem import BadRequest, Refused, TooMany
@@ -102,6 +102,8 @@ class RequestRow:
     origin: str
     """`typed`, or the name of the case that gave the answer."""
     type: str
+    json: str | None = None
+    """The answer as JSON, for a form that changes it; None for a failure, and where values are masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +205,7 @@ class _Run:
         is_compared = len(ended) == 2 and not any(isinstance(each, LimitHit) and not each.is_counted for each in ended)
         shown = [masked_trace(each) for each in traces]
         steps = self._steps(shown)
-        requests = tuple(self._request(each) for each in shown[0].exchanges)
+        requests = tuple(self._request(each, traces[0].is_sensitive) for each in shown[0].exchanges)
         return RunResult(
             node.node_id,
             has_effects,
@@ -224,7 +226,8 @@ class _Run:
         """Return the trace of the reference. Raises `Refused` where there is no outcome to expect."""
         if not self._plain.refused:
             first, second = (self._trace(name, program) for name, program in self._programs.items())
-            if first.outcome is not None and second.outcome is not None and parted(first, second) is None:
+            is_over = first.outcome is not None and second.outcome is not None and not _is_refusal(first.outcome)
+            if is_over and parted(first, second) is None:
                 return first
         raise Refused("this run has no outcome to expect", "Run it until both engines end with the same outcome.")
 
@@ -277,9 +280,13 @@ class _Run:
             rows.append(StepRow(known.title, lines.get(known.name), known.status, values))
         return tuple(rows)
 
-    def _request(self, exchange: Exchange) -> RequestRow:
-        answer = f"fails: {exchange.failure}" if exchange.failure is not None else _short(show(exchange.value))
-        return _request_row(exchange, answer, exchange.origin, self._answers.type_of(exchange.path))
+    def _request(self, exchange: Exchange, is_masked: bool) -> RequestRow:
+        type_ = self._answers.type_of(exchange.path)
+        if exchange.failure is not None:
+            return _request_row(exchange, f"fails: {exchange.failure}", exchange.origin, type_)
+        row = _request_row(exchange, _short(show(exchange.value)), exchange.origin, type_)
+        text = None if is_masked else fields_text({"answer": type_}, {"answer": exchange.value})
+        return replace(row, json=text and text.removeprefix('{"answer":').removesuffix("}"))
 
 
 class _Answers:

@@ -67,7 +67,7 @@ def test_the_page_opens_a_node_with_its_own_policy(client: TestClient) -> None:
 
 
 def test_the_page_lists_nodes_and_starts_new_ones(client: TestClient, nodes: Path) -> None:
-    assert "pricing/fee_v1.vsp" in client.get("/play").text
+    assert "/play?node=fee_v1" in client.get("/play").text
     model = client.get("/api/play?new=tax").json()
     assert (model["opened"]["path"], model["opened"]["sha256"]) == ("tax_v1.vsp", None)
     assert model["opened"]["text"].startswith(("node_id: tax_v1", "# yaml-language-server"))
@@ -101,6 +101,12 @@ def test_run_returns_both_engines_and_the_flow(client: TestClient) -> None:
     assert str(answer["flow"]).startswith("<svg")
 
 
+def test_run_on_one_engine_compares_nothing(client: TestClient) -> None:
+    answer = send(client, "run", inputs={"amount": "50.00"}, engine="direct")[1]
+    assert (str(answer["engines"]).count("5.0000"), answer["is_compared"]) == (1, False)
+    assert send(client, "run", inputs={}, engine="jit2")[0] == 400
+
+
 def test_a_faulty_text_is_a_problem_with_a_remedy(client: TestClient) -> None:
     status, answer = send(client, "run", text=TEXT.replace("amount * rate", "amount * rates"), inputs={})
     assert (status, answer["title"]) == (422, "The node has errors")
@@ -109,7 +115,16 @@ def test_a_faulty_text_is_a_problem_with_a_remedy(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{"text": 5}, {"path": None}, {"case": 5}, {"path": "../x.vsp"}, {"path": "/etc/x.vsp"}, {"path": "x.toml"}]
+    "body",
+    [
+        {"text": 5},
+        {"path": None},
+        {"case": 5},
+        {"answers": [1]},
+        {"path": "../x.vsp"},
+        {"path": "/etc/x.vsp"},
+        {"path": "x.toml"},
+    ],
 )
 def test_a_wrong_body_is_refused(client: TestClient, body: dict[str, object]) -> None:
     assert send(client, "run", **body)[0] == 400

@@ -143,7 +143,7 @@ def test_a_long_run_has_no_trace_and_ends_by_its_limit(monkeypatch: pytest.Monke
 
 def test_a_run_with_many_steps_shows_the_first_ones() -> None:
     text = FEE.replace("  - operation: return\n", LOOP).replace("amount: decimal", "amount: decimal\n  rounds: integer")
-    result = run_text(compiled(text), {"amount": 1, "rounds": 3_000}, {})
+    result = run_text(compiled(text), {"amount": 1, "rounds": 600}, {})
     assert len(result.steps) == run.MAX_ROWS
     assert result.omitted > 0
     assert result.difference is None
@@ -155,13 +155,17 @@ def test_a_faulty_text_is_a_problem_with_its_line() -> None:
 
 
 def test_answers_come_from_cases_and_nothing_is_timed() -> None:
-    result = run_text(compiled(NOTICE, "notice_v1.vsp"), {"order": "o9", "card": "4111"}, {})
+    inputs = {"order": "o9", "card": "4111"}
+    result = run_text(compiled(NOTICE, "notice_v1.vsp"), inputs, {})
     assert result.has_effects
     assert [each.outcome for each in result.engines] == [{"kind": "returned", "value": {"event": "e1"}}] * 2
     assert [each.median_us for each in result.engines] == [None, None]
     (request,) = result.requests
     assert (request.path, request.origin, request.answer) == ("event", "case published", '"e1"')
     assert "4111" not in repr(result.requests)
+    assert request.json is None
+    plain = run_text(compiled(NOTICE.replace("  sensitive_data: [card]\n", ""), "notice_v1.vsp"), inputs, {})
+    assert plain.requests[0].json == '"e1"'
 
 
 def test_typed_answers_come_first_and_can_fail() -> None:

@@ -72,8 +72,8 @@ export function mount_run(element, node, form, ran) {
   }
 
   function answer_form(request) {
-    const value = make("textarea", { id: "answer", rows: "3", spellcheck: "false", required: true });
-    value.value = answers[request.path]?.fails ? "" : JSON.stringify(answers[request.path]?.returns ?? null);
+    const value = make("textarea", { id: "answer", rows: "3", spellcheck: "false" });
+    value.value = request.json ?? "";
     const code = make("input", { id: "answer-code", autocomplete: "off", placeholder: "such as timeout" });
     const problem = make("p", { class: "problem", role: "alert", hidden: true });
     const submit = (event) => {
