@@ -77,7 +77,7 @@ def test_a_run_has_its_attempts_and_waits_in_the_drawing_and_in_the_table(place:
     run = client.get(f"/api/executions/{execution}").json()
     assert [(each["path"], each["status"], each["attempts"]) for each in run["steps"]] == [
         ("known", "ok", 1),
-        ("charge", "ok", 1),
+        ("charge", "ok", 2),
     ]
     charge = run["steps"][1]
     assert [(each["kind"], each["text"]) for each in charge["parts"]] == [

@@ -56,6 +56,7 @@ class Step:
     """Time from the start of the run to the begin of the step."""
     took_us: int | None
     attempts: int
+    """Attempts of the request; 0 for a computed value."""
     parts: tuple[Part, ...]
     lines: tuple[str, ...]
     """Request, decisions of policies, answer and known values."""
@@ -209,7 +210,7 @@ def _step(trace: Trace, span: StepSpan) -> Step:
         "waits for an answer" if is_open else _cut(step_text(step)),
         span.begin_us - trace.started_us,
         None if exchange is None else exchange.took_us,
-        1 if exchange is None else exchange.attempts,
+        max((each.number for each in span.parts if each.kind == "attempt"), default=0),
         span.parts,
         () if is_open else tuple(_cut(line) for line in step_lines(trace, step))[1:],
     )
