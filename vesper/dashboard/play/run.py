@@ -226,7 +226,8 @@ class _Run:
         """Return the trace of the reference. Raises `Refused` where there is no outcome to expect."""
         if not self._plain.refused:
             first, second = (self._trace(name, program) for name, program in self._programs.items())
-            if first.outcome is not None and second.outcome is not None and parted(first, second) is None:
+            is_over = first.outcome is not None and second.outcome is not None and not _is_refusal(first.outcome)
+            if is_over and parted(first, second) is None:
                 return first
         raise Refused("this run has no outcome to expect", "Run it until both engines end with the same outcome.")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 
 from vesper.compiler import Compiled
 from vesper.dashboard.problem import Refused
@@ -13,11 +12,7 @@ from vesper.language.syntax.yaml.edits import (
     EditRejected,
     apply_edits,
     entry_of,
-    insert_entry,
-    insert_item,
     is_flow,
-    line_start,
-    newline_of,
     remove_entry,
     remove_item,
     write_scalar,
@@ -25,6 +20,7 @@ from vesper.language.syntax.yaml.edits import (
 from vesper.language.syntax.yaml_tree import Mapping, Scalar, Sequence, Tree
 from vesper.lsp.features.knowledge import read_tree
 from vesper.replay.to_test import case_text
+from vesper.testing.case_insertion import add_case as insert_lines
 from vesper.trace.model import Trace, TraceError
 
 MAX_NAME_CHARACTERS = 120
@@ -37,39 +33,12 @@ def add_case(text: str, compiled: Compiled, trace: Trace, name: str) -> str:
     try:
         written = case_text(trace, name)
     except TraceError as problem:
-        raise Refused(str(problem), "Keep a run that ends with an outcome.") from None
+        what = str(problem).rpartition("cannot be made a case: ")[2]
+        raise Refused(f"this run cannot be kept: {what}", "Keep a run that ends with an outcome.") from None
     lines = written.partition("test_cases:\n")[2].splitlines()
     if compiled.node.type == "function":
         lines = [line for line in lines if not _NOW.fullmatch(line)]  # a function has no clock
-    return insert_case(text, textwrap.dedent("\n".join(lines)))
-
-
-def insert_case(text: str, case: str) -> str:
-    """Return the text with a case, `- name: …` without an indent, behind the other ones."""
-    line_end = newline_of(text)
-    whole = text if text.endswith("\n") else text + line_end
-    tree = _root(whole)
-    testing = entry_of(tree, "testing")
-    cases = entry_of(testing, "test_cases")
-
-    def at(indent: int) -> str:
-        return textwrap.indent(case, " " * indent).replace("\n", line_end) + line_end
-
-    if isinstance(cases, Sequence) and cases.items:
-        if is_flow(whole, cases):
-            raise EditRejected("`test_cases` is written in brackets: write one case on a line, then add others here")
-        start = cases.span.start
-        return apply_edits(whole, [insert_item(whole, cases, len(cases.items), at(start - line_start(whole, start)))])
-    if isinstance(testing, Mapping) and testing.entries and not is_flow(whole, testing):
-        start = testing.entries[0][0].span.start
-        column = start - line_start(whole, start)
-        if cases is not None:
-            raise EditRejected("`test_cases` is empty: remove it from the text, then add the case again")
-        written = line_end + at(column + 2).rstrip("\r\n")
-        return apply_edits(whole, [insert_entry(whole, testing, len(testing.entries), "test_cases", written)])
-    if testing is not None:
-        raise EditRejected("`testing` is empty or written in brackets: write `testing:` with `test_cases:` below it")
-    return f"{whole}{line_end}testing:{line_end}  test_cases:{line_end}{at(4)}"
+    return insert_lines(text, lines)
 
 
 def remove_case(text: str, name: str) -> str:

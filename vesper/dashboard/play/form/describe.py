@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from vesper.api.input_conversion import inputs_of_json
-from vesper.api.problems import describe_problem
+from vesper.api.problems import describe_problems
 from vesper.compiler import Compiled
 from vesper.dashboard.problem import Refused
-from vesper.language.ir.nodes import record_of
 from vesper.serve.openapi.document import of_caller
 from vesper.serve.openapi.facts import ITEM, KEY, Facts, Path, find_facts
 from vesper.serve.openapi.patterns import TEXTS
 from vesper.values.inputs import accept_inputs
 from vesper.values.json_forms import has_names
 from vesper.values.model import show
-from vesper.values.outside_names import spelled_record
 from vesper.values.types import (
     ArrayOf,
     Enum,
@@ -36,6 +35,9 @@ from vesper.verify.inputs.generator import InputGenerator
 
 MAX_DRAWS = 40
 _MAX_SHOWN_PROBLEMS = 100
+_PLACE = re.compile(r" \(line [0-9]+, column [0-9]+\)$")
+"""The place in a JSON text, which a form does not have."""
+_READABLE = re.compile(r"[A-Za-z0-9.:/@+-][A-Za-z0-9_.:/@+ -]{0,30}", re.ASCII)
 _FORMATS = {
     "decimal": "12.50",
     "date": "2026-11-15",
@@ -163,13 +165,9 @@ def check_inputs(compiled: Compiled, inputs: object) -> Checked:
     """Return the problems of inputs by their place in the form, and the command that runs the node with them."""
     node = compiled.node
     given = inputs_of_json(node.inputs, json.dumps(inputs))
-    whole, problems = record_of(node.inputs), given.refused
-    if problems:
-        whole = spelled_record(whole)
-    else:
-        problems = tuple(map(given.told, accept_inputs(node.declared_inputs, given.inputs)[1]))
-    described = [describe_problem(whole, each, given.inputs) for each in problems[:_MAX_SHOWN_PROBLEMS]]
-    found = tuple(FieldProblem(each.path, each.message) for each in described)
+    problems = given.refused or tuple(map(given.told, accept_inputs(node.declared_inputs, given.inputs)[1]))
+    described = describe_problems(node, problems[:_MAX_SHOWN_PROBLEMS], given.inputs, given.source)
+    found = tuple(FieldProblem(each.path, _PLACE.sub("", each.message)) for each in described)
     return Checked(found, _command(compiled, inputs if isinstance(inputs, dict) else {}))
 
 
@@ -189,15 +187,29 @@ def draw_inputs(compiled: Compiled, seed: int) -> dict[str, Any]:
     generator = InputGenerator(node, seed, seeks_boundaries=False, examples=[each.inputs for each in compiled.cases])
     best: tuple[int, dict[str, object]] | None = None
     for _ in range(MAX_DRAWS):
-        inputs = generator.draw()
-        values = generator.solver.read(inputs)
-        if values is None or not generator.solver.meets(values):
-            continue
-        text = show(dict(inputs))
-        odd = sum(not (each.isascii() and each.isprintable()) for each in text)
-        score = len(text) + 50 * odd + 200 * text.count("[]")
-        if best is None or score < best[0]:
-            best = score, inputs
+        drawn = generator.draw()
+        for inputs in (_readable(drawn), drawn):
+            values = generator.solver.read(inputs)
+            if values is None or not generator.solver.meets(values):
+                continue
+            text = show(dict(inputs))
+            score = len(text) + 200 * text.count("[]") + 100 * (inputs is drawn)
+            if best is None or score < best[0]:
+                best = score, inputs
+            break
     if best is None:
         raise Refused("no valid inputs were found for this node", "Fill the form, or choose a case.")
     return of_caller(node.inputs, best[1])
+
+
+def _readable(value: Any) -> Any:
+    """Return drawn inputs with a word in the place of each text that tests edges rather than shows an example."""
+    match value:
+        case str():
+            return value if _READABLE.fullmatch(value) else "abc"
+        case dict():
+            return {_readable(key): _readable(each) for key, each in value.items()}
+        case list():
+            return [_readable(each) for each in value]
+        case _:
+            return value

@@ -12,6 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from vesper.dashboard.play.grid.layout import DEFAULT, NOTES, Column, TableText, cell_of, find_tables, result_of
+from vesper.dashboard.play.grid.row_text import (
+    IN_TEXT,
+    inverse_cell,
+    is_same,
+    plain,
+    plain_without,
+    read_row,
+    read_value,
+    without_cell,
+    write_cell,
+)
 from vesper.language.diagnostics.source import SourceFile, Span
 from vesper.language.syntax.yaml.edits import (
     Edit,
@@ -25,7 +36,6 @@ from vesper.language.syntax.yaml.edits import (
     line_start,
     move_item,
     newline_of,
-    read_part,
     remove_entry,
     remove_item,
     write_scalar,
@@ -41,9 +51,6 @@ MAX_CELL_CHARACTERS = 4_000
 _MAX_PADDING = 1_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PADDING = re.compile(r"[,{] {2,}[^ }]|: {2,}[^ ]")
-_GAP = re.compile(r"(\}*,)( +)")
-_ROW_ORDER = ("in", "when", "then", DEFAULT, *NOTES)
-_IN_TEXT = "edit it in the text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +102,8 @@ def _proved(text: str, expected: Any) -> tuple[SourceFile, Tree]:
     source, tree = read_tree(SourceFile("", text))
     if tree is None:
         raise EditRejected("the text would be no YAML any more, or too large: a document has at most 8,192 values")
-    if not _is_same(expected, plain(tree)):
-        raise EditRejected(f"this change would change more than the table: {_IN_TEXT}")
+    if not is_same(expected, plain(tree)):
+        raise EditRejected(f"this change would change more than the table: {IN_TEXT}")
     return source, tree
 
 
@@ -104,128 +111,6 @@ def _is_aligned(source: SourceFile, tree: Tree, editor: _Editor) -> bool:
     rows = [source.slice(each.span) for each in editor.rows]
     is_padded = any(_PADDING.search(each) for each in rows) and not any("\n" in each for each in rows)
     return is_padded and not align_table(source, tree, editor.table.rows.span)
-
-
-# -- plain data of trees --------------------------------------------------------------------------
-
-
-def plain(tree: Tree, replaced: Mapping[int, Any] | None = None) -> Any:
-    """Return a tree without spans: dicts, lists, and scalars as text and style. `replaced` has other values by id."""
-    if replaced and id(tree) in replaced:
-        return replaced[id(tree)]
-    match tree:
-        case Scalar():
-            return tree.text, tree.style
-        case Sequence():
-            return [plain(each, replaced) for each in tree.items]
-        case Entries():
-            return {key.text: plain(value, replaced) for key, value in tree.entries}
-
-
-def _is_same(expected: Any, found: Any) -> bool:
-    """Return whether plain data is as expected; an expected scalar without a style has any."""
-    match expected, found:
-        case dict(), dict():
-            return expected.keys() == found.keys() and all(_is_same(each, found[key]) for key, each in expected.items())
-        case list(), list():
-            return len(expected) == len(found) and all(map(_is_same, expected, found))
-        case (str() as text, None), (str() as other, _):
-            return text == other
-        case _:
-            return bool(expected == found)
-
-
-def _without_styles(data: Any) -> Any:
-    match data:
-        case dict():
-            return {key: _without_styles(each) for key, each in data.items()}
-        case list():
-            return [_without_styles(each) for each in data]
-        case _:
-            return data[0], None
-
-
-def _value(written: str) -> Any:
-    """Return a value as written in a flow mapping, as plain data of any style."""
-    tree = read_part(f"{{k: {written}}}")
-    if not isinstance(tree, Entries) or [key.text for key, _ in tree.entries] != ["k"]:
-        raise EditRejected(f"`{written}` is no YAML value")
-    return _without_styles(plain(tree.entries[0][1]))
-
-
-# -- one row --------------------------------------------------------------------------------------
-
-
-def _row_of(text: str) -> Entries:
-    tree = read_part(text)
-    row = tree.items[0] if isinstance(tree, Sequence) and len(tree.items) == 1 else tree
-    if not isinstance(row, Entries):
-        raise EditRejected(f"this row is no mapping: {_IN_TEXT}")
-    return row
-
-
-def write_cell(
-    text: str,
-    columns: list[Column],
-    column: Column,
-    value: str | None,
-    source: str | None = None,
-    padding: int | None = None,
-) -> str:
-    """Return the text of a row with another cell; None removes it.
-
-    `source` is the cell as YAML, and `padding` the number of blanks behind it, where they are known.
-    """
-    if value is None:
-        return _without(text, column)
-    row = _row_of(text)
-    key = DEFAULT if column.path[0] == "then" and entry_of(row, DEFAULT) is not None else column.path[0]
-    holder, name, order = row, key, list(_ROW_ORDER)
-    if len(column.path) == 2:
-        inner = entry_of(row, key)
-        if inner is None:
-            written = f"{{{column.name}: {source or write_scalar(value, True)}}}"
-            return apply_edits(text, [insert_entry(text, row, _place(row, key, order), key, written)])
-        if not isinstance(inner, Entries):
-            raise EditRejected(f"the result of this row is no mapping of results: {_IN_TEXT}")
-        holder, name = inner, column.name
-        order = [each.name for each in columns if each.kind == column.kind]
-    at = next((n for n, (word, _) in enumerate(holder.entries) if word.text == name), None)
-    if at is None:
-        written = source or write_scalar(value, is_flow(text, holder))
-        return apply_edits(text, [insert_entry(text, holder, _place(holder, name, order), name, written)])
-    old = holder.entries[at][1]
-    old_text = text[old.span.start : old.span.end]
-    if source is None:
-        source = _written(text, old, value, is_flow(text, holder))
-    gap = " " if text[old.span.start - 1 : old.span.start] == ":" else ""
-    return text[: old.span.start] + gap + source + _padded(text[old.span.end :], len(source) - len(old_text), padding)
-
-
-def _padded(rest: str, growth: int, padding: int | None) -> str:
-    """Return what follows a cell, with less or more padding, so that the next key stays in its column."""
-    found = _GAP.match(rest)
-    if found is None or (padding is None and len(found[2]) < 2):
-        return rest
-    width = max(1, len(found[2]) - growth) if padding is None else padding
-    return found[1] + " " * width + rest[found.end() :]
-
-
-def _written(text: str, old: Tree, value: str, in_flow: bool) -> str:
-    if not isinstance(old, Scalar):
-        if not is_flow(text, old) or "\n" in text[old.span.start : old.span.end]:
-            raise EditRejected(f"this cell has several lines: {_IN_TEXT}")
-        return value
-    if old.style in ("|", ">"):
-        raise EditRejected(f"this cell has several lines: {_IN_TEXT}")
-    return write_scalar(value, in_flow, old.style)
-
-
-def _place(holder: Entries, name: str, order: list[str]) -> int:
-    """Return the position of a new entry: before the first one that follows it in the order."""
-    rank = order.index(name) if name in order else len(order)
-    after = (n for n, (key, _) in enumerate(holder.entries) if key.text in order and order.index(key.text) > rank)
-    return next(after, len(holder.entries))
 
 
 # -- changes --------------------------------------------------------------------------------------
@@ -298,7 +183,7 @@ class _Editor:
                 None if source is None else str(source),
                 padding if isinstance(padding, int) and 0 < padding <= _MAX_PADDING else None,
             )
-            undone.insert(0, {"row": number, "column": column.key, **_inverse_cell(before, column)})
+            undone.insert(0, {"row": number, "column": column.key, **inverse_cell(before, column)})
             self._expect(number, column, value, source)
         edits = [(self.span(number), text) for number, text in rows.items()]
         return _Outcome(edits, self.data, {"kind": "set", "cells": undone})
@@ -306,12 +191,12 @@ class _Editor:
     def _expect(self, number: int, column: Column, value: str | None, source: object = None) -> None:
         row = self.data["rows"][number]
         if value is None:
-            self.data["rows"][number] = _plain_without(row, column)
+            self.data["rows"][number] = plain_without(row, column)
             return
         key = DEFAULT if column.path[0] == "then" and DEFAULT in row else column.path[0]
         holder, name = (row, key) if len(column.path) == 1 else (row.setdefault(key, {}), column.name)
         if source is not None or isinstance(holder.get(name), list | dict):
-            holder[name] = _value(str(source) if source is not None else value)
+            holder[name] = read_value(str(source) if source is not None else value)
         else:
             holder[name] = (value, None)
 
@@ -328,14 +213,14 @@ class _Editor:
         return self._inserted(at, str(source))
 
     def _inserted(self, at: int, written: str) -> _Outcome:
-        self.data["rows"].insert(at, plain(_row_of(written)))
+        self.data["rows"].insert(at, plain(read_row(written)))
         return _Outcome([insert_item(self.text, self.items, at, written)], self.data, {"kind": "delete", "row": at})
 
     def _new_row(self, at: int, cells: list[tuple[Column, str]]) -> str:
         listed = self.rows[:-1] if self.table.has_default else self.rows
         if listed:
             span = self.span(max(0, at - 1))
-            written, row = self.text[span.start : span.end], _row_of(self.text[span.start : span.end])
+            written, row = self.text[span.start : span.end], read_row(self.text[span.start : span.end])
             given = {column.key for column, _ in cells}
             for column in self.columns:
                 has_cells = entry_of(row, "in") is not None
@@ -354,7 +239,7 @@ class _Editor:
             written = self._as_item(f"{{when: false, then: {then}}}")
         for column, text in cells:
             written = write_cell(written, self.columns, column, text)
-        row = _row_of(written)
+        row = read_row(written)
         is_new_condition = any(column.kind in ("in", "when") for column, _ in cells)
         when = entry_of(row, "when")
         if is_new_condition and isinstance(when, Scalar) and when.text == "false" and entry_of(row, "in") is not None:
@@ -423,7 +308,7 @@ class _Editor:
             raise EditRejected("a column needs a name: letters, digits and `_`")
         is_result = type_ is not None
         if is_result and not all(each.key.startswith("then:") for each in self.columns if each.kind == "out"):
-            raise EditRejected(f"the results of this table are no mappings with names: {_IN_TEXT}")
+            raise EditRejected(f"the results of this table are no mappings with names: {IN_TEXT}")
         column = Column(f"then:{name}" if is_result else f"in:{name}", name, "out" if is_result else "in")
         if any(each.key == column.key for each in self.columns):
             raise EditRejected(f"the table has a column `{name}` already")
@@ -470,8 +355,8 @@ class _Editor:
         column = self.column(change.get("column"))
         if column.kind == "out" and (column.key == "then" or len([c for c in self.columns if c.kind == "out"]) == 1):
             raise EditRejected("a table needs a result")
-        edits = self._in_all_rows(lambda text: _without(text, column), column.kind != "in")
-        self.data["rows"] = [_plain_without(row, column) for row in self.data["rows"]]
+        edits = self._in_all_rows(lambda text: without_cell(text, column), column.kind != "in")
+        self.data["rows"] = [plain_without(row, column) for row in self.data["rows"]]
         for section in ("columns", "outputs") if column.declared is not None else ():
             listed = entry_of(self.table.holder, section)
             if section == ("columns" if column.kind == "in" else "outputs") and isinstance(listed, Entries):
@@ -507,48 +392,6 @@ class _Editor:
     def align(self, change: Change) -> _Outcome:
         """Align the columns of the rows, where each row is on one line."""
         return _Outcome([], self.data, {"kind": "align"})
-
-
-def _inverse_cell(row_text: str, column: Column) -> dict[str, Any]:
-    found = cell_of(_row_of(row_text), column)
-    if found is None:
-        return {"text": None}
-    source = row_text[found.span.start : found.span.end]
-    padding = _GAP.match(row_text, found.span.end)
-    kept = {} if padding is None else {"padding": len(padding[2])}
-    return {"text": found.text if isinstance(found, Scalar) else source, "source": source, **kept}
-
-
-def _without(text: str, column: Column) -> str:
-    """Return a row without a cell. Cells that are the only ones go whole, if a condition is left."""
-    row = _row_of(text)
-    key = DEFAULT if column.path[0] == "then" and entry_of(row, DEFAULT) is not None else column.path[0]
-    holder: Entries = row
-    if len(column.path) == 2:
-        inner = entry_of(row, key)
-        if not isinstance(inner, Entries):
-            return text
-        if len(inner.entries) > 1 or (inner.entries and inner.entries[0][0].text != column.name):
-            holder, key = inner, column.name
-        elif inner.entries and entry_of(row, "when") is None:
-            return text[: inner.span.start].rstrip() + " {}" + text[inner.span.end :]
-    at = next((n for n, (word, _) in enumerate(holder.entries) if word.text == key), None)
-    if at is None:
-        return text
-    if key == "when" and entry_of(row, "in") is None:
-        raise EditRejected("a row has no other condition than this one: give it cells first")
-    return apply_edits(text, [remove_entry(text, holder, at)])
-
-
-def _plain_without(row: dict[str, Any], column: Column) -> dict[str, Any]:
-    key = DEFAULT if column.path[0] == "then" and DEFAULT in row else column.path[0]
-    if len(column.path) == 1:
-        return {name: each for name, each in row.items() if name != key}
-    inner = row.get(key)
-    if not isinstance(inner, dict) or column.name not in inner:
-        return row
-    left = {name: each for name, each in inner.items() if name != column.name}
-    return {name: each for name, each in (row | {key: left}).items() if left or name != key or "when" not in row}
 
 
 def _checked_text(text: object) -> str:

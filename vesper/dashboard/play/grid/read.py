@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vesper.compiler.callees import Collection, Neighbours, collection_of
 from vesper.compiler.check_result import check_bytes
-from vesper.dashboard.play.grid.layout import DEFAULT, Column, TableText, cell_of, find_tables
+from vesper.dashboard.play.grid.layout import DEFAULT, NOTES, Column, TableText, cell_of, find_tables
 from vesper.language.check.tables.findings import Findings
 from vesper.language.check.tables.from_files import FileTableChecker
 from vesper.language.diagnostics.codes import Code
@@ -228,7 +228,10 @@ class _Reader:
             return columns, [], 0
         outputs = {each.name: each for each in columns if each.kind == "out"}
         header = [name.strip() for name in sheet.lines[0][1]]
-        shown = [outputs.get(name) or GridColumn(f"in:{name}", name, "in", "", (), "") for name in header]
+        shown = [
+            outputs.get(name) or GridColumn(name, name, "note" if name in NOTES else "in", "", (), "")
+            for name in header
+        ]
         listed = [GridRow(line, line, False, tuple(cells)) for line, cells in sheet.lines[1 : MAX_FILE_ROWS + 1]]
         return shown, listed, max(0, len(sheet.lines) - 1 - MAX_FILE_ROWS)
 

@@ -139,6 +139,7 @@ export function mount_grid(element, node) {
       message.replaceChildren(make("div", { class: "empty" }, why.map((each) => make("p", {}, spell(each)))));
       return;
     }
+    keys.hidden = is_locked();
     const had_focus = body.contains(document.activeElement);
     move_to(at.row, at.column);
     show_header();

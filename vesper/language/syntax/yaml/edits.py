@@ -166,15 +166,12 @@ def remove_item(text: str, items: Sequence, index: int) -> Edit:
 
 
 def move_item(text: str, items: Sequence, index: int, to: int) -> list[Edit]:
-    """Return the edits after which the item `index` is the item `to`."""
-    if is_flow(text, items):
-        spans = [each.span for each in items.items]
-        texts = [text[each.start : each.end] for each in spans]
-        texts.insert(to, texts.pop(index))
-        return list(zip(spans, texts, strict=True))
-    span, target = item_span(text, items, index), item_span(text, items, to)
-    at = target.start if to < index else target.end
-    return [(span, ""), (_at(at), text[span.start : span.end])]
+    """Return the edits after which the item `index` is the item `to`. What is between the items stays there."""
+    spans = [item_span(text, items, each) for each in range(min(index, to), max(index, to) + 1)]
+    texts = [text[each.start : each.end] for each in spans]
+    first = min(index, to)
+    texts.insert(to - first, texts.pop(index - first))
+    return list(zip(spans, texts, strict=True))
 
 
 # -- lines ----------------------------------------------------------------------------------------
