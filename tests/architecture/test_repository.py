@@ -132,7 +132,7 @@ def test_the_development_tools_are_named_alike_in_both_places() -> None:
     needed = {each for name, named in extras.items() if name != "effects" for each in named}
     assert tools == {*declared["dependency-groups"]["dev"], *needed, "pip"}
     # Extras without packages, and targets without effects.
-    others = ("effects", "plots", "batch", "observe", "lsp", "fastapi", "jupyter")
+    others = ("effects", "plots", "batch", "observe", "lsp", "fastapi", "jupyter", "dashboard")
     performing = [name for name, named in extras.items() if named and name not in others]
     assert extras["effects"] == [f"vesper[{','.join(performing)}]"]
 

@@ -7,9 +7,11 @@ machine fails the test.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,30 +58,26 @@ class Dashboard:
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=self._log,
             stderr=self._log,
-            text=True,
         )
-        assert self._process.stdout is not None
-        self.url = ""
-        for line in self._process.stdout:
-            if "http://" in line:
-                self.url = "http://" + line.partition("http://")[2].split()[0].rstrip("/")
-                break
-        assert self.url, (folder / f"{command}.log").read_text()
+        until = time.monotonic() + _START_SECONDS
+        while not (found := re.search(r"http://\S+?(?=[/;,\s])", self.log)):
+            assert self._process.poll() is None, self.log
+            assert time.monotonic() < until, self.log
+            time.sleep(0.05)
+        self.url = found[0]
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdout is not None
         self._process.terminate()
         try:
             self._process.wait(_ENDED_SECONDS)
         finally:
             self._process.kill()
             self._process.wait()
-            self._process.stdout.close()
             self._log.close()
 
     @property

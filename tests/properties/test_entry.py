@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.lying_objects import lying
+from tests.properties.lying_objects import lying
 from tests.support.nodes import compiled, small_node, worked_nodes, written_for_tests
 from vesper.compiler import Compiled
 from vesper.engines.engine import DEFAULT_LIMITS, run_observed

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from vesper.batch.errors import BatchError
 from vesper.batch.job import differences, is_held, read_state
+from vesper.values.model import printable
 
 _SUFFIX = ".parts"
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages"})
@@ -19,11 +20,14 @@ _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages"})
 class UnfinishedJob:
     """A job that runs, or was stopped."""
 
-    folder: Path
-    out: Path
-    source: Path | None
-    """None where the state cannot be read."""
     node: str
+    """Empty where the state cannot be read."""
+    source: str
+    """The file that it reads; like all paths relative to the folder that was searched, if it is there."""
+    out: str
+    """The file that it writes at its end."""
+    folder: str
+    """The folder of its finished parts."""
     rows: int
     share: float | None
     """Share of the file that was read; None for a job of an earlier Vesper."""
@@ -35,6 +39,8 @@ class UnfinishedJob:
     is_running: bool
     obstacles: tuple[str, ...]
     """Why `--resume` would refuse it; none for a job that can continue."""
+    command: str
+    """How it continues; its other options are needed too."""
 
 
 def find_jobs(root: Path, max_folders: int, hash_of: Callable[[str], str | None]) -> tuple[list[UnfinishedJob], bool]:
@@ -46,7 +52,7 @@ def find_jobs(root: Path, max_folders: int, hash_of: Callable[[str], str | None]
     for visited, folder in enumerate(_folders(root)):
         if visited == max_folders:
             return sorted(found, key=lambda each: -each.changed_us), False
-        if folder.name.endswith(_SUFFIX) and (job := _read(folder, hash_of)) is not None:
+        if folder.name.endswith(_SUFFIX) and (job := _read(root, folder, hash_of)) is not None:
             found.append(job)
     return sorted(found, key=lambda each: -each.changed_us), True
 
@@ -57,10 +63,10 @@ def _folders(root: Path) -> Iterator[Path]:
         yield Path(path)
 
 
-def _read(folder: Path, hash_of: Callable[[str], str | None]) -> UnfinishedJob | None:
+def _read(root: Path, folder: Path, hash_of: Callable[[str], str | None]) -> UnfinishedJob | None:
     """Return the job of a folder; None for another folder, or a job that ended meanwhile."""
-    out = folder.with_name(folder.name.removesuffix(_SUFFIX))
     path = folder / "state.json"
+    out, parts = (_shown(root, each) for each in (folder.with_name(folder.name.removesuffix(_SUFFIX)), folder))
     changed_us = 0
     try:
         changed_us = path.stat().st_mtime_ns // 1000
@@ -70,17 +76,19 @@ def _read(folder: Path, hash_of: Callable[[str], str | None]) -> UnfinishedJob |
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, BatchError) as problem:
-        return UnfinishedJob(folder, out, None, "", 0, None, {}, 0, 0, changed_us, False, (str(problem),))
+        obstacles = (printable(str(problem)),)
+        return UnfinishedJob("", "", out, parts, 0, None, {}, 0, 0, changed_us, False, obstacles, "")
     of, done, share = state["of"], state["done"], state.get("share")
     errors: Counter[str] = Counter()
     for part in done:
-        errors.update(part["errors"])
+        errors.update({printable(name): count for name, count in part["errors"].items()})
     source, node = Path(str(of.get("source", ""))), str(of.get("node", ""))
+    shown = _shown(root, source)
     return UnfinishedJob(
-        folder,
+        printable(node),
+        shown,
         out,
-        source,
-        node,
+        parts,
         sum(part["rows"] for part in done),
         float(share) if isinstance(share, int | float) else None,
         dict(errors.most_common()),
@@ -89,7 +97,12 @@ def _read(folder: Path, hash_of: Callable[[str], str | None]) -> UnfinishedJob |
         changed_us,
         is_running,
         tuple(_obstacles(of, source, hash_of(node), len(done), len(sizes))),
+        f"vesper run {printable(node)} --batch {shown} -o {out} --resume",
     )
+
+
+def _shown(root: Path, path: Path) -> str:
+    return printable(str(path.relative_to(root) if path.is_relative_to(root) else path))
 
 
 def _obstacles(of: Mapping[str, object], source: Path, node_hash: str | None, done: int, parts: int) -> Iterator[str]:

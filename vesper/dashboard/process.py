@@ -32,8 +32,8 @@ HEAD_SECONDS: Final = 10.0
 MAX_HEAD_BYTES: Final = 32 << 10
 MAX_CONNECTIONS: Final = 512
 MAX_WEBSOCKET_BYTES: Final = 4 << 20
-_END_SECONDS: Final = 1
-"""Time of requests under way after a signal; less than a second remains for streams, which end at once."""
+_DRAIN_SECONDS: Final = 0.5
+"""Time of requests under way after a signal; streams of events end at once."""
 
 
 class _Protocol(H11Protocol):
@@ -90,7 +90,7 @@ class _Server(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 limit_concurrency=MAX_CONNECTIONS,
-                timeout_graceful_shutdown=_END_SECONDS,
+                timeout_graceful_shutdown=1,
                 h11_max_incomplete_event_size=MAX_HEAD_BYTES,
                 **_tls_options(config),
             )
@@ -107,7 +107,15 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._site.state.live.close()
+        asyncio.get_running_loop().call_later(_DRAIN_SECONDS, self._abort)
         await super().shutdown(sockets)
+
+    def _abort(self) -> None:
+        """Drop connections whose client does not close them, as with TLS."""
+        for connection in list(self.server_state.connections):
+            transport = getattr(connection, "transport", None)
+            if transport is not None:
+                transport.abort()
 
 
 def serve_dashboard(

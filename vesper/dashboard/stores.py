@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from vesper.trace.library import Traces
 
 T = TypeVar("T")
+_Stamp = dict[str, tuple[int, int]]
+"""Time of change and size by path."""
 
 
 class Topic(Enum):
@@ -44,20 +46,19 @@ class Nodes:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = threading.Lock()
-        self._stamp: object = None
+        self._stamp: _Stamp | None = None
         self._paths: dict[str, Path] = {}
         self._compiled: dict[Path, tuple[object, Compiled | None, DiagnosticBag]] = {}
 
-    def stamp(self) -> object:
-        """Return a value that changes with every file of the folder."""
-        try:
-            found = ((str(path), path.stat()) for path in node_files([self.folder]))
-            return tuple((path, stat.st_mtime_ns, stat.st_size) for path, stat in found)
-        except OSError:
-            return None
+    def stamp(self) -> _Stamp:
+        """Return times and sizes of all files of the folder, tables of nodes among them."""
+        return _stamps(str(self.folder))
 
     def paths(self) -> dict[str, Path]:
         """Return the files by the id that they declare, without libraries. Raises `Unavailable`."""
+        return self._read()[1]
+
+    def _read(self) -> tuple[_Stamp, dict[str, Path]]:
         if not self.folder.is_dir():
             raise Unavailable(
                 "the nodes",
@@ -65,12 +66,13 @@ class Nodes:
                 f"Set {FOLDER_VARIABLE}, or start the dashboard with the vesper.toml beside the folder `{FOLDER}`.",
             )
         with self._lock:
-            stamp = self.stamp()
-            if stamp is None or stamp != self._stamp:
-                files = node_files([self.folder])
-                self._paths = {id_of(each): each for each in files if not is_library_file(each)}
+            stamp, old = self.stamp(), self._stamp or {}
+            if stamp != old:
+                known = {path: node for node, path in self._paths.items() if stamp.get(str(path)) == old.get(str(path))}
+                files = [each for each in node_files([self.folder]) if each in known or not is_library_file(each)]
+                self._paths = {known.get(each) or id_of(each): each for each in files}
                 self._stamp = stamp
-            return self._paths
+            return stamp, self._paths
 
     def path(self, node: str) -> Path:
         """Return the file of a node. Raises `NotFound`."""
@@ -86,8 +88,8 @@ class Nodes:
         """Return the checked node, None with errors, and its diagnostics; again only after a change of a file."""
         from vesper.compiler import compile_file
 
+        stamp = self._read()[0]  # of all files, because nodes use others
         path = self.path(node)
-        stamp = self.stamp()  # of all files, because nodes use others
         with self._lock:
             kept = self._compiled.get(path)
             if kept is None or kept[0] != stamp:
@@ -155,7 +157,7 @@ class Stores:
         """Return a value that changes with the data of a topic: a cheap call for polling."""
         match topic:
             case Topic.FILES:
-                return hash(self.nodes.stamp())
+                return self.nodes.stamp()
             case Topic.MIGRATION:
                 try:
                     return hash(frozenset(self.migration.versions().items()))
@@ -194,6 +196,24 @@ class Stores:
         path = Path(dsn.removeprefix("sqlite:"))
         if dsn.startswith("sqlite:") and not path.exists():
             raise Unavailable(what, f"there is no file {printable(str(path))} yet", remedy)
+
+
+def _stamps(folder: str) -> _Stamp:
+    """Return the stamps of a folder and of those below it; hidden ones are no part of a project."""
+    found: _Stamp = {}
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    found |= _stamps(entry.path)
+                else:
+                    stat = entry.stat()
+                    found[entry.path] = (stat.st_mtime_ns, stat.st_size)
+    except OSError:  # a file or folder that vanished meanwhile
+        return found
+    return found
 
 
 def _stamp_of(path: Path) -> tuple[int, ...]:

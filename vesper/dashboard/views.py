@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -23,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from vesper.dashboard.access.caller import Caller, Role
+from vesper.dashboard.access.guard import EVENTS
 from vesper.dashboard.access.login import THEME_COOKIE, THEMES
 from vesper.dashboard.action import Action
 from vesper.dashboard.json_form import json_bytes
@@ -79,7 +80,7 @@ class Views:
             *found,
             *self._site.routes,
             Route("/api/openapi.json", self._openapi),
-            Route("/events", self._events),
+            Route(EVENTS, self._events),
             Mount("/static", _Assets(directory=STATIC)),
         ]
 
@@ -195,7 +196,10 @@ class Views:
             return JSONResponse(value, error.status, media_type="application/problem+json")
         context = Context(request.app.state.stores, {}, {}, request.state.caller, csrf=request.state.csrf)
         values = {"context": context, "page": None, "title": error.title, "topics": ""}
-        response = self._rendered(request, "problem.html", **values, problem=error)
+        back = urlsplit(request.headers.get("referer", ""))
+        is_own = request.method == "POST" and back.netloc == request.headers.get("host")
+        address = urlunsplit(("", "", back.path, back.query, "")) if is_own and not back.path.startswith("//") else ""
+        response = self._rendered(request, "problem.html", **values, problem=error, back=address)
         response.status_code = error.status
         return response
 

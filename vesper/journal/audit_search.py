@@ -26,13 +26,13 @@ class AuditFilter:
     text: str | None = None
     """Part of a line, in its own spelling."""
 
-    def may_match(self, line: bytes) -> bool:
-        """Return False where the bytes of a line already exclude it: decoding is the expensive part."""
+    def needles(self) -> tuple[bytes, ...]:
+        """Return bytes that a wanted line contains: a search for them costs less than decoding a line."""
         wanted = (self.node, self.person, self.action, self.text)
-        return all(encode(each)[1:-1] in line for each in wanted if each is not None)
+        return tuple(encode(each)[1:-1] for each in wanted if each is not None)
 
     def matches(self, event: Mapping[str, object]) -> bool:
-        """Return whether a line is wanted."""
+        """Return whether a line with all needles is wanted."""
         fields, at_us = event.get("fields"), event.get("at_us")
         author = fields.get("by") if isinstance(fields, dict) else None
         moment = at_us if isinstance(at_us, int) else 0
@@ -61,7 +61,7 @@ def search_audit(
 ) -> AuditPage:
     """Return the newest matching lines with `hash` and `previous`; looks at no more than `most` lines."""
     found: list[dict[str, object]] = []
-    searched, last = 0, None
+    searched, last, needles = 0, None, wanted.needles()
     needs_previous: dict[str, object] | None = None
     for seq, line, hash_ in journal.newest_audit_rows(before):
         if needs_previous is not None:
@@ -70,7 +70,7 @@ def search_audit(
         if len(found) == limit or searched == most:
             return AuditPage(tuple(found), searched, last)
         searched, last = searched + 1, seq
-        if wanted.may_match(line) and wanted.matches(event := decode_audit_line(seq, line)):
+        if all(each in line for each in needles) and wanted.matches(event := decode_audit_line(seq, line)):
             needs_previous = {**event, "hash": hash_.hex(), "previous": FIRST.hex()}
             found.append(needs_previous)
     return AuditPage(tuple(found), searched, None)

@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from vesper.compiler import Compiled
 from vesper.engines.engine import Blocked, Completion, Engine, Program
@@ -73,8 +74,8 @@ def profile(trace: Trace, engines: Mapping[str, Engine]) -> Profile:
 
 
 def profile_steps(trace: Trace, engines: Mapping[str, Engine], seconds: float) -> Profile:
-    """Time the steps of a trace only, within a time. Raises `TooSlow`."""
-    total, steps = _time_steps(compiled_of(trace.definition), trace, engines, time.perf_counter() + seconds)
+    """Time the steps of a trace only, with `seconds` of this thread's time. Raises `TooSlow`."""
+    total, steps = _time_steps(compiled_of(trace.definition), trace, engines, seconds)
     return Profile(trace.node_id, total, steps, ())
 
 
@@ -89,29 +90,50 @@ def time_text(nanoseconds: float) -> str:
 
 
 def _time_steps(
-    compiled: Compiled, trace: Trace, engines: Mapping[str, Engine], until: float = math.inf
+    compiled: Compiled, trace: Trace, engines: Mapping[str, Engine], seconds: float = math.inf
 ) -> tuple[dict[str, float], tuple[StepTime, ...]]:
-    """Return the total time and the time of each step."""
-    names = ["(inputs, constraints, preconditions)", *map(_name, compiled.node.body)]
-    names.append("(outputs, postconditions, invariants)")
-    cuts = [*(_cut_off(compiled, number) for number in range(len(compiled.node.body) + 1)), compiled]
+    """Return the total time and the time of each step, or of groups of steps where compiling each takes too long."""
+    body = compiled.node.body
+    ends: Sequence[int] = range(len(body) + 1)
+    until = math.inf
+    if seconds < math.inf:
+        until = time.thread_time() + seconds
+        ends = _affordable_ends(compiled, trace, engines, seconds)
+    names = ["(inputs, constraints, preconditions)", *(_group_name(body[a:b]) for a, b in pairwise(ends))]
+    names = [*names, "(outputs, postconditions, invariants)"] if ends else ["(the whole node)"]
+    cuts = [*(_cut_off(compiled, number) for number in ends), compiled]
     costs: dict[str, list[float]] = {}
     total: dict[str, float] = {}
-    calls: dict[str, list[Callable[[], object]]] = {}
     for engine, each in engines.items():
-        calls[engine] = []
+        calls = []
         for cut in cuts:
             _check_time(until)
-            calls[engine].append(_build_call(each.load(cut), trace))
-    for number, engine in enumerate(engines):
-        left = (until - time.perf_counter()) / (len(engines) - number)
-        times = _time_calls(calls[engine], time.perf_counter() + left)
+            calls.append(_build_call(each.load(cut), trace))
+        times = _time_calls(calls, until)
         total[engine] = times[-1]
         # A later cut cannot be faster; if it seems so, that is noise.
         highest = [max(times[: number + 1]) for number in range(len(times))]
         costs[engine] = [after - before for before, after in zip([0.0, *highest], highest, strict=False)]
     steps = [StepTime(name, {engine: costs[engine][number] for engine in engines}) for number, name in enumerate(names)]
     return total, tuple(steps)
+
+
+def _affordable_ends(compiled: Compiled, trace: Trace, engines: Mapping[str, Engine], seconds: float) -> Sequence[int]:
+    """Return the numbers of statements to cut off after, as many as can be compiled in half of the time; else none."""
+    length = len(compiled.node.body)
+    began = time.thread_time()
+    for engine in engines.values():
+        _build_call(engine.load(_cut_off(compiled, length)), trace)()
+    each = max(time.thread_time() - began, 1e-6)
+    groups = int(seconds / 2 / each) - 2
+    if groups < 1:
+        return ()
+    return range(length + 1) if groups >= length else [*range(0, length, -(-length // groups)), length]
+
+
+def _group_name(statements: Sequence[ir.Statement]) -> str:
+    names = [_name(each) for each in statements]
+    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
 
 
 def _name(statement: ir.Statement) -> str:
@@ -324,8 +346,13 @@ def _build_call(program: Program, trace: Trace) -> Callable[[], Outcome | None]:
     return call
 
 
+def _is_over(until: float) -> bool:
+    """Return whether this thread has used its time. Other work of the machine does not count."""
+    return until < math.inf and time.thread_time() > until
+
+
 def _check_time(until: float) -> None:
-    if time.perf_counter() > until:
+    if _is_over(until):
         raise TooSlow("the node takes too long to be timed step by step in this time")
 
 
@@ -345,7 +372,7 @@ def _time_calls(calls: Sequence[Callable[[], object]], until: float = math.inf) 
         counts.append(max(1, min(10_000, round(_ROUND_SECONDS / max(once, 1e-7)))))
     best = [float("inf")] * len(calls)
     for done in range(_ROUNDS):
-        if done and time.perf_counter() > until:
+        if done and _is_over(until):
             break
         for number, call in enumerate(calls):
             began = time.perf_counter()

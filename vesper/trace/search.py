@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
 
+from vesper.engines.outcome import outcome_code
+from vesper.host.outcomes import recorded_outcome
 from vesper.journal.entry import Kind
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Journal, Recorded, Status, Summary
@@ -20,7 +22,7 @@ from vesper.journal.open_runs import MAX_COUNTED, open_runs
 from vesper.trace.library import OUTCOMES, UNFINISHED, Traces
 from vesper.trace.model import TraceError
 from vesper.trace.store import TraceSummary
-from vesper.values.node_id import split_node_id
+from vesper.values.node_id import is_of_node
 
 MAX_READ_RUNS = 1_000
 """Maximum journalled runs that one page of a search reads; a filter may skip most of them."""
@@ -95,6 +97,7 @@ class FoundRun:
     outcome: str
     """Kind of the outcome, or the status of a run that has not ended."""
     code: str | None
+    """Code of a failure; None for an execution with sensitive data."""
     started_us: int
     duration_us: int | None
     engines: tuple[str, ...]
@@ -111,6 +114,8 @@ class FoundPage:
     """Start of the next page; None at the end."""
     read: int
     """Journalled runs that were read."""
+    unread: int
+    """Journalled runs that could not be read: damaged, or sealed under a missing key."""
     searched_us: int | None
     """Start time down to which the journal was searched, where a filter stopped before the page was full."""
 
@@ -130,11 +135,12 @@ def search(traces: Traces, query: RunQuery, limit: int) -> FoundPage:
     shown = tuple(runs[:limit])
     is_full = len(runs) > limit
     if not is_full and scan.stopped_at is None:
-        return FoundPage(shown, None, scan.count, None)
+        return FoundPage(shown, None, scan.count, scan.unread, None)
     executions = [query.before.execution, *(each.execution for each in shown if not each.is_stored)]
     kept = [query.before.trace, *((each.started_us, each.execution) for each in shown if each.is_stored)]
     last = executions[-1] if is_full else scan.stopped_at
-    return FoundPage(shown, Cursor(last, kept[-1]), scan.count, None if is_full or last is None else _time_of(last))
+    searched_us = None if is_full or last is None else _time_of(last)
+    return FoundPage(shown, Cursor(last, kept[-1]), scan.count, scan.unread, searched_us)
 
 
 def _order(run: FoundRun) -> tuple[int, int, str]:
@@ -147,12 +153,6 @@ def _order(run: FoundRun) -> tuple[int, int, str]:
 def node_ids_of(traces: Traces, wanted: str) -> tuple[str, ...]:
     """Return the ids that a text selects: an id, or every version of a name."""
     return tuple(each for each in traces.node_ids() if is_of_node(each, wanted))
-
-
-def is_of_node(node_id: str, wanted: str) -> bool:
-    """Return whether the id is the one wanted, or a version of the name wanted."""
-    parts = split_node_id(node_id)
-    return node_id == wanted or (parts is not None and parts[0] == wanted)
 
 
 # -- stored traces --------------------------------------------------------------------------------
@@ -170,13 +170,13 @@ def _stored_runs(traces: Traces, query: RunQuery, limit: int) -> list[FoundRun]:
     before = query.before.trace
     if query.until_us is not None and (before is None or before[0] >= query.until_us):
         before = (query.until_us, "")
-    found: list[FoundRun] = []
-    for node in query.nodes if query.nodes is not None else (None,):
-        while len(page := traces.store.find(node, query.since_us, limit, before=before, outcomes=outcomes)):
-            found += [_of_trace(each) for each in page if each.trace_id.startswith(query.prefix)]
-            if not query.prefix or len(page) < limit or len(found) >= limit:
-                break
-            before = (page[-1].started_us, page[-1].trace_id)
+    found = [
+        _of_trace(each)
+        for node in (query.nodes if query.nodes is not None else (None,))
+        for each in traces.store.find(
+            node, query.since_us, limit, before=before, outcomes=outcomes, prefix=query.prefix
+        )
+    ]
     return sorted(found, key=_order, reverse=True)[:limit]
 
 
@@ -195,6 +195,7 @@ def _of_trace(each: TraceSummary) -> FoundRun:
 class _Scan:
     count: int = 0
     found: int = 0
+    unread: int = 0
     stopped_at: str | None = None
     """Id of the last run that was read, where the scan ended before the oldest run."""
 
@@ -209,7 +210,11 @@ def _journalled_runs(traces: Traces, journal: Journal, query: RunQuery, limit: i
             scan.stopped_at = last
             return
         scan.count, last = scan.count + 1, execution
-        run = _matching(journal, query, execution, known)
+        try:
+            run = _matching(journal, query, execution, known)
+        except JournalError:
+            scan.unread += 1
+            continue
         if run is not None and execution not in traces.store.ids(execution, 1):
             scan.found += 1
             yield run
@@ -259,14 +264,9 @@ def _ended_candidates(
 
 
 def _matching(journal: Journal, query: RunQuery, execution: str, known: Summary | None) -> FoundRun | None:
-    """Return the run with this id if it matches. A run that cannot be read matches no key."""
-    recorded = None
-    if known is None or query.key is not None:
-        try:
-            recorded = journal.read(execution)
-        except JournalError:
-            return None  # pruned since its id was read, or damaged: `vesper journal verify` names it
-    summary = known or (None if recorded is None else recorded.summary)
+    """Return the run with this id if it matches. Raises `JournalError`."""
+    recorded = journal.read(execution) if known is None or query.key is not None else None
+    summary = known if recorded is None else recorded.summary
     assert summary is not None
     if query.nodes is not None and summary.node_id not in query.nodes:
         return None
@@ -275,9 +275,15 @@ def _matching(journal: Journal, query: RunQuery, execution: str, known: Summary 
         return None
     if query.key is not None and (recorded is None or not _has_key(recorded, query.key)):
         return None
-    if recorded is not None and any(each.entry.kind is Kind.DIVERGENCE for each in recorded.entries):
-        run = replace(run, is_diverged=True)
-    return run
+    if recorded is None:
+        return run
+    last = recorded.entries[-1].entry
+    has_code = last.kind is Kind.END and not (summary.is_sensitive or recorded.entries[-1].is_erased)
+    return replace(
+        run,
+        code=outcome_code(recorded_outcome(last.body)) if has_code else None,
+        is_diverged=any(each.entry.kind is Kind.DIVERGENCE for each in recorded.entries),
+    )
 
 
 def of_summary(each: Summary) -> FoundRun:

@@ -157,19 +157,21 @@ class TraceStore:
         *,
         before: tuple[int, str] | None = None,
         outcomes: Sequence[str] | None = None,
+        prefix: str = "",
     ) -> list[TraceSummary]:
         """Return traces, newest first: those that started before a time and id, with one of the outcomes."""
         if not self.exists:
             return []
-        kinds = ", ".join(f"?{6 + place}" for place in range(len(outcomes or ())))
+        kinds = ", ".join(f"?{7 + place}" for place in range(len(outcomes or ())))
         with self._open_for_reading() as connection:
             found = connection.execute(
                 f"SELECT {_COLUMNS} FROM traces "  # noqa: S608
                 "WHERE (?1 IS NULL OR node_id = ?1) AND (?2 IS NULL OR started_us >= ?2) "
                 "AND (?3 IS NULL OR started_us < ?3 OR (started_us = ?3 AND trace_id < ?4)) "
+                "AND substr(trace_id, 1, length(?6)) = ?6 "
                 f"{'' if outcomes is None else f'AND outcome IN ({kinds}) '}"
                 "ORDER BY started_us DESC, trace_id DESC LIMIT ?5",
-                (node, since_us, *(before or (None, None)), limit, *(outcomes or ())),
+                (node, since_us, *(before or (None, None)), limit, prefix, *(outcomes or ())),
             ).fetchall()
         return [_build_summary(*row) for row in found]
 

@@ -49,7 +49,6 @@ class NodeRun:
     """One node in a run."""
 
     node: str
-    semantic_hash: str
     executions: int
     crashes: int
     branches_covered: int
@@ -60,64 +59,62 @@ class NodeRun:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyRun:
-    """One run of `vesper verify`."""
+class RunSummary:
+    """One run of `vesper verify`, without its nodes."""
 
     at_us: int
     """End of the run."""
     version: str
     """Version of Vesper."""
-    engines: tuple[str, ...]
     seed: int
     seconds: float
+    nodes: int
+    refused: int
+    """Number of files with errors, which were not verified."""
     executions: int
     programs: int
     """Number of random programs."""
-    program_failures: int
-    relation_failures: int
+    branches_covered: int
+    branches_total: int
     disagreements: int
+    """Number of disagreements, failed random programs and broken relations."""
     crashes: int
     passed: bool
     is_interrupted: bool
-    refused: int
-    """Number of files with errors, which were not verified."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyRun:
+    summary: RunSummary
     nodes: tuple[NodeRun, ...]
-
-    @property
-    def branches_covered(self) -> int:
-        return sum(each.branches_covered for each in self.nodes)
-
-    @property
-    def branches_total(self) -> int:
-        return sum(each.branches_total for each in self.nodes)
 
 
 def run_of(document: Mapping[str, Any], version: str) -> VerifyRun:
     """Return the summary of a run that `vesper verify --format json` would print."""
-    drawn, relations = document["random_programs"], document["relations"]
-    return VerifyRun(
+    nodes = tuple(map(_node_run, document["nodes"]))
+    campaigns = [each for each in (document["random_programs"], document["relations"]) if each is not None]
+    summary = RunSummary(
         time.time_ns() // 1000,
         version,
-        tuple(document["engines"]),
         document["seed"],
         document["elapsed_seconds"],
+        len(nodes),
+        len(document["refused"]),
         document["executions"],
         document["programs"],
-        0 if drawn is None else len(drawn["failures"]),
-        0 if relations is None else len(relations["failures"]),
-        document["disagreements"],
-        document["crashes"],
+        sum(each.branches_covered for each in nodes),
+        sum(each.branches_total for each in nodes),
+        sum(len(each.disagreements) for each in nodes) + sum(len(each["failures"]) for each in campaigns),
+        sum(each.crashes for each in nodes),
         document["passed"],
         document["interrupted"],
-        len(document["refused"]),
-        tuple(map(_node_run, document["nodes"])),
     )
+    return VerifyRun(summary, nodes)
 
 
 def _node_run(found: Mapping[str, Any]) -> NodeRun:
     return NodeRun(
         found["node"],
-        found["semantic_hash"],
         found["executions"],
         len(found["crashes"]),
         found["branches_covered"],
@@ -178,18 +175,13 @@ def read_runs(project: Path) -> tuple[list[VerifyRun], int]:
 def _read_run(line: bytes) -> VerifyRun | None:
     try:
         found = json.loads(line)
-        if found.pop("format") != _FORMAT:
+        if found["format"] != _FORMAT:
             return None
-        nodes = tuple(
-            NodeRun(
-                **each
-                | {
-                    "disagreements": tuple(Disagreement(**part) for part in each["disagreements"]),
-                    "uncovered": tuple(UncoveredBranch(**part) for part in each["uncovered"]),
-                }
-            )
-            for each in found["nodes"]
-        )
-        return VerifyRun(**found | {"nodes": nodes, "engines": tuple(found["engines"])})
+        nodes = []
+        for each in found["nodes"]:
+            each["disagreements"] = tuple(Disagreement(**part) for part in each["disagreements"])
+            each["uncovered"] = tuple(UncoveredBranch(**part) for part in each["uncovered"])
+            nodes.append(NodeRun(**each))
+        return VerifyRun(RunSummary(**found["summary"]), tuple(nodes))
     except (ValueError, TypeError, KeyError, AttributeError):
         return None

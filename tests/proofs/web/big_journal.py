@@ -50,7 +50,10 @@ _STATEMENTS: tuple[tuple[str, str, tuple[object, ...]], ...] = (
     ("audit", "SELECT seq, line, hash FROM vesper_audit WHERE seq > ? ORDER BY seq LIMIT 1000", (1_000,)),
 )
 """Statements of `vesper-host/src/journal/overview.rs`, and two with the condition of the partial index."""
-_PAGES = ("/journal", "/executions", "/executions?node=charge_v1", "/audit", "/audit?text=nowhere", "/alerts")
+_PAGES = (
+    *("/journal", "/alerts", "/audit", "/audit?text=nowhere", "/audit?node=charge_v1", "/executions"),
+    *("/executions?node=charge_v1", "/executions?result=failed", "/executions?result=in+doubt", "/"),
+)
 _AT = re.compile(rb"\b1[0-9]{15}\b")
 
 

@@ -6,7 +6,7 @@ from vesper.dashboard.words import duration_text, number_text, share_text, size_
 
 
 def test_numbers_have_groups_and_units() -> None:
-    assert number_text(1234567, "runs") == "1 234 567 runs"
+    assert number_text(1234567, "runs") == "1,234,567 runs"
     assert number_text(0.01234) == "0.0123"
     assert number_text(None) == "–"
     assert [size_text(each) for each in (0, 1023, 1024, 5 << 20)] == ["0 B", "1023 B", "1.0 KiB", "5.0 MiB"]

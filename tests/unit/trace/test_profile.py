@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tests.support.journalled import invoke
-from tests.support.nodes import ROOT
+from tests.support.nodes import ROOT, compiled_text
+from vesper.debug.case_trace import trace_inputs
 from vesper.engines.outcome import Returned
 from vesper.engines.registry import ENGINES
 from vesper.trace import profile
+from vesper.verify.inputs.responses import NOON
 
 NODE = """\
 node_id: uneven_v1
@@ -57,11 +61,28 @@ def test_the_best_of_all_rounds_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_profile_keeps_to_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(profile, "time", SimpleNamespace(perf_counter=lambda: clock.now))
-    assert profile._time_calls([clock.takes(0.5)], until=2.5) == [0.5e9]
-    assert clock.now == 2.5 + 0.5  # four calls to warm up, one round that ends at the limit, and one begun there
+    now = SimpleNamespace(perf_counter=lambda: clock.now, thread_time=lambda: clock.now)
+    monkeypatch.setattr(profile, "time", now)
+    assert profile._time_calls([clock.takes(0.5)], until=2.25) == [0.5e9]
+    assert clock.now == 2.5  # four calls to warm up and one round
     with pytest.raises(profile.TooSlow, match="takes too long"):
         profile._time_calls([clock.takes(0.5)] * 3, until=clock.now + 2)
+
+
+def test_steps_are_grouped_where_compiling_each_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = compiled_text(NODE)
+    trace = trace_inputs(compiled, {"count": 15}, NOON)
+    engines = {"interp": ENGINES["interp"]}
+    monkeypatch.setattr(profile, "_time_calls", lambda calls, _until: [float(each) for each in range(len(calls))])
+    for seconds, names in (
+        (0.01, ["cheap", "dear", "return"]), (0.25, ["cheap … dear", "return"]), (0.3, ["cheap … return"]),
+    ):  # fmt: skip
+        clock = iter([0.0, 0.0, *[seconds] * 1000])  # the time of one cut
+        monkeypatch.setattr(time, "thread_time", partial(next, clock))
+        found = profile.profile_steps(trace, engines, 2.0)
+        assert [each.name for each in found.steps][1:-1] == names
+    monkeypatch.setattr(time, "thread_time", partial(next, iter([0.0, 0.0, *[0.8] * 1000])))
+    assert [each.name for each in profile.profile_steps(trace, engines, 2.0).steps] == ["(the whole node)"]
 
 
 def test_a_step_costs_the_difference_of_two_cuts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.journal_file import run_statement
 from tests.support.journalled import Place, a_place, node_text
 from vesper.cli.traces.open_traces import traces_of
 from vesper.host.host import Host
@@ -78,6 +79,7 @@ def test_filters_select_by_node_result_time_key_and_id(place: Place) -> None:
             return [each.execution for each in search(traces, RunQuery(**filters), 50).runs]  # type: ignore[arg-type]
 
         assert found(result=Result.FAILED) == [failed]
+        assert search(traces, RunQuery(prefix=failed), 1).runs[0].code == "declined"
         assert found(result=Result.SUCCESS) == [other, keyed]
         assert found(result=Result.IN_DOUBT) == [doubtful]
         assert found(result=Result.RUNNING) == [left]
@@ -89,6 +91,10 @@ def test_filters_select_by_node_result_time_key_and_id(place: Place) -> None:
         at_us = next(each.started_us for each in search(traces, RunQuery(), 50).runs if each.execution == other)
         assert found(until_us=at_us - 1_000) == [failed, keyed]
         assert found(since_us=at_us - 1_000) == [left, doubtful, other]
+        traces.store.add(replace(traces.find(other), trace_id="01-beef"))
+        assert found(prefix="01-b", nodes=("charge_v1", "refund_v2")) == ["01-beef"]
+        run_statement(place.folder / "journal.db", "UPDATE vesper_commits SET hashes = zeroblob(length(hashes))")
+        assert search(traces, RunQuery(prefix=failed), 5).unread == 1
         with pytest.raises(TraceError, match="begins no id"):
             found(prefix="../etc")
 

@@ -22,15 +22,12 @@ DOCUMENT: dict[str, Any] = {
     "programs": 2,
     "random_programs": {"failures": [{}]},
     "relations": None,
-    "disagreements": 1,
-    "crashes": 1,
     "passed": False,
     "interrupted": False,
     "refused": ["nodes/bad.vsp"],
     "nodes": [
         {
             "node": "fee_v1",
-            "semantic_hash": "ab" * 32,
             "executions": 50,
             "crashes": [{"engine": "interp"}],
             "branches_covered": 3,
@@ -44,12 +41,14 @@ DOCUMENT: dict[str, Any] = {
 
 
 def a_run(at_us: int = 1) -> VerifyRun:
-    return replace(run_of(DOCUMENT, "0.3.0"), at_us=at_us)
+    run = run_of(DOCUMENT, "0.3.0")
+    return replace(run, summary=replace(run.summary, at_us=at_us))
 
 
 def test_a_run_is_read_as_it_was_written_without_inputs(tmp_path: Path) -> None:
     run = a_run()
-    assert (run.branches_covered, run.branches_total, run.program_failures, run.refused) == (3, 4, 1, 1)
+    summary = run.summary
+    assert (summary.branches_covered, summary.branches_total, summary.disagreements, summary.refused) == (3, 4, 2, 1)
     assert run.nodes[0].uncovered[0].text == "`amount > 1` is never true"
     append_run(tmp_path, run)
     append_run(tmp_path, a_run(2))
@@ -62,10 +61,10 @@ def test_the_oldest_runs_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(run_history, "MAX_RUNS", 3)
     for number in range(5):
         append_run(tmp_path, a_run(number))
-    assert [each.at_us for each in read_runs(tmp_path)[0]] == [4, 3, 2]
+    assert [each.summary.at_us for each in read_runs(tmp_path)[0]] == [4, 3, 2]
     monkeypatch.setattr(run_history, "MAX_BYTES", 10)
     append_run(tmp_path, a_run(5))
-    assert [each.at_us for each in read_runs(tmp_path)[0]] == [5]
+    assert [each.summary.at_us for each in read_runs(tmp_path)[0]] == [5]
 
 
 def test_lines_of_another_form_are_counted(tmp_path: Path) -> None:
@@ -89,7 +88,7 @@ def test_the_command_records_in_a_project_only(
     monkeypatch.chdir(tmp_path / "nodes")
     _record(found)
     (run,) = read_runs(tmp_path)[0]
-    assert (run.seed, run.passed, run.seconds) == (3, True, 0.5)
+    assert (run.summary.seed, run.summary.passed, run.summary.seconds) == (3, True, 0.5)
     history_path(tmp_path).unlink()
     history_path(tmp_path).symlink_to(tmp_path / "elsewhere")
     _record(found)

@@ -47,9 +47,14 @@ class Credentials:
         }
         return Exchange(json.dumps(table).encode())
 
+    @property
+    def is_stale(self) -> bool:
+        """True where the keys of issuers are to be read again."""
+        return time.monotonic() >= self._due
+
     def refresh(self) -> None:
-        """Read the keys of issuers again where that is due; where it fails, the known keys stay."""
-        if time.monotonic() < self._due or not self._lock.acquire(blocking=False):
+        """Read the keys of issuers again; where that fails, the known keys stay."""
+        if not self._lock.acquire(blocking=False):
             return
         try:
             self._exchange = self._read()

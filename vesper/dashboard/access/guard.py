@@ -32,6 +32,7 @@ MAX_BODY_BYTES: Final = 4 << 20
 BODY_SECONDS: Final = 10.0
 LOOPBACK_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 LOGIN: Final = "/login"
+EVENTS: Final = "/events"
 _ANYBODY: Final = Caller("", frozenset())
 _SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 _HEADERS: Final = {
@@ -99,7 +100,9 @@ class Access:
                 raise NotLoggedIn("the key or token is not accepted", "Send a valid one, or log in at /login.")
             return caller, None
         session_id = connection.cookies.get(self.cookie_name(connection))
-        session = None if session_id is None else self.sessions.find(session_id)
+        # A page that refreshes itself is no sign of its reader.
+        is_used = connection.scope["path"] != EVENTS and "x-live" not in connection.headers
+        session = None if session_id is None else self.sessions.find(session_id, is_used)
         caller = None if session is None else self.credentials.caller(session.credential)
         if session_id is None or session is None or caller is None:
             if session_id is not None:
@@ -182,8 +185,9 @@ class Guard:
         is_open = path == LOGIN or path.startswith("/static/")
         session = None
         if not is_open:
-            if self._access.credentials is not None:
-                await asyncio.to_thread(self._access.credentials.refresh)
+            credentials = self._access.credentials
+            if credentials is not None and credentials.is_stale:
+                await asyncio.to_thread(credentials.refresh)
             caller, session = self._access.identify(request)
             request.state.caller = caller
             request.state.csrf = "" if session is None else session.token()

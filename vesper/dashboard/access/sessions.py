@@ -67,14 +67,15 @@ class Sessions:
         self._sessions[_digest(found)] = Session(credential, now, now)
         return found
 
-    def find(self, session_id: str) -> Session | None:
-        """Return a session that is not over."""
+    def find(self, session_id: str, is_used: bool = True) -> Session | None:
+        """Return a session that is not over; `is_used` prolongs it."""
         found = self._sessions.get(_digest(session_id))
         now = self._clock()
         if found is None or _is_over(found, now):
             self.drop(session_id)
             return None
-        found.used = now
+        if is_used:
+            found.used = now
         return found
 
     def drop(self, session_id: str) -> None:

@@ -59,8 +59,10 @@ def time_ticks(start_us: int, until_us: int) -> list[tuple[int, str]]:
     """Return five moments with labels; the precision depends on the time span."""
     span = until_us - start_us
     form = "%Y-%m-%d" if span > 10 * _DAY_US else "%m-%d %H:%M" if span > 600 * 10**6 else "%H:%M:%S"
+    form = form if span > 10 * 10**6 else "%S.%f"
     found = []
     for part in range(1, 10, 2):
         at_us = start_us + span * part // 10
-        found.append((at_us, (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)).strftime(form)))
+        text = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)).strftime(form)
+        found.append((at_us, f"{text[:-4]} s" if form.endswith("%f") else text))
     return found

@@ -31,6 +31,7 @@ async function refresh() {
   last = Date.now();
   const headers = { "x-live": "1", accept: "text/html", ...(tag && { "if-none-match": tag }) };
   const answer = await fetch(location.href, { headers, cache: "no-store", redirect: "error" }).catch(() => null);
+  offline.hidden = Boolean(answer && (answer.ok || answer.status === 304));
   if (answer?.ok) {
     tag = answer.headers.get("etag") ?? "";
     replace(new DOMParser().parseFromString(await answer.text(), "text/html"));

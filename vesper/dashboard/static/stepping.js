@@ -44,6 +44,7 @@ function show(fresh, target) {
   const source = document.querySelector(".source");
   if (source) source.scrollTop = scrolled;
   reveal();
+  prefill();
   const again = place && region().querySelector(place);
   (again && !again.disabled ? again : region().querySelector('[data-key="n"]:not(:disabled), [data-key="b"]'))?.focus({ preventScroll: true });
 }
@@ -55,9 +56,9 @@ function reveal() {
   if (top < box.scrollTop || bottom > box.scrollTop + box.clientHeight) box.scrollTop = top - box.clientHeight / 2;
 }
 
-function prefill(select) {
-  const text = document.getElementById("change-text");
-  if (text) text.value = select.selectedOptions[0]?.dataset.change ?? "";
+function prefill() {
+  const select = document.getElementById("target");
+  if (select) document.getElementById("change-text").value = select.selectedOptions[0]?.dataset.change ?? "";
 }
 
 document.addEventListener("submit", (event) => {
@@ -65,7 +66,7 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   send(event.target, event.submitter);
 });
-document.addEventListener("change", (event) => event.target.id === "target" && prefill(event.target));
+document.addEventListener("change", (event) => event.target.id === "target" && prefill());
 addEventListener("keydown", (event) => {
   // Shortcuts of all pages come first: `g` `d` leaves this one.
   if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
@@ -76,5 +77,4 @@ addEventListener("keydown", (event) => {
   button.form.requestSubmit(button);
 });
 reveal();
-const select = document.getElementById("target");
-if (select && !document.getElementById("change-text").value) prefill(select);
+prefill();

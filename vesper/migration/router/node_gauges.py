@@ -18,7 +18,7 @@ def set_node_gauges(state: NodeState, mode: Mode, traffic: Traffic, now_us: int)
     for each in LADDER:
         set_gauge(MODE, (state.node, each.value), float(each is mode))
     counts = traffic.since(now_us, hours=2)
-    total = counts.total()
+    total = sum(counts.values())
     for engine in Engine:
         answered = sum(number for name, number in counts.items() if name.endswith(f"/{engine.value}"))
         if total:

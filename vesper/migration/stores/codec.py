@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from vesper.migration.control import cusum
@@ -95,7 +96,7 @@ def _state(found: Mapping[str, Any], settings: Settings) -> NodeState:
         _check_count(found["compared"]),
         _check_count(found["unknown"]),
         _check_flag(found["is_complete"]),
-        {_check_text(name): _path(*each) for name, each in found["paths"].items()},
+        _paths(found["paths"]),
         {_check_text(name): _check_text(path) for name, path in found["open"].items()},
         tuple(map(_check_text, found["lost"])),
         tuple(
@@ -109,8 +110,14 @@ def _state(found: Mapping[str, Any], settings: Settings) -> NodeState:
     )
 
 
-def _path(clean: object, generated: object, attempt: object, opened: object) -> PathState:
-    return PathState(_check_count(clean), _check_count(generated), _check_attempt(attempt), _check_count(opened))
+def _paths(found: Mapping[str, list[Any]]) -> dict[str, PathState]:
+    _check_counts([*chain.from_iterable(found.values())])
+    paths = {name: PathState(*each) for name, each in found.items()}
+    if any(len(each) != len(PathState.__slots__) for each in found.values()):
+        raise ValueError("a path has four counts")
+    for each in paths.values():
+        _check_attempt(each.attempt)
+    return paths
 
 
 def _check_attempt(value: object) -> int:
@@ -126,9 +133,9 @@ def _check_count(value: object) -> int:
 
 
 def _check_counts(values: Sequence[Any]) -> tuple[int, ...]:
-    """Check many counts at once: a fleet of 2,000 nodes has a million times."""
+    """Check many counts at once: a fleet of 2,000 nodes has a million of them."""
     if not {*map(type, values)} <= {int} or min(values, default=0) < 0:
-        raise ValueError("a time is no count")
+        raise ValueError("one of many is no count")
     return tuple(values)
 
 

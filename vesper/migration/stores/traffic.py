@@ -30,6 +30,7 @@ MAX_HOURS = 48
 SAMPLE_US = 60 * 10**6
 MAX_SAMPLES = 2000
 _FORMAT = 1
+_NONE: Mapping[str, int] = {}
 _LOG = logging.getLogger("vesper.migration")
 _TIME_FIELDS = ("written_us", "sampled_us")
 _SERVED = frozenset(f"{mode.value}/{engine.value}" for mode in Mode for engine in Engine)
@@ -64,15 +65,14 @@ class Traffic:
         hours = {**self.hours, hour: dict(now)}
         return replace(self, hours={each: hours[each] for each in sorted(hours)[-MAX_HOURS:]})
 
-    def since(self, now_us: int, hours: int) -> Counter[str]:
+    def since(self, now_us: int, hours: int) -> dict[str, int]:
         """Return the requests of the last `hours` hours by `mode/engine`, the present hour included."""
         last = now_us // HOUR_US
         found: dict[str, int] = {}
-        for hour, counts in self.hours.items():
-            if last - hours < hour <= last:
-                for name, count in counts.items():
-                    found[name] = found.get(name, 0) + count
-        return Counter(found)
+        for hour in range(last - hours + 1, last + 1):
+            for name, count in self.hours.get(hour, _NONE).items():
+                found[name] = found.get(name, 0) + count
+        return found
 
     def to_text(self) -> str:
         hours = {str(hour): dict(sorted(counts.items())) for hour, counts in sorted(self.hours.items())}
@@ -175,7 +175,7 @@ def _check_served(name: str) -> str:
 
 def _check_hours(hours: dict[str, dict[str, Any]]) -> dict[int, dict[str, int]]:
     """Check the counts of all hours together: a fleet of 2,000 nodes has 100,000 hours."""
-    counts = [*chain.from_iterable(each.values() for each in hours.values())]
+    counts = [*chain.from_iterable(map(dict.values, hours.values()))]
     if not {*chain.from_iterable(hours.values())} <= _SERVED or not {*map(type, counts)} <= {int}:
         raise ValueError("its hours are no counts by mode and engine, as in `canary_direct/python`")
     if min(counts, default=0) < 0:

@@ -83,6 +83,7 @@ def test_pages_need_a_login_and_programs_a_credential(client: TestClient) -> Non
     assert client.get("/api/hello/x", headers={"authorization": "Bearer " + "x" * 20}).status_code == 401
     assert client.get("/api/hello/x", headers={"authorization": f"Bearer {EVE}"}).status_code == 403
     assert client.get("/events?topics=files").status_code == 401
+    assert client.get("/hello/x", headers={"accept": "text/html", "x-live": "1"}).status_code == 303
 
 
 def test_tokens_have_roles_and_expire(client: TestClient) -> None:
@@ -145,6 +146,15 @@ def test_a_token_belongs_to_one_session_and_a_form_may_carry_it(client: TestClie
     page = client.get("/hello/x").text
     assert '<p class="flash" role="status">renamed by ann: a typo</p>' in page
     assert 'class="flash"' not in client.get("/hello/x").text
+
+
+def test_a_refused_form_leads_back(client: TestClient) -> None:
+    own = log_in(client, BOB)
+    headers = {"origin": HOME, "referer": f"{HOME}/hello/x?count=2"}
+    page = client.post(RENAME, data={**REASON, "csrf": own}, headers=headers)
+    assert (page.status_code, 'href="/hello/x?count=2">Back' in page.text) == (403, True)
+    page = client.post(RENAME, data=REASON, headers={"referer": "https://evil.example/hello"})
+    assert "Back" not in page.text
 
 
 def test_a_bearer_needs_no_token_and_a_viewer_may_not_act(client: TestClient) -> None:

@@ -27,6 +27,7 @@ def test_an_idle_session_ends_and_a_used_one_at_its_absolute_time() -> None:
     while clock.now < ABSOLUTE_SECONDS - IDLE_SECONDS / 2:
         clock.now += IDLE_SECONDS / 2 + 1
         assert sessions.find(used) is not None
+        sessions.find(idle, is_used=False)
     assert sessions.find(idle) is None
     clock.now = ABSOLUTE_SECONDS + 1
     assert sessions.find(used) is None

@@ -14,11 +14,12 @@ from click.testing import CliRunner
 from tests.support.dashboard import client_of, context_for
 from vesper.batch import job as jobs
 from vesper.batch.files import write_part
+from vesper.batch.unfinished import UnfinishedJob
 from vesper.cli.main import vesper
 from vesper.config.settings import default_config
 from vesper.dashboard.app import whole_site
 from vesper.dashboard.pages import batches
-from vesper.dashboard.pages.batches import Batches, BatchJob, read_batches
+from vesper.dashboard.pages.batches import Batches, read_batches
 from vesper.dashboard.stores import Stores
 
 SITE = whole_site(["vesper.dashboard.pages.batches"])
@@ -78,7 +79,7 @@ def read(folder: Path) -> Batches:
         stores.close()
 
 
-def only(folder: Path) -> BatchJob:
+def only(folder: Path) -> UnfinishedJob:
     (found,) = read(folder).jobs
     return found
 
@@ -86,11 +87,11 @@ def only(folder: Path) -> BatchJob:
 def test_a_stopped_job_is_shown_with_how_it_continues(folder: Path) -> None:
     job = only(folder)
     assert (job.node, job.source, job.out, job.folder) == ("double_v1", "in.csv", "out.csv", "out.csv.parts")
-    assert (job.rows, job.parts, job.failed_rows) == (4, 2, 1)
+    assert (job.rows, job.parts) == (4, 2)
     assert job.share is not None
     assert 0 < job.share <= 1
-    assert [(each.error, each.rows) for each in job.errors] == [("failed bad_input", 1)]
-    assert (job.is_running, job.is_resumable, job.obstacles) == (False, True, ())
+    assert job.errors == {"failed bad_input": 1}
+    assert (job.is_running, job.obstacles) == (False, ())
     assert job.command == "vesper run double_v1 --batch in.csv -o out.csv --resume"
     with client_of(folder, SITE) as client:
         page = client.get("/batches").text
@@ -128,7 +129,7 @@ def test_a_job_is_not_stopped_by_being_looked_at(folder: Path) -> None:
 def test_a_stale_job_says_why(folder: Path, change: object, expected: str) -> None:
     change(folder)  # type: ignore[operator]
     job = only(folder)
-    assert (job.is_resumable, job.is_running) == (False, False)
+    assert not job.is_running
     assert expected in " ".join(job.obstacles)
     with client_of(folder, SITE) as client:
         assert "Cannot continue" in client.get("/batches").text
@@ -138,7 +139,7 @@ def test_a_state_of_an_earlier_vesper_has_no_share(folder: Path) -> None:
     path = folder / "out.csv.parts" / "state.json"
     state: Mapping[str, object] = json.loads(path.read_text())
     path.write_text(json.dumps({name: each for name, each in state.items() if name != "share"}))
-    assert (only(folder).share, only(folder).is_resumable) == (None, True)
+    assert (only(folder).share, only(folder).obstacles) == (None, ())
 
 
 def test_other_folders_are_no_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,37 +22,53 @@ RETRIED = node_text(effect_class="keyed", policy="key: event_id\n    retry: {att
 SITE = ("vesper.dashboard.pages.executions", "vesper.dashboard.pages.stepping")
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    monkeypatch.chdir(tmp_path)
-    with a_place(tmp_path, "sqlite:journal.db") as found:
-        yield found
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, TestClient]]:
+    """Yield one journal and one client for all tests: making them takes longer than a test."""
+    folder = tmp_path_factory.mktemp("runs")
+    with a_place(folder, f"sqlite:{folder}/journal.db") as place, client_of(place.config, whole_site(SITE)) as client:
+        yield place, client
 
 
 @pytest.fixture
-def client(place: Place) -> Iterator[TestClient]:
-    with client_of(place.config, whole_site(SITE)) as found:
-        yield found
+def place(shared: tuple[Place, TestClient]) -> Place:
+    found, _ = shared
+    found.charged, found.failures = [], []
+    return found
+
+
+@pytest.fixture
+def client(shared: tuple[Place, TestClient]) -> TestClient:
+    return shared[1]
 
 
 def test_the_list_filters_and_pages(place: Place, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "No run is recorded yet." in client.get("/executions").text
-    done = [place.run(node_text()), place.run(node_text("refund_v1"))]
-    doubtful = place.in_doubt(node_text())
-    found = client.get("/api/executions").json()
+    done = [place.run(node_text("listed_v1")), place.run(node_text("listed_v2"))]
+    doubtful = place.in_doubt(node_text("listed_v1"))
+    found = client.get("/api/executions?node=listed").json()
     assert [each["execution"] for each in found["runs"]] == [doubtful, *reversed(done)]
     assert [each["result"] for each in found["runs"]] == ["in doubt", "success", "success"]
-    page = client.get("/executions?node=refund&result=success").text
+    page = client.get("/executions?node=listed_v2&result=success").text
     assert done[1][:18] in page
     assert done[0][:18] not in page
     monkeypatch.setattr("vesper.dashboard.pages.executions.listing._PAGE_RUNS", 2)
-    first = client.get("/api/executions?since=1h").json()
+    first = client.get("/api/executions?since=1h&node=listed").json()
     second = client.get(f"/api/executions{first['next']}").json()
     assert [each["execution"] for each in second["runs"]] == [done[0]]
-    assert (second["next"], second["first"]) == (None, "?since=1h")
-    assert "did you mean `refund_v1`" in client.get("/api/executions?node=refnd_v1").json()["note"]
+    assert (second["next"], second["first"]) == (None, "?since=1h&node=listed")
+    assert "did you mean `listed_v2`" in client.get("/api/executions?node=lsted_v2").json()["note"]
     for wrong in ("since=soon", "result=x", "id=../etc", "before=x"):
         assert client.get(f"/api/executions?{wrong}").status_code == 400
+
+
+def test_a_project_without_runs_says_how_to_record_one(tmp_path: Path) -> None:
+    with client_of(tmp_path, whole_site(SITE)) as client:
+        assert "No run is recorded yet." in client.get("/executions").text
+        assert client.get("/executions/01a1").status_code == 404
+
+
+def show(place: Place, execution: str) -> str:
+    return invoke("traces", "show", execution, "--config", str(place.folder / "vesper.toml")).output
 
 
 def test_a_run_has_its_attempts_and_waits_in_the_drawing_and_in_the_table(place: Place, client: TestClient) -> None:
@@ -69,7 +85,7 @@ def test_a_run_has_its_attempts_and_waits_in_the_drawing_and_in_the_table(place:
         ("wait", "wait before the next attempt"),
         ("attempt", ""),
     ]
-    assert run["outcome"] in invoke("traces", "show", execution).output
+    assert run["outcome"] in show(place, execution)
     page = client.get(f"/executions/{execution}").text
     assert page.count('class="attempt') == 3
     assert page.count('class="wait"') == 1
@@ -79,7 +95,7 @@ def test_a_run_has_its_attempts_and_waits_in_the_drawing_and_in_the_table(place:
 def test_sensitive_values_are_masked_as_in_the_command(place: Place, client: TestClient) -> None:
     execution = place.run(node_text(sensitive=True), customer="zoe")
     page, run = client.get(f"/executions/{execution}").text, client.get(f"/api/executions/{execution}").text
-    shown = invoke("traces", "show", execution).output
+    shown = show(place, execution)
     for text in (page, run, shown):
         assert "zoe" not in text
         assert "sensitive&gt;" in text or "<sensitive>" in text
@@ -101,9 +117,13 @@ def test_an_open_run_waits_and_one_without_its_definition_says_what_to_do(place:
     assert client.get(f"/executions/{gone}/step").status_code == 404
 
 
-def test_an_address_names_no_file(place: Place, client: TestClient, tmp_path: Path) -> None:
+def test_an_address_names_no_file(
+    place: Place, client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     execution = place.run(node_text())
-    assert invoke("traces", "export", execution, "-o", "kept.json").exit_code == 0
+    monkeypatch.chdir(tmp_path)
+    config = ("--config", str(place.folder / "vesper.toml"))
+    assert invoke("traces", "export", execution, *config, "-o", "kept.json").exit_code == 0
     for wrong in ("kept.json", "0000", "%2e%2e", "a%20b"):
         assert client.get(f"/executions/{wrong}").status_code in (400, 404)
 

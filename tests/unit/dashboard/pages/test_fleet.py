@@ -168,7 +168,7 @@ def test_noise_and_a_pin_are_shown(told: Told, tmp_path: Path) -> None:
     told.batch(CALM, Noisy("f" * 16, "charge"), PinTo(Mode.SHADOW_DIRECT, until_us, "ann", "a freeze"), runs=1)
     (row,) = read(told, tmp_path).rows
     assert [each.kind for each in row.needs] == [NeedKind.NOISE]
-    assert row.held == "pinned for 1 h 29 min"
+    assert (row.held, row.holders) == ("pinned for 1 h 29 min", ["by ann: a freeze"])
 
 
 def test_without_a_store_the_files_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

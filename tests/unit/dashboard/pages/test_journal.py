@@ -68,7 +68,7 @@ def test_what_is_in_doubt_comes_with_the_request_its_holder_and_what_to_do(place
     assert doubt.gives == "{id: string, fee: decimal, note: optional<string>}"
     assert "timeout" in doubt.codes
     (left,) = model.left
-    assert (left.node, left.is_owner_gone) == ("refund_v1", True)
+    assert (left.run.node_id, left.is_owner_gone) == ("refund_v1", True)
     assert {each.state: each.runs for each in model.states} == {"in doubt": 1, "running": 1, "ended: returned": 1}
     assert (model.newest, model.is_in_doubt_capped) == (3, False)
 

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,26 +38,32 @@ flow:
 """
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    monkeypatch.chdir(tmp_path)
-    with a_place(tmp_path, "sqlite:journal.db") as found:
-        yield found
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, TestClient]]:
+    """Yield one journal and one client for all tests: making them takes longer than a test."""
+    folder = tmp_path_factory.mktemp("runs")
+    with a_place(folder, f"sqlite:{folder}/journal.db") as place, client_of(place.config, whole_site(SITE)) as client:
+        yield place, client
 
 
 @pytest.fixture
-def client(place: Place) -> Iterator[TestClient]:
-    with client_of(place.config, whole_site(SITE)) as found:
-        yield found
+def place(shared: tuple[Place, TestClient]) -> Place:
+    found, _ = shared
+    found.charged, found.failures = [], []
+    return found
 
 
-def pure_trace(place: Place) -> str:
+@pytest.fixture
+def client(shared: tuple[Place, TestClient]) -> TestClient:
+    return shared[1]
+
+
+@pytest.fixture(scope="module")
+def pure(shared: tuple[Place, TestClient]) -> str:
     """Store the trace of a pure run and return its id."""
-    compiled = compiled_node(PURE.format(factor=2))
-    trace = record_trace(
-        compiled, program_of(compiled, "python"), "python", "pure-1", {"amount": 21}, datetime.now(UTC)
-    )
-    with traces_of(place.config) as traces:
+    compiled, now = compiled_node(PURE.format(factor=2)), datetime.now(UTC)
+    trace = record_trace(compiled, program_of(compiled, "python"), "python", "pure-1", {"amount": 21}, now)
+    with traces_of(shared[0].config) as traces:
         traces.store.add(trace)
     return trace.trace_id
 
@@ -178,13 +183,37 @@ def test_a_changed_parameter_asks_for_the_answer_and_becomes_a_patch(place: Plac
         "-    retry: {attempts: 2, on: [effect_failed]}\n+    retry: {attempts: 5, on: [effect_failed]}" in fix["diff"]
     )
     assert "all as before" in fix["corpus"]
-    assert "node.vsp does not exist" in fix["state"]
+    assert fix["state"] == "no file of this project declares charge_v1: apply the patch by hand"
     assert "--responses answers.json --set charge.retry.attempts=5 --apply" in fix["command"]
     assert fix["answers"] == '{"charge": {"returns": {"fee":"7","id":"ch_9","note":null}}}'
-    (place.folder / "answers.json").write_text(fix["answers"], encoding="utf-8")
-    again = invoke("replay", execution, "--responses", "answers.json", "--set", "charge.retry.attempts=5")
+    answers = place.folder / "answers.json"
+    answers.write_text(fix["answers"], encoding="utf-8")
+    config = ("--config", str(place.folder / "vesper.toml"))
+    again = invoke("replay", execution, *config, "--responses", str(answers), "--set", "charge.retry.attempts=5")
     assert (again.exit_code, "ch_9" in again.output) == (0, True)
     assert place.charged == []
+
+
+def test_the_page_says_where_the_file_of_the_node_is_another_one(
+    place: Place, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = place.folder / "nodes"
+    nodes.mkdir()
+    monkeypatch.setattr(client.app.state.stores.nodes, "folder", nodes)  # type: ignore[attr-defined]  # a Starlette
+    text = KEYED.replace("charge_v1", "filed_v1")
+    (nodes / "filed_v1.vsp").write_text(text, encoding="utf-8")
+    place.failures = ["effect_failed"] * 2
+    execution = place.run(text)
+    stepper = Stepper.start(client, execution)
+    stepper.send("change", target="2", change="retry.attempts 5")
+    stepper.send("respond", change="fails effect_failed")
+    state = stepper.send("patch")
+    assert state["file_change"] == []
+    assert state["fix"]["state"] == f"fits {nodes / 'filed_v1.vsp'}"
+    (nodes / "filed_v1.vsp").write_text(text.replace("attempts: 2", "attempts: 4"), encoding="utf-8")
+    changed = Stepper.start(client, execution).move("next")["file_change"]
+    assert "the replay runs the recorded text" in changed[0]
+    assert "  +    retry: {attempts: 4, on: [effect_failed]}" in changed
 
 
 def test_a_run_in_doubt_stops_at_its_request_until_it_is_answered(place: Place, client: TestClient) -> None:
@@ -208,16 +237,15 @@ class _Faulty:
 
 
 def test_both_columns_of_a_pure_run_part_where_an_engine_is_wrong(
-    place: Place, client: TestClient, monkeypatch: pytest.MonkeyPatch
+    pure: str, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faulty: Engine = _Faulty()
-    execution = pure_trace(place)
-    stepper = Stepper.start(client, execution)
+    stepper = Stepper.start(client, pure)
     assert stepper.move("divergence")["messages"][0] == "the engines do not diverge"
     changed = stepper.send("change", target="input.amount", change="4")
     assert changed["outcome"] == "returned {result: 8}"
     monkeypatch.setattr("vesper.dashboard.pages.stepping.session.PAIR", {"python": ENGINES["python"], "interp": faulty})
-    stepper = Stepper.start(client, execution)
+    stepper = Stepper.start(client, pure)
     state = stepper.move("divergence")
     assert state["position"]["divergence"] == state["position"]["stop"]
     assert "the engines diverge at doubled" in state["messages"][0]
@@ -245,13 +273,13 @@ def test_a_sensitive_run_keeps_its_values_masked_and_unchanged(place: Place, cli
         assert (state["is_changed"], state["editables"]) == (False, [])
 
 
-def test_sessions_are_few_short_and_of_one_login(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_are_few_short_and_of_one_login(pure: str, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     stores = Stores(place.config)
     login, other = "00" * 64, "01" * 32 + "02" * 32
     mine = Context(stores, {}, {}, context_for(stores).caller, csrf=login)
     yours = Context(stores, {}, {}, context_for(stores).caller, csrf=other)
     try:
-        trace = stores.traces.find(pure_trace(place))
+        trace = stores.traces.find(pure)
         sessions = kept.sessions_of(stores)
         assert sessions is kept.sessions_of(stores)
         monkeypatch.setattr(kept, "MAX_SESSIONS", 2)
@@ -291,10 +319,9 @@ def _is_busy_alone(sessions: kept.Sessions, context: Context, session: object) -
 
 
 def test_a_run_that_is_too_large_for_a_page_names_the_command(
-    place: Place, client: TestClient, monkeypatch: pytest.MonkeyPatch
+    pure: str, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    execution = pure_trace(place)
     monkeypatch.setattr("vesper.dashboard.pages.stepping.session.MAX_VALUES", 0)
-    refused = client.post(f"/api/executions/{execution}/step", json={})
+    refused = client.post(f"/api/executions/{pure}/step", json={})
     assert refused.status_code == 409
-    assert f"vesper debug --trace {execution} --comparative" in refused.json()["detail"]
+    assert f"vesper debug --trace {pure} --comparative" in refused.json()["detail"]

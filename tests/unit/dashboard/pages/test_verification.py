@@ -19,7 +19,15 @@ from vesper.dashboard.app import whole_site
 from vesper.dashboard.pages.verification.proofs import MAX_AGE_DAYS, read_proofs
 from vesper.dashboard.pages.verification.runs import read_verification
 from vesper.dashboard.stores import Stores
-from vesper.verify.run_history import Disagreement, NodeRun, UncoveredBranch, VerifyRun, append_run, history_path
+from vesper.verify.run_history import (
+    Disagreement,
+    NodeRun,
+    RunSummary,
+    UncoveredBranch,
+    VerifyRun,
+    append_run,
+    history_path,
+)
 
 NOON = 1_794_744_000_000_000
 HOUR = 3_600_000_000
@@ -31,14 +39,15 @@ DAY = 86_400_000_000
 
 def a_node(name: str = NODE, covered: int = 18, *differs: Disagreement) -> NodeRun:
     uncovered = tuple(UncoveredBranch(9, f"`{SCRIPT}` is never true") for _ in range(18 - covered))
-    return NodeRun(name, "ab" * 32, 50, 0, covered, 18, not differs, differs, uncovered)
+    return NodeRun(name, 50, 0, covered, 18, not differs, differs, uncovered)
 
 
 def a_run(at_us: int, *nodes: NodeRun) -> VerifyRun:
     count = sum(len(each.disagreements) for each in nodes)
-    return VerifyRun(
-        at_us, "0.3.0", ("python", "interp"), 7, 1.5, 50 * len(nodes), 3, 0, 0, count, 0, not count, False, 0, nodes
-    )
+    covered = sum(each.branches_covered for each in nodes)
+    inputs, total = 50 * len(nodes), 18 * len(nodes)
+    summary = RunSummary(at_us, "0.3.0", 7, 1.5, len(nodes), 0, inputs, 3, covered, total, count, 0, not count, False)
+    return VerifyRun(summary, nodes)
 
 
 @pytest.fixture

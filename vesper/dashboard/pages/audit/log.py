@@ -16,7 +16,7 @@ from vesper.journal.value_layout import lay_out
 from vesper.values.model import printable
 
 _LINES_A_PAGE = 50
-_MAX_SEARCHED = 20_000
+_MAX_SEARCHED = 10_000
 """Lines that one page looks at; the next page continues."""
 _MAX_SEQ = 10**15
 _COLUMNS = 96

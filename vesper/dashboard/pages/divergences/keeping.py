@@ -11,7 +11,7 @@ from vesper.dashboard.action import Done
 from vesper.dashboard.page import Context
 from vesper.dashboard.pages.divergences.stored import detail_address, find_divergence, unchanged_node
 from vesper.dashboard.problem import Refused
-from vesper.migration.stores.kept_divergences import StoredDivergence
+from vesper.migration.stores.kept_divergences import SMALL_GIVEN, StoredDivergence
 from vesper.replay.divergence_case import CannotKeep, text_with_case
 from vesper.replay.fixing import yaml_diff
 from vesper.storage.write_file import replace_text
@@ -43,7 +43,7 @@ def read_case(context: Context) -> KeptCase:
         shown,
         _sha256(before),
         yaml_diff(shown, before, after),
-        divergence.small is not None,
+        SMALL_GIVEN in divergence.extra,
     )
 
 

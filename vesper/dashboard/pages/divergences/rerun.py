@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
@@ -13,8 +14,10 @@ from vesper.dashboard.problem import Problem
 from vesper.engines import registry
 from vesper.engines.engine import EngineUnavailable
 from vesper.engines.path import guards
+from vesper.migration.compare.answers import AnswerRow, answer_rows
 from vesper.migration.compare.comparator import Comparator, Same
 from vesper.migration.compare.divergence_record import outcome_words
+from vesper.migration.compare.request_difference import request_texts
 from vesper.migration.compare.rerun_from_log import Given, compare_done, mark_of, run_to_end
 from vesper.migration.compare.tolerances import BadTolerance
 from vesper.migration.stores.configured import OpenStore
@@ -55,6 +58,9 @@ class Rerun:
     rows: tuple[StepRow, ...] = ()
     left_out: int = 0
     """Number of equal steps before the first row."""
+    requests: tuple[AnswerRow, ...] = ()
+    """Requests of both engines in order, by path."""
+    outcomes: tuple[AnswerRow, ...] = ()
 
 
 def rerun(context: Context, opened: OpenStore, found: StoredDivergence, transcript: Transcript | None) -> Rerun:
@@ -81,12 +87,20 @@ def rerun(context: Context, opened: OpenStore, found: StoredDivergence, transcri
     given = Given.of(transcript, compiled.node)
     leader, follower = (run_to_end(program, given) for program in programs)
     names = steps_by_expression(compiled.node)
-    if isinstance(compare_done(leader, follower, comparator, names), Same):
-        return Rerun(
-            "The engines ran again here and agree: the defect is fixed, intermittent, or specific to another machine.",
-            *_step_rows(compiled, names, leader, follower),
-        )
-    return Rerun("The engines ran again here and differ.", *_step_rows(compiled, names, leader, follower))
+    is_same = isinstance(compare_done(leader, follower, comparator, names), Same)
+    result = "agree: the defect is fixed, intermittent, or specific to another machine" if is_same else "differ"
+    return Rerun(
+        f"The engines ran again here and {result}.",
+        *_step_rows(compiled, names, leader, follower),
+        tuple(_request_rows(leader, follower)),
+        tuple(answer_rows(outcome_words(leader.outcome), outcome_words(follower.outcome))),
+    )
+
+
+def _request_rows(leader: Done, follower: Done) -> Iterator[AnswerRow]:
+    for one, other in zip_longest(leader.requests, follower.requests):
+        texts = [_cut(text.replace("\n", ", ")) for text in request_texts(one, other, None)]
+        yield AnswerRow((one or other).path, texts[0], texts[1], texts[0] != texts[1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,11 @@ from weakref import WeakKeyDictionary
 from vesper.dashboard.action import Done
 from vesper.dashboard.page import Context
 from vesper.dashboard.pages.divergences.stored import detail_address, find_divergence, unchanged_node
-from vesper.dashboard.problem import BadRequest, NotFound, Refused
+from vesper.dashboard.problem import NotFound, Refused
 from vesper.dashboard.stores import Stores
 from vesper.engines import registry
 from vesper.engines.engine import EngineUnavailable
 from vesper.migration.compare.comparator import Comparator
-from vesper.migration.compare.shrinking import SECONDS
 from vesper.migration.compare.tolerances import BadTolerance
 from vesper.migration.stores.kept_divergences import StoredDivergence, is_sensitive, shrink_stored
 from vesper.values.model import printable
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
 
     from vesper.migration.compare.shrinking import Shrunk
 
-MAX_SECONDS = 120
+SHRINK_SECONDS = 30.0
+"""Time limit of a search; the command takes a longer one."""
 MAX_RUNNING = 2
 """Maximum number of searches at once: they take processor time from the pages."""
 _MAX_KEPT = 100
@@ -71,7 +71,6 @@ class ShrinkJobs:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: dict[tuple[str, str], ShrinkProgress] = {}
-        self._threads: dict[tuple[str, str], threading.Thread] = {}
 
     def start(self, progress: ShrinkProgress, work: Callable[[Callable[[int, int], None]], Shrunk]) -> None:
         """Run `work` in a thread. Raises `Refused` where too many run, or one for this divergence."""
@@ -86,9 +85,7 @@ class ShrinkJobs:
             self._jobs[key] = progress
             for old in [each for each in self._jobs if each not in running and each != key][:-_MAX_KEPT]:
                 del self._jobs[old]
-            thread = threading.Thread(target=self._run, args=(key, work), name=f"shrink {key[1]}", daemon=True)
-            self._threads[key] = thread
-        thread.start()
+        threading.Thread(target=self._run, args=(key, work), name=f"shrink {key[1]}", daemon=True).start()
 
     def read(self, node: str, fingerprint: str) -> ShrinkProgress | None:
         with self._lock:
@@ -96,12 +93,6 @@ class ShrinkJobs:
         if job is None or not job.is_running:
             return job
         return replace(job, elapsed_seconds=_elapsed(job))
-
-    def wait(self, node: str, fingerprint: str, seconds: float) -> None:
-        """Wait for the end of a search, at most `seconds`."""
-        thread = self._threads.get((node, fingerprint))
-        if thread is not None:
-            thread.join(seconds)
 
     def _run(self, key: tuple[str, str], work: Callable[[Callable[[int, int], None]], Shrunk]) -> None:
         try:
@@ -114,8 +105,6 @@ class ShrinkJobs:
         except Exception:  # noqa: BLE001  # a fault of an engine or of Vesper must end the job, not leave it running
             _LOG.exception("shrinking %s failed", key[1])
             self._update(key, is_running=False, problem="shrinking failed; the log of the dashboard has the reason")
-        finally:
-            self._threads.pop(key, None)
 
     def _update(self, key: tuple[str, str], **changes: object) -> None:
         with self._lock:
@@ -137,9 +126,8 @@ def _elapsed(job: ShrinkProgress) -> float:
     return max(0.0, time.time() - job.started_us / 1e6)
 
 
-def start_shrinking(context: Context, fields: Mapping[str, str]) -> Done:
+def start_shrinking(context: Context, _fields: Mapping[str, str]) -> Done:
     """Start to shrink the divergence of the address."""
-    seconds = _seconds(fields.get("seconds", "").strip())
     opened, found, _ = find_divergence(context)
     divergence = found.divergence
     _check_shrinkable(found)
@@ -152,8 +140,12 @@ def start_shrinking(context: Context, fields: Mapping[str, str]) -> Done:
     except (EngineUnavailable, BadTolerance) as problem:
         raise Refused(printable(str(problem)), "`vesper doctor` and `vesper status` show the installation.") from None
     jobs_of(context.stores).start(
-        ShrinkProgress(divergence.node, divergence.fingerprint, context.caller.name, context.now_us, seconds, 0.0),
-        lambda report: shrink_stored(opened.store, found, divergence, programs, comparator, compiled, seconds, report),
+        ShrinkProgress(
+            divergence.node, divergence.fingerprint, context.caller.name, context.now_us, SHRINK_SECONDS, 0.0
+        ),
+        lambda report: shrink_stored(
+            opened.store, found, divergence, programs, comparator, compiled, SHRINK_SECONDS, report
+        ),
     )
     return Done(f"Shrinking {divergence.fingerprint}", detail_address(found, "/shrink"))
 
@@ -187,11 +179,3 @@ def _check_shrinkable(found: StoredDivergence) -> None:
 def _sealed(found: StoredDivergence) -> Refused:
     command = f"vesper divergences shrink {found.divergence.fingerprint} --reveal"
     return Refused("no inputs are stored with it: the node is sensitive, or they are too large", f"Use `{command}`.")
-
-
-def _seconds(text: str) -> float:
-    if not text:
-        return SECONDS
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_SECONDS):
-        raise BadRequest(f"`{printable(text[:20])}` is no time limit", f"Use seconds from 1 to {MAX_SECONDS}.")
-    return float(text)

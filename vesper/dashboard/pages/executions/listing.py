@@ -29,6 +29,8 @@ class Executions:
     """Time down to which runs were searched, where the filters left the page incomplete."""
     read: int
     """Journalled runs that were read for this page."""
+    unread: int
+    """Journalled runs that could not be read."""
     note: str
     """Why the list is empty, where a filter explains it."""
     has_filters: bool
@@ -45,7 +47,9 @@ def read_runs(context: Context) -> Executions:
     if node is not None and not nodes:
         known = traces.node_ids()
         hint = did_you_mean(node, known) or "The filter takes an id such as `charge_v1`, or a name without its version."
-        return Executions((), None, first, None, 0, f"No run of a node `{printable(node)}` is recorded. {hint}", True)
+        return Executions(
+            (), None, first, None, 0, 0, f"No run of a node `{printable(node)}` is recorded. {hint}", True
+        )
     try:
         wanted = RunQuery(
             nodes,
@@ -60,7 +64,7 @@ def read_runs(context: Context) -> Executions:
     except TraceError as problem:
         raise BadRequest(str(problem), "Change the filters of the list.") from None
     following = None if found.next is None else "?" + urlencode({**query, "before": str(found.next)})
-    return Executions(found.runs, following, first, found.searched_us, found.read, "", bool(query))
+    return Executions(found.runs, following, first, found.searched_us, found.read, found.unread, "", bool(query))
 
 
 def _moment(context: Context, name: str) -> int | None:

@@ -29,14 +29,6 @@ _MAX_SHOWN: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """A named value as text."""
-
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Clause:
     """One evaluated clause of the contracts."""
 
@@ -44,7 +36,7 @@ class Clause:
     number: int
     text: str
     holds: bool
-    values: tuple[Value, ...]
+    values: Mapping[str, str]
     """Values of the names in a broken clause."""
 
 
@@ -94,7 +86,7 @@ class Run:
     duration_us: int | None
     engines: tuple[str, ...]
     caller: Mapping[str, str]
-    inputs: tuple[Value, ...]
+    inputs: Mapping[str, str]
     contracts: tuple[Clause, ...]
     steps: tuple[Step, ...]
     reasons: tuple[str, ...]
@@ -167,7 +159,7 @@ def read_run(context: Context) -> Run:
 def _without_trace(found: FoundRun, problem: str) -> Run:
     return Run(
         found.execution, found.node_id, "", False, found.result, found.outcome.replace("_", " "), found.started_us,
-        found.duration_us, found.engines, {}, (), (), (), (), None, None, (), None, found.is_sensitive, problem,
+        found.duration_us, found.engines, {}, {}, (), (), (), None, None, (), None, found.is_sensitive, problem,
         found.started_us,
     )  # fmt: skip
 
@@ -188,16 +180,9 @@ def _of_trace(given: Trace, now_us: int, is_stored: bool, result: Result | None)
         trace.duration_us,
         trace.engines,
         dict(trace.caller),
-        tuple(Value(name, _cut(show(each))) for name, each in trace.inputs.items()),
+        _texts(trace.inputs),
         tuple(
-            Clause(
-                each.phase,
-                each.index + 1,
-                each.text,
-                each.holds,
-                tuple(Value(name, _cut(show(value))) for name, value in each.values.items()),
-            )
-            for each in trace.contracts
+            Clause(each.phase, each.index + 1, each.text, each.holds, _texts(each.values)) for each in trace.contracts
         ),
         tuple(_step(trace, each) for each in spans),
         tuple(explain_trace(trace).reasons),
@@ -228,6 +213,10 @@ def _step(trace: Trace, span: StepSpan) -> Step:
         span.parts,
         () if is_open else tuple(_cut(line) for line in step_lines(trace, step))[1:],
     )
+
+
+def _texts(values: Mapping[str, object]) -> dict[str, str]:
+    return {name: _cut(show(each)) for name, each in values.items()}
 
 
 def _cut(text: str) -> str:

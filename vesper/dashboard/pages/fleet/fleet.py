@@ -15,7 +15,7 @@ from vesper.dashboard.stores import Stores
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Status
 from vesper.migration.control.modes import LADDER, Engine, Mode
-from vesper.migration.control.state import NodeState
+from vesper.migration.control.state import Latch, NodeState, Pin
 from vesper.migration.router.spool import describe_unsent
 from vesper.migration.statistics.wilson import lower_bound
 from vesper.migration.stores.codec import BadState
@@ -32,6 +32,7 @@ from vesper.migration.stores.overview import (
 )
 from vesper.migration.stores.status_text import held_text, needed_text
 from vesper.migration.stores.store import NodeKey
+from vesper.values.model import printable
 
 PAGE_ROWS = 50
 MAX_DOUBTS = 5_000
@@ -58,6 +59,8 @@ class FleetRow:
     """What the next mode still needs."""
     held: str = ""
     """Latches, pin and limits that hold the mode."""
+    holders: Sequence[str] = ()
+    """Person and reason of each latch and of the pin."""
     python_requests: int = 0
     """Requests of the last day that Python answered."""
     direct_requests: int = 0
@@ -215,12 +218,18 @@ def _row(each: NodeOverview, highest: Mode | None, in_doubt: int, day: Mapping[s
         needs_of(node, state, each.problem, highest, in_doubt),
         agreed=0 if state is None else state.clean,
         held="" if state is None else held_text(state, highest, now_us),
+        holders=() if state is None else _holders(state),
         python_requests=sum(day.values()) - direct,
         direct_requests=direct,
         open_divergences=0 if state is None else len(state.open),
         in_doubt=in_doubt,
         epoch=each.key.epoch,
     )
+
+
+def _holders(state: NodeState) -> list[str]:
+    held: list[Latch | Pin] = [*state.latches, *([] if state.pin is None else [state.pin])]
+    return [f"by {printable(each.who)}: {printable(each.why)}" for each in held]
 
 
 def _is_chosen(row: FleetRow, mode: str | None, needs: bool, name: str | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,6 +17,7 @@ from vesper.dashboard.pages.fleet.fleet import open_configured
 from vesper.dashboard.words import share_text
 from vesper.journal.moments import number
 from vesper.migration.control.modes import DEFAULT, LADDER, THRESHOLDS, Engine, Mode
+from vesper.migration.statistics.confidence import clean_runs_needed
 from vesper.migration.statistics.wilson import lower_bound
 from vesper.migration.stores.configured import OpenStore
 from vesper.migration.stores.history_text import parse_record
@@ -117,7 +118,7 @@ def _steps(opened: OpenStore, overview: Overview, now_us: int) -> Iterator[_Step
         records = _records(histories.get(each.key, ()))
         changes = [record for record in records if record["kind"] == "changed"]
         first = Mode(changes[0]["before"]) if changes else _mode(each)
-        began_us = min((record["at_us"] for record in records), default=_first_use_us(each, now_us))
+        began_us = min(record["at_us"] for record in records) if records else _first_use_us(each, now_us)
         yield _Step(began_us, each.key.node, min(first, highest, key=_level), 0, 0)
         for record in changes:
             is_kept = record["attempt"] == record["seen_attempt"]
@@ -166,10 +167,10 @@ def _thin(series: Sequence[ModesAt], until_us: int) -> list[ModesAt]:
 
 def _hours(overview: Overview) -> dict[int, Counter[str]]:
     """Return the requests of all nodes by hour, mode and engine."""
-    found: dict[int, Counter[str]] = {}
+    found: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for each in (*overview.nodes, *overview.others):
         for hour, counts in each.traffic.hours.items():
-            total = found.setdefault(hour, Counter())
+            total = found[hour]
             for name, count in counts.items():
                 total[name] += count
     return {hour: found[hour] for hour in sorted(found)[-MAX_HOURS:]}
@@ -218,7 +219,11 @@ def _agreement(overview: Overview, steps: Sequence[_Step], now_us: int) -> Miles
     states = [each.state for each in overview.nodes if each.state is not None]
     clean, divergences = sum(each.clean for each in states), sum(each.divergences for each in states)
     bound = lower_bound(clean + divergences, divergences)
-    proven = sum(each.is_complete or _bound(each.clean, each.divergences) >= AGREEMENT for each in states)
+    threshold = THRESHOLDS[Mode.DUAL_VERIFY]
+    proven = sum(
+        each.is_complete or each.clean >= clean_runs_needed(threshold, each.divergences, each.attempt)
+        for each in states
+    )
     is_reached = bound >= AGREEMENT
     reached_us = _first_agreement(steps) or (now_us if is_reached else None)
     runs = f"{number(clean, 'distinct run')} that agree, {number(divergences, 'divergence')}"

@@ -44,7 +44,7 @@ PAGES: Final = (
         template="flow/profile.html",
         summary="Time of each step of a node on each engine, on recorded answers.",
         parameters=(
-            Parameter("run", "boolean", "1 times the node now, for at most two seconds"),
+            Parameter("run", "boolean", "1 times the node now, with at most two seconds of processor time"),
             Parameter("case", "text", "Name of the case to time"),
             Parameter("trace", "text", "Id of the trace or journalled run to time"),
         ),

@@ -7,7 +7,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vesper.compiler import Compiled
-from vesper.compiler.generated import module_text
 from vesper.dashboard.draw.flow import draw_flow
 from vesper.dashboard.page import Context, NotFound, Unavailable, context_of
 from vesper.values.model import printable
@@ -32,6 +31,8 @@ def content_of(context: Context, kind: str) -> tuple[str, str, str]:
         case "source":
             return "text/plain", "vsp", compiled.source.text
         case "python":
+            from vesper.compiler.generated import module_text  # takes half a second
+
             return "text/x-python", "py", module_text(compiled)
         case "ir":
             return "application/json", "json", compiled.ir.decode()

@@ -29,6 +29,7 @@ from vesper.values.model import printable, show
 
 _MAX_EXEMPLAR = 600
 _MAX_PATHS = 20
+_OTHERS = (": no", " round", " rounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ class PathRow:
     """Fingerprints of open divergences."""
     words: tuple[str, ...]
     """Conditions that hold, requests and ending."""
-    not_held: tuple[str, ...]
-    """Conditions that were evaluated and do not hold."""
+    others: tuple[str, ...]
+    """Conditions that do not hold, and rounds of loops."""
     is_selected: bool
 
 
@@ -156,8 +157,8 @@ def _row(path: PathOverview, compiled: Compiled, found: _Found, is_selected: boo
         path.is_proven,
         path.lacks,
         found.open.get(path.name, ()),
-        tuple(each for each in words if not each.endswith(": no")),
-        tuple(each.removesuffix(": no") for each in words if each.endswith(": no")),
+        tuple(each for each in words if not each.endswith(_OTHERS)),
+        tuple(each for each in words if each.endswith(_OTHERS)),
         is_selected,
     )
 

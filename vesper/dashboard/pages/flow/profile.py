@@ -57,7 +57,7 @@ class ProfilePage:
     steps: tuple[TimedStep, ...]
     """Empty until a run is asked for."""
     total: TimedStep | None
-    note: str | None
+    note: str
 
 
 def read_profile(context: Context) -> ProfilePage:
@@ -70,10 +70,11 @@ def read_profile(context: Context) -> ProfilePage:
     if case is None and trace is None:
         trace = recorded[0].id if recorded else None
         case = None if trace is not None or not cases else cases[0]
+    trace = trace if case is None else None
     subject = f"case {printable(case)}" if case is not None else None if trace is None else f"run {printable(trace)}"
     engines: dict[str, Engine] = {REFERENCE: PAIR[REFERENCE], TieredEngine.name: DirectEngine(ALWAYS)}
     if context.choice("run", ("1",)) is None or subject is None:
-        return ProfilePage(node, cases, recorded, subject, tuple(engines), (), None, None)
+        return ProfilePage(node, cases, recorded, subject, tuple(engines), (), None, "")
     if not _running.acquire(blocking=False):
         raise TooMany("another profile is running", f"Load the page again in {MAX_SECONDS:.0f} seconds.")
     try:
@@ -90,10 +91,13 @@ def read_profile(context: Context) -> ProfilePage:
         return TimedStep(name, times, texts, {engine: value / longest for engine, value in times.items()})
 
     steps = tuple(timed(printable(each.name), dict(each.nanoseconds)) for each in result.steps)
-    note = (
-        None if isinstance(found.outcome, Returned) else "This run does not return: steps after its end take no time."
-    )
-    return ProfilePage(node, cases, recorded, subject, tuple(engines), steps, timed("total", dict(result.total)), note)
+    notes: list[str] = []
+    if not isinstance(found.outcome, Returned):
+        notes.append("This run does not return: steps after its end take no time.")
+    if len(steps) < len(compiled.node.body) + 2:
+        notes.append(f"Steps are grouped to save time: `vesper profile {node}` times each.")
+    total = timed("total", dict(result.total))
+    return ProfilePage(node, cases, recorded, subject, tuple(engines), steps, total, " ".join(notes))
 
 
 def _recorded(context: Context, node: str) -> tuple[Recorded, ...]:

@@ -9,7 +9,6 @@ import tokenize
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from vesper.compiler.generated import module_text
 from vesper.dashboard.page import Context
 from vesper.dashboard.pages.flow.download import compiled_node
 from vesper.language.syntax.tokens import WORDS
@@ -22,11 +21,12 @@ _VSP = re.compile(
       | (?P<string>'[^']*'|"(?:[^"\\]|\\.)*")
       | (?P<number>\b[0-9][0-9_]*(?:\.[0-9]+)?\b)
       | (?P<keyword>\b(?:{"|".join(sorted(WORDS))})\b)
-      | (?P<operator>==|!=|<=|>=|=>|\?\?|[-+*/<>])
       | [^\s]""",
     re.VERBOSE,
 )
-_NAMES = {tokenize.COMMENT: "comment", tokenize.STRING: "string", tokenize.NUMBER: "number", tokenize.OP: "operator"}
+_NAMES = {tokenize.COMMENT: "comment", tokenize.STRING: "string", tokenize.NUMBER: "number"}
+
+_MAX_IR_BYTES = 60_000
 
 Colored = tuple[int, int, str]
 """Start, end and class of a token in a line."""
@@ -48,12 +48,16 @@ class SourcePage:
     semantic_hash: str
     source: tuple[CodeLine, ...]
     python: tuple[CodeLine, ...]
-    ir: str
+    ir: str | None
+    """Canonical JSON; None where it is too large for a page."""
+    ir_bytes: int
 
 
 def read_source(context: Context) -> SourcePage:
     """Return both texts with their links."""
     compiled = compiled_node(context)
+    from vesper.compiler.generated import module_text  # takes half a second
+
     text, python = compiled.source.text, module_text(compiled)
     to_source = python_lines(python)
     to_python: dict[int, list[int]] = {}
@@ -65,7 +69,8 @@ def read_source(context: Context) -> SourcePage:
         compiled.semantic_hash,
         _lines(text, _source_colors(text), _filled(text, to_python)),
         _lines(python, _python_colors(python), {line: [of_node] for line, of_node in to_source.items()}),
-        compiled.ir.decode(),
+        compiled.ir.decode() if len(compiled.ir) <= _MAX_IR_BYTES else None,
+        len(compiled.ir),
     )
 
 

@@ -26,13 +26,7 @@ _NEWEST = 1_000
 class UnfinishedRun:
     """A run that its process left."""
 
-    execution: str
-    node: str
-    started_us: int
-    updated_us: int
-    engine: str
-    owner: str
-    fence: int
+    run: Summary
     is_owner_gone: bool
     """False where the owner may live, and only its lease has run out."""
 
@@ -98,7 +92,7 @@ def read_overview(context: Context) -> JournalOverview:
         context.paging(len(in_doubt) > start + _DOUBTS_A_PAGE),
         len(unfinished),
         len(kept.unfinished) >= MAX_COUNTED,
-        tuple(map(_unfinished, left)),
+        tuple(UnfinishedRun(each, not each.owner or is_dead(each.owner)) for each in left),
         MAX_RECOVERED,
         kept.read_us,
         len(newest),
@@ -123,16 +117,3 @@ def _still(journal: Journal, summaries: Sequence[Summary]) -> list[Summary]:
 
 def _state(summary: Summary) -> str:
     return words(summary.status if summary.outcome is None else f"{summary.status}: {summary.outcome}")
-
-
-def _unfinished(each: Summary) -> UnfinishedRun:
-    return UnfinishedRun(
-        each.execution,
-        each.node_id,
-        each.started_us,
-        each.updated_us,
-        printable(each.engine),
-        printable(each.owner),
-        each.fence,
-        not each.owner or is_dead(each.owner),
-    )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from vesper.dashboard.page import Context, NotFound, Paging
 from vesper.dashboard.pages.journal.doubt import DoubtView, doubt_views, value_text
 from vesper.journal.entry import Stored
-from vesper.journal.entry_text import effect_text, words
-from vesper.journal.journal import Recorded, Status, UnknownExecution
+from vesper.journal.entry_text import effect_text
+from vesper.journal.journal import Recorded, Status, Summary, UnknownExecution
 from vesper.values.model import printable
 
 _ENTRIES_A_PAGE = 200
@@ -32,19 +32,9 @@ class EntryView:
 class RunView:
     """A run of the journal."""
 
-    execution: str
-    node: str
-    semantic_hash: str
-    status: str
-    outcome: str | None
-    started_us: int
+    summary: Summary
     took_us: int
-    is_running: bool
-    engine: str
-    owner: str
-    fence: int
-    is_joined: bool
-    is_sensitive: bool
+    """Until now for a running one."""
     is_erased: bool
     """True where the key of its values was deleted."""
     doubts: tuple[DoubtView, ...]
@@ -62,21 +52,9 @@ def read_run(context: Context) -> RunView:
     start = (context.page_number() - 1) * _ENTRIES_A_PAGE
     shown = recorded.entries[start : start + _ENTRIES_A_PAGE]
     first_us = recorded.entries[0].entry.at_us if recorded.entries else 0
-    is_running = each.status is Status.RUNNING
     return RunView(
-        each.execution,
-        each.node_id,
-        each.semantic_hash,
-        words(each.status),
-        None if each.outcome is None else words(each.outcome),
-        each.started_us,
-        (context.now_us if is_running else each.updated_us) - each.started_us,
-        is_running,
-        printable(each.engine),
-        printable(each.owner) or "no process",
-        each.fence,
-        each.is_joined,
-        each.is_sensitive,
+        each,
+        (context.now_us if each.status is Status.RUNNING else each.updated_us) - each.started_us,
         any(stored.is_erased for stored in recorded.entries),
         doubt_views(journal, recorded),
         None if context.stores.config.path is not None else "there is no vesper.toml: without grants it ends as denied",

@@ -65,14 +65,6 @@ def _change(_context: Context, session: SteppingSession, fields: Mapping[str, st
     session.change(fields.get("target", ""), fields.get("change", ""))
 
 
-def _propose(context: Context, session: SteppingSession, _fields: Mapping[str, str]) -> None:
-    try:
-        file = context.stores.nodes.path(session.trace.node_id)
-    except VesperError:
-        file = None  # the node of the recorded path
-    session.propose(file)
-
-
 def _end(context: Context, _fields: Mapping[str, str]) -> Done:
     key = context.path["session"]
     with sessions_of(context.stores).use(context, key) as session:
@@ -112,7 +104,7 @@ ACTIONS: tuple[Action, ...] = (
         "Drops all changes.", False,
     ),
     Action(
-        "step_patch", "/stepping/{session}/patch", Role.VIEWER, _performer(_propose),
+        "step_patch", "/stepping/{session}/patch", Role.VIEWER, _performer(lambda _, session, __: session.propose()),
         "Proposes the changes of the node's text as a patch. No file is written.", False,
     ),
     Action("step_end", "/stepping/{session}/end", Role.VIEWER, _end, "Ends the session.", False),

@@ -30,6 +30,7 @@ from vesper.replay.changes import (
     read_answer,
     read_change,
 )
+from vesper.replay.file_change import find_change
 from vesper.replay.fixing import FixRejected, check_file
 from vesper.replay.rerun import ChangedExecution, UnrecordedRequest
 from vesper.replay.session import Session as Replay
@@ -87,9 +88,15 @@ class Fix:
 
 
 class SteppingSession:
-    """A session of one caller. Requests of the page use it one at a time, under `lock`."""
+    """A session of one caller. Requests of the page use it one at a time, under `lock`.
 
-    def __init__(self, key: str, owner: tuple[str, str], trace: Trace, traces: Traces) -> None:
+    `file` is the file of the node in the project; None without one.
+    """
+
+    def __init__(self, key: str, owner: tuple[str, str], trace: Trace, traces: Traces, file: Path | None) -> None:
+        change = None if file is None else find_change(trace, lambda: file)
+        self.file_change = () if change is None else tuple(change.lines())
+        self.file = file
         self.key = key
         self.owner = owner
         self.lock = threading.Lock()
@@ -229,7 +236,7 @@ class SteppingSession:
 
     # -- the fix ----------------------------------------------------------------------------------
 
-    def propose(self, file: Path | None) -> None:
+    def propose(self) -> None:
         """Propose the changes of the node's text as a patch. Raises `VesperError`."""
         replay = self._replay()
         if self.pending is not None:
@@ -240,10 +247,11 @@ class SteppingSession:
                 "such as `timeout 60s` or `retry.attempts 5`"
             )
         report = replay.corpus(_MAX_CORPUS_TRACES)
-        path = Path(self.trace.definition.path) if file is None else file
-        state = f"fits {path}"
+        state = f"fits {self.file}"
         try:
-            check_file(path, self.trace)
+            if self.file is None:
+                raise FixRejected(f"no file of this project declares {self.trace.node_id}: apply the patch by hand")
+            check_file(self.file, self.trace)
         except FixRejected as problem:
             state = str(problem)
         settings = [each for each in replay.changes if isinstance(each, SourceChange)]

@@ -16,6 +16,7 @@ from vesper.dashboard.pages.stepping.session import SteppingSession
 from vesper.dashboard.problem import TooMany
 from vesper.dashboard.stores import Stores
 from vesper.trace.model import Trace
+from vesper.values.vesper_error import VesperError
 
 MAX_SESSIONS: Final = 20
 IDLE_SECONDS: Final = 15 * 60
@@ -30,7 +31,11 @@ class Sessions:
 
     def begin(self, context: Context, trace: Trace) -> SteppingSession:
         """Open a session of the caller. Raises `TooMany`."""
-        found = SteppingSession(secrets.token_urlsafe(16), _owner(context), trace, context.stores.traces)
+        try:
+            file = context.stores.nodes.path(trace.node_id)
+        except VesperError:
+            file = None  # a node of another project
+        found = SteppingSession(secrets.token_urlsafe(16), _owner(context), trace, context.stores.traces, file)
         found.used_at = time.monotonic()
         with self._lock:
             self._end_idle()

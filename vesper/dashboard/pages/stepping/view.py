@@ -108,6 +108,8 @@ class Stepping:
     differences: tuple[Difference, ...] = ()
     pending: Pending | None = None
     fix: Fix | None = None
+    file_change: tuple[str, ...] = ()
+    """How the file of the node differs from the recorded definition, which the session runs."""
 
 
 def view_of(stepping: SteppingSession) -> Stepping:
@@ -127,6 +129,7 @@ def view_of(stepping: SteppingSession) -> Stepping:
         tuple(Difference(each.where, _cut(each.left), _cut(each.right)) for each in stepping.differences()),
         stepping.pending,
         stepping.fix,
+        stepping.file_change,
     )
 
 

@@ -13,36 +13,13 @@ from vesper.dashboard.page import Context, Paging
 from vesper.dashboard.pages.verification.proofs import FaultsProof, Proof, read_proofs
 from vesper.dashboard.problem import Unavailable
 from vesper.dashboard.words import number_text
-from vesper.verify.run_history import MAX_RUNS, Disagreement, UncoveredBranch, VerifyRun, read_runs
+from vesper.verify.run_history import MAX_RUNS, Disagreement, RunSummary, UncoveredBranch, VerifyRun, read_runs
 
 ROWS_PER_PAGE: Final = 50
 MAX_NODES: Final = 200
 """Maximum number of nodes on the page; those that need a look come first."""
 _DRAWN_RUNS: Final = 200
 _MAX_DISAGREEMENTS: Final = 50
-
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """One run of `vesper verify`."""
-
-    at_us: int
-    version: str
-    seed: int
-    seconds: float
-    nodes: int
-    executions: int
-    programs: int
-    """Number of random programs."""
-    branches_covered: int
-    branches_total: int
-    disagreements: int
-    """Of nodes and random programs, and broken relations."""
-    crashes: int
-    refused: int
-    """Number of files with errors, which were not verified."""
-    passed: bool
-    is_interrupted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +52,7 @@ class FoundDisagreement:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    runs: tuple[RunRow, ...]
+    runs: tuple[RunSummary, ...]
     """Runs of this page, newest first."""
     drawn: tuple[RunMark, ...]
     """The newest runs of the history in order of time."""
@@ -109,14 +86,14 @@ def read_verification(context: Context) -> Verification:
     proofs, faults, rule = read_proofs(project, context.now_us)
     first = (context.page_number() - 1) * ROWS_PER_PAGE
     disagreements = (
-        FoundDisagreement(run.at_us, node.node, run.seed, each)
+        FoundDisagreement(run.summary.at_us, node.node, run.summary.seed, each)
         for run in runs
         for node in run.nodes
         for each in node.disagreements
     )
     return Verification(
-        tuple(_row(run) for run in runs[first : first + ROWS_PER_PAGE]),
-        tuple(_mark(run) for run in reversed(runs[:_DRAWN_RUNS])),
+        tuple(run.summary for run in runs[first : first + ROWS_PER_PAGE]),
+        tuple(_mark(run.summary) for run in reversed(runs[:_DRAWN_RUNS])),
         tuple(nodes[:MAX_NODES]),
         len(nodes),
         tuple(each for each, _ in zip(disagreements, range(_MAX_DISAGREEMENTS), strict=False)),
@@ -129,26 +106,7 @@ def read_verification(context: Context) -> Verification:
     )
 
 
-def _row(run: VerifyRun) -> RunRow:
-    return RunRow(
-        run.at_us,
-        run.version,
-        run.seed,
-        run.seconds,
-        len(run.nodes),
-        run.executions,
-        run.programs,
-        run.branches_covered,
-        run.branches_total,
-        run.disagreements + run.relation_failures,
-        run.crashes,
-        run.refused,
-        run.passed,
-        run.is_interrupted,
-    )
-
-
-def _mark(run: VerifyRun) -> RunMark:
+def _mark(run: RunSummary) -> RunMark:
     share = run.branches_covered / run.branches_total if run.branches_total else None
     result = "passed" if run.passed else "interrupted" if run.is_interrupted else "failed"
     text = f"{result}: {number_text(run.executions)} inputs, {run.disagreements} disagreements, seed {run.seed}"
@@ -165,10 +123,10 @@ def _nodes(context: Context, runs: Sequence[VerifyRun]) -> list[CoveredNode]:
     for run in runs:
         for each in run.nodes:
             if each.node not in found and (each.node in paths or not paths):
-                is_changed = each.node in paths and paths[each.node].stat().st_mtime_ns // 1000 > run.at_us
+                is_changed = each.node in paths and paths[each.node].stat().st_mtime_ns // 1000 > run.summary.at_us
                 found[each.node] = CoveredNode(
                     each.node,
-                    run.at_us,
+                    run.summary.at_us,
                     each.executions,
                     each.branches_covered,
                     each.branches_total,
