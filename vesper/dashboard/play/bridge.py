@@ -54,7 +54,12 @@ async def _connect(websocket: WebSocket, folder: Path) -> None:
     pipe = asyncio.subprocess.PIPE
     command = (sys.executable, "-P", "-m", "vesper", "lsp")  # -P: no module is imported from the folder of nodes
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=pipe, stdout=pipe, cwd=folder, limit=MAX_MESSAGE_BYTES
+        *command,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=asyncio.subprocess.DEVNULL,  # defects reach the page as messages; the rest is refusals with tracebacks
+        cwd=folder,
+        limit=MAX_MESSAGE_BYTES,
     )
     assert process.stdin is not None
     assert process.stdout is not None

@@ -35,7 +35,7 @@ class Play:
 
 
 def read(context: Context) -> Play:
-    """Open the node of the query: `node` by its id, `new` by the name of a node that does not exist."""
+    """Open the file of the query: `node` by its id, `path`, or `new` by the name of a node that does not exist."""
     context.caller.require(Role.AUTHOR)
     nodes = context.stores.nodes
     folder = nodes.folder
@@ -47,6 +47,8 @@ def read(context: Context) -> Play:
         opened = new_node(folder, name, starter)
     elif (node := context.text("node")) is not None:
         opened = open_file(folder, nodes.path(node).relative_to(folder).as_posix())
+    elif (path := context.text("path")) is not None:
+        opened = open_file(folder, path)
     return Play(str(folder), choices, opened)
 
 
@@ -60,6 +62,7 @@ PAGE = Page(
     menu="Playground",
     parameters=(
         Parameter("node", "text", "Id of the node to open."),
+        Parameter("path", "text", "Path of the file to open, below the folder of nodes."),
         Parameter("new", "text", "Name of a new node, without its version."),
         Parameter("type", "text", "Type of the new node.", tuple(STARTERS)),
     ),

@@ -27,15 +27,19 @@ import "monaco-editor/features/quickOutline/register.js";
 import "monaco-editor/features/readOnlyMessage/register.js";
 import "monaco-editor/features/referenceSearch/register.js";
 import "monaco-editor/features/rename/register.js";
-import "monaco-editor/editor/contrib/semanticTokens/browser/documentSemanticTokens.js"; // the feature has only ranges
 import "monaco-editor/features/semanticTokens/register.js";
 import "monaco-editor/features/smartSelect/register.js";
 import "monaco-editor/features/snippet/register.js";
-import "monaco-editor/features/suggest/register.js";
 import "monaco-editor/features/toggleTabFocusMode/register.js";
 import "monaco-editor/features/tokenization/register.js";
 import "monaco-editor/features/wordHighlighter/register.js";
 import "monaco-editor/features/wordOperations/register.js";
 import "monaco-editor/features/wordPartOperations/register.js";
+
+// Parts that the features above leave out.
+import "monaco-editor/editor/contrib/find/browser/findController.js";
+import "monaco-editor/editor/contrib/gotoSymbol/browser/goToCommands.js";
+import "monaco-editor/editor/contrib/semanticTokens/browser/documentSemanticTokens.js";
+import "monaco-editor/editor/contrib/suggest/browser/suggestController.js";
 
 export * from "monaco-editor/editor/editor.api.js";

@@ -120,9 +120,12 @@ export class LanguageClient {
   _receive(message) {
     if (message.method === "textDocument/publishDiagnostics") {
       this.on_diagnostics(message.params);
+    } else if (message.method === "window/logMessage") {
+      if (message.params.type === 1) this._report(message.params.message.trim().split("\n").at(-1)); // a defect
     } else if (message.method !== undefined && message.id !== undefined) {
       this._send({ id: message.id, result: null }); // requests of the server need no more than an answer
     } else if (message.id !== undefined) {
+      this.last_refusal = message.error?.message;
       this._pending.get(message.id)?.(message.result ?? null);
       this._pending.delete(message.id);
     }
@@ -146,38 +149,18 @@ export class LanguageClient {
 }
 
 const CAPABILITIES = {
-  general: { positionEncodings: ["utf-16"] },
   textDocument: {
-    synchronization: {},
     publishDiagnostics: { relatedInformation: true },
     hover: { contentFormat: ["markdown"] },
     completion: {
-      completionItem: {
-        snippetSupport: true,
-        documentationFormat: ["markdown"],
-        resolveSupport: { properties: ["documentation", "detail"] },
-      },
+      completionItem: { snippetSupport: true, documentationFormat: ["markdown"], resolveSupport: { properties: ["documentation", "detail"] } },
     },
     signatureHelp: {
       signatureInformation: { documentationFormat: ["markdown"], parameterInformation: { labelOffsetSupport: true } },
     },
-    definition: {},
-    references: {},
     rename: { prepareSupport: true },
-    formatting: {},
-    codeAction: {
-      codeActionLiteralSupport: { codeActionKind: { valueSet: ["quickfix", "refactor", "source", "source.fixAll"] } },
-    },
-    inlayHint: {},
-    semanticTokens: {
-      requests: { full: true },
-      tokenTypes: [
-        "keyword", "operator", "function", "parameter", "variable", "property", "enumMember", "type", "string",
-        "number", "namespace",
-      ],
-      tokenModifiers: ["declaration", "readonly"],
-      formats: ["relative"],
-    },
+    codeAction: { codeActionLiteralSupport: { codeActionKind: { valueSet: ["quickfix", "refactor", "source.fixAll"] } } },
+    semanticTokens: { requests: { full: true }, tokenTypes: [], tokenModifiers: [], formats: ["relative"] },
     documentSymbol: { hierarchicalDocumentSymbolSupport: true },
   },
 };
@@ -238,7 +221,7 @@ export function register_providers(client, open_model) {
     async provideRenameEdits(model, position, newName, token) {
       const params = { position: to_position(position), newName };
       const found = await client.request("textDocument/rename", model, params, token);
-      if (!found) return { edits: [], rejectReason: "This name cannot be changed here." };
+      if (!found) return { edits: [], rejectReason: client.last_refusal ?? "This name cannot be changed." };
       const edits = workspace_edits(found);
       const others = edits.filter((each) => each.resource.toString() !== model.uri.toString());
       if (others.length === 0) return { edits };
@@ -247,7 +230,7 @@ export function register_providers(client, open_model) {
     async resolveRenameLocation(model, position, token) {
       const params = { position: to_position(position) };
       const found = await client.request("textDocument/prepareRename", model, params, token);
-      if (!found) return { text: "", range: new monaco.Range(1, 1, 1, 1), rejectReason: "Nothing here can be renamed." };
+      if (!found) return { text: "", range: monaco.Range.fromPositions(position), rejectReason: client.last_refusal ?? "There is no name here." };
       const range = from_range(found.range ?? found);
       return { range, text: found.placeholder ?? model.getValueInRange(range) };
     },
@@ -350,21 +333,12 @@ function suggestion(item, range) {
   };
 }
 
-function signature_help(found) {
-  return {
-    activeSignature: found.activeSignature ?? 0,
-    activeParameter: found.activeParameter ?? 0,
-    signatures: found.signatures.map((each) => ({
-      label: each.label,
-      documentation: markdown(each.documentation),
-      activeParameter: each.activeParameter ?? undefined,
-      parameters: (each.parameters ?? []).map((parameter) => ({
-        label: parameter.label,
-        documentation: markdown(parameter.documentation),
-      })),
-    })),
-  };
-}
+const described = (part) => ({ ...part, documentation: markdown(part.documentation) });
+const signature_help = (found) => ({
+  activeSignature: found.activeSignature ?? 0,
+  activeParameter: found.activeParameter ?? 0,
+  signatures: found.signatures.map((each) => ({ ...described(each), parameters: (each.parameters ?? []).map(described) })),
+});
 
 async function locations(found, open_model) {
   const listed = (Array.isArray(found) ? found : found ? [found] : []).slice(0, MAX_LOCATIONS);

@@ -72,7 +72,10 @@ node.on_change(() => {
 
 // -- saving ---------------------------------------------------------------------------------------
 
-const open_save = mount_save(at("save-dialog"), node, (file) => note(`Saved ${file.path}.`));
+const open_save = mount_save(at("save-dialog"), node, (file) => {
+  note(`Saved ${file.path}.`);
+  history.replaceState(null, "", `/play?path=${encodeURIComponent(file.path)}`); // a new node is no longer new
+});
 at("save").addEventListener("click", open_save);
 document.addEventListener("keydown", (event) => {
   if (!(event.ctrlKey || event.metaKey)) return;
