@@ -40,6 +40,7 @@ def make_environment(
     found = Environment(
         loader=FileSystemLoader([FOLDER / "templates", *folders]),
         autoescape=True,
+        auto_reload=False,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
