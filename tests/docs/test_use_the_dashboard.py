@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tomllib
@@ -31,9 +32,11 @@ def test_the_session(tmp_path: Path) -> None:
             check_printed(start, line.replace(port[1], "8001"), 0)
             for each in requests:
                 check_printed(each, curl(each.text.replace("8001", port[1])), 0)
-        finally:
             process.terminate()
-            process.communicate(timeout=60)
+            assert process.wait(60) == -signal.SIGTERM
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()
 
 
 def test_the_settings_are_read(tmp_path: Path) -> None:

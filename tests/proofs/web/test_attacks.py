@@ -9,7 +9,7 @@ from tests.proofs.web.hostile_project import MARK, payloads
 
 
 def test_a_sample_of_attacks_is_refused(tmp_path: Path) -> None:
-    report = run_attacks(tmp_path, 4, max_crawled=30, has_slow=False)
+    report = run_attacks(tmp_path, 4, max_crawled=25, is_sample=True)
     assert report.successes == []
     assert report.shown > 5, "the project has no payloads on its pages"
     assert {"cookie", "fixation", "forgery", "framing", "path", "role", "stored script"} <= report.tried.keys()
