@@ -53,7 +53,7 @@ def test_a_divergence_is_found_shrunk_kept_and_closed(dashboard: Dashboard, open
     page.goto(f"{dashboard.url}/divergences/{FAULTY}/{fingerprint}")
     page.get_by_role("link", name="Keep as a case").click()
     assert page.locator("pre, .diff").count()
-    act(page, "Write the file")
+    act(page, "Keep the case")
     kept = (dashboard.folder / "nodes" / f"{FAULTY}.vsp").read_text(encoding="utf-8")
     assert fingerprint[:8] in kept or kept.count("- name:") > 2
     page.goto(f"{dashboard.url}/divergences/{FAULTY}/{fingerprint}")

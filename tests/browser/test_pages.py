@@ -56,7 +56,8 @@ def addresses(browser: Any, dashboard: Dashboard) -> dict[str, list[str]]:
 
 
 def test_every_page_is_linked(addresses: dict[str, list[str]]) -> None:
-    assert set(_PAGES) <= set(addresses), f"no link leads to {set(_PAGES) - set(addresses)}"
+    unlinked = set(_PAGES) - set(addresses) - {"/divergences/{node}/{fingerprint}/shrink"}  # shown by its action
+    assert unlinked == set(), f"no link leads to {unlinked}"
 
 
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])

@@ -12,6 +12,7 @@ from tests.browser.conftest import Dashboard
 from vesper.repository.starter import starter
 
 TEXT = starter("fee_v1", "function")
+ADDRESS = "/play?node=fee_v1"
 VALUE_LINE = TEXT.splitlines().index("    value: amount * rate")
 
 
@@ -19,14 +20,14 @@ VALUE_LINE = TEXT.splitlines().index("    value: amount * rate")
 def playground(tmp_path: Path) -> Iterator[Dashboard]:
     (tmp_path / "nodes").mkdir()
     (tmp_path / "nodes" / "fee_v1.vsp").write_text(TEXT)
-    with Dashboard(tmp_path, "--no-browser", "fee", command="play") as found:
+    with Dashboard(tmp_path, "--no-browser", command="play") as found:
         yield found
         assert "Traceback" not in found.log
 
 
 def test_a_fault_is_shown_corrected_run_and_saved(playground: Dashboard, open_page: Any) -> None:
     file = playground.folder / "nodes" / "fee_v1.vsp"
-    page = open_page(playground.url)
+    page = open_page(playground.url + ADDRESS)
     page.wait_for_selector("#play[data-language=ready]", state="attached")
 
     page.click("#editor .view-lines")
@@ -63,7 +64,7 @@ def test_unsaved_text_survives_a_reload_and_a_changed_file_is_not_replaced(
     playground: Dashboard, open_page: Any
 ) -> None:
     file = playground.folder / "nodes" / "fee_v1.vsp"
-    page = open_page(playground.url, width=360, dark=True)
+    page = open_page(playground.url + ADDRESS, width=360, dark=True)
     page.wait_for_selector("#play[data-ready]", state="attached")
     page.click("#editor .view-lines")
     page.keyboard.press("Control+Home")

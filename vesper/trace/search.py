@@ -18,7 +18,6 @@ from vesper.host.outcomes import recorded_outcome
 from vesper.journal.entry import Kind
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Journal, Recorded, Status, Summary
-from vesper.journal.open_runs import MAX_COUNTED, open_runs
 from vesper.trace.library import OUTCOMES, UNFINISHED, Traces
 from vesper.trace.model import TraceError
 from vesper.trace.store import TraceSummary
@@ -26,8 +25,7 @@ from vesper.values.node_id import is_of_node
 
 MAX_READ_RUNS = 1_000
 """Maximum journalled runs that one page of a search reads; a filter may skip most of them."""
-RUNNING_SECONDS = 86_400
-"""Age up to which running runs are listed; older ones where the lease of their process has run out."""
+_MAX_OPEN_RUNS = 1_000
 _PROBED_RUNS = 300
 _RARE_SHARE = 0.02
 _MAX_WINDOW_IDS = 2_000
@@ -227,13 +225,9 @@ def _candidates(
     if query.result not in (Result.IN_DOUBT, Result.RUNNING):
         yield from _ended_candidates(journal, query, low, high, scan)
         return
-    known = open_runs(journal)
-    found = {each.execution: each for each in known.in_doubt}
-    if query.result is Result.RUNNING:
-        recent_us = known.read_us - RUNNING_SECONDS * 1_000_000
-        recent = journal.find(status=Status.RUNNING, since_us=max(recent_us, query.since_us or 0), limit=MAX_COUNTED)
-        found = {each.execution: each for each in (*known.unfinished, *recent)}
-    inside = [each for each in found.values() if low <= _number(each.execution) < high]
+    status = Status.RUNNING if query.result is Result.RUNNING else Status.IN_DOUBT
+    found = journal.find(status=status, since_us=query.since_us, limit=_MAX_OPEN_RUNS)
+    inside = [each for each in found if low <= _number(each.execution) < high]
     yield from ((each.execution, each) for each in sorted(inside, key=lambda each: each.execution, reverse=True))
 
 

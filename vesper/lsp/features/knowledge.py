@@ -222,6 +222,8 @@ def read_tree(source: SourceFile) -> tuple[SourceFile, Tree | None]:
             line -= 1
         last = line
         start, old = readable.offset(line, 1), readable.line_text(line)
+        if not old.strip():
+            break  # nothing is left to leave out
         text = text[:start] + " " * len(old) + text[start + len(old) :]
     return source, None
 

@@ -21,7 +21,6 @@ from vesper.dashboard.pages.journal.actions import recover, resolve_failed, reso
 from vesper.dashboard.pages.journal.overview import read_overview
 from vesper.dashboard.pages.journal.run import read_run
 from vesper.dashboard.stores import Stores
-from vesper.journal import open_runs as kept
 from vesper.journal.entry import Kind
 from vesper.journal.journal import Status
 
@@ -229,19 +228,3 @@ def test_a_damaged_run_does_not_hide_the_others(place: Place, monkeypatch: pytes
         model = read_overview(context)
     assert [each.execution for each in model.doubts] == [second]
     assert "is broken at entry 2" in model.problems[0]
-
-
-def test_a_long_reading_is_kept_while_the_next_one_runs(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.in_doubt(node_text())
-    monkeypatch.setattr(kept, "_SHORT_SECONDS", -1.0)  # every reading is a long one
-    with a_context(place.config) as context:
-        journal = context.stores.journal
-        first = kept.open_runs(journal)
-        monkeypatch.setattr(kept, "_REST", 1_000_000)
-        place.in_doubt(node_text())
-        assert kept.open_runs(journal) is first
-        monkeypatch.setattr(kept, "_REST", 0)
-        assert kept.open_runs(journal) is first  # a thread reads
-        while kept.open_runs(journal) is first:
-            pass
-        assert len(kept.open_runs(journal).in_doubt) == 2

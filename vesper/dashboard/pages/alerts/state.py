@@ -10,10 +10,10 @@ from enum import Enum
 from typing import Final
 
 from vesper.dashboard.page import Context, Unavailable
+from vesper.dashboard.pages.journal.overview import MAX_COUNTED
 from vesper.host.run_metrics import STUCK_SECONDS
-from vesper.journal.journal import JournalError
+from vesper.journal.journal import JournalError, Status
 from vesper.journal.moments import number, time_text
-from vesper.journal.open_runs import MAX_COUNTED, open_runs
 from vesper.migration.router.spool import describe_unsent
 from vesper.migration.stores.configured import OpenStore
 from vesper.migration.stores.overview import Overview, read_overview
@@ -154,7 +154,7 @@ def _divergences(stores: _Stores) -> Finding:
 
 
 def _in_doubt(stores: _Stores) -> Finding:
-    found = open_runs(stores.context.stores.journal).in_doubt
+    found = stores.context.stores.journal.find(status=Status.IN_DOUBT, limit=MAX_COUNTED)
     more = " or more" if len(found) >= MAX_COUNTED else ""
     named = _named(iter(dict.fromkeys(each.node_id for each in found)))
     return _if(bool(found), f"{number(len(found), 'run')}{more} of {named}", "no run is in doubt")
@@ -231,7 +231,7 @@ def _store_warnings(stores: _Stores) -> Finding:
 
 
 def _unfinished(stores: _Stores) -> Finding:
-    found = open_runs(stores.context.stores.journal).unfinished
+    found = stores.context.stores.journal.unfinished(MAX_COUNTED)
     more = " or more" if len(found) >= MAX_COUNTED else ""
     return _if(bool(found), f"{number(len(found), 'run')}{more}", "no run is unfinished")
 

@@ -10,11 +10,12 @@ from vesper.dashboard.page import Context, Paging
 from vesper.dashboard.pages.journal.doubt import DoubtView, doubt_views
 from vesper.journal.entry_text import words
 from vesper.journal.journal import Journal, JournalError, Status, Summary
-from vesper.journal.open_runs import MAX_COUNTED, open_runs
 from vesper.journal.owner import is_dead
 from vesper.values.model import printable
 from vesper.values.node_id import is_of_node
 
+MAX_COUNTED = 1_000
+"""Runs in doubt, and unfinished ones, that are counted."""
 MAX_RECOVERED = 25
 """Runs that one click recovers."""
 _DOUBTS_A_PAGE = 20
@@ -55,7 +56,6 @@ class JournalOverview:
     left: tuple[UnfinishedRun, ...]
     """The oldest unfinished runs."""
     max_recovered: int
-    open_read_us: int
     """When the runs in doubt and the unfinished ones were found."""
     newest: int
     """Number of the newest runs that `states` counts: at most 1,000."""
@@ -66,11 +66,12 @@ class JournalOverview:
 def read_overview(context: Context) -> JournalOverview:
     """Read the journal without a count of all runs."""
     journal = context.stores.journal
-    kept = open_runs(journal)
+    all_in_doubt = journal.find(status=Status.IN_DOUBT, limit=MAX_COUNTED)
+    all_unfinished = journal.unfinished(MAX_COUNTED)
     node = context.text("node")
     in_doubt, unfinished = (
         [each for each in runs if node is None or is_of_node(each.node_id, node)]
-        for runs in (kept.in_doubt, kept.unfinished)
+        for runs in (all_in_doubt, all_unfinished)
     )
     start = (context.page_number() - 1) * _DOUBTS_A_PAGE
     page = in_doubt[start : start + _DOUBTS_A_PAGE]
@@ -86,15 +87,14 @@ def read_overview(context: Context) -> JournalOverview:
     counts = Counter(_state(each) for each in newest)
     return JournalOverview(
         len(in_doubt),
-        len(kept.in_doubt) >= MAX_COUNTED,
+        len(all_in_doubt) >= MAX_COUNTED,
         tuple(doubts),
         tuple(problems),
         context.paging(len(in_doubt) > start + _DOUBTS_A_PAGE),
         len(unfinished),
-        len(kept.unfinished) >= MAX_COUNTED,
+        len(all_unfinished) >= MAX_COUNTED,
         tuple(UnfinishedRun(each, not each.owner or is_dead(each.owner)) for each in left),
         MAX_RECOVERED,
-        kept.read_us,
         len(newest),
         newest[-1].started_us if newest else None,
         tuple(StateCount(state, runs) for state, runs in counts.most_common()),

@@ -189,7 +189,7 @@ export function mount_grid(element, node) {
     const cells = columns().map((each, n) => {
       const about = [each.about && `= ${each.about}`, each.type].filter(Boolean).join(" · ");
       const remove = is_locked() || each.key === "then" ? null : make("button", { type: "button", class: "remove", tabindex: "-1", "aria-label": `Remove the column ${each.name}`, title: `Remove the column ${each.name}`, onclick: () => apply([{ kind: "remove_column", column: each.key }]) }, "✕");
-      return make("th", { role: "columnheader", class: each.kind, "aria-colindex": n + 2, title: `${KINDS[each.kind]}${about ? `: ${about}` : ""}` }, make("span", { class: "name" }, each.name), remove, make("span", { class: "type" }, about || " "));
+      return make("th", { role: "columnheader", class: `kind-${each.kind}`, "aria-colindex": n + 2, title: `${KINDS[each.kind]}${about ? `: ${about}` : ""}` }, make("span", { class: "name" }, each.name), remove, make("span", { class: "type" }, about || " "));
     });
     head.replaceChildren(make("tr", { role: "row", "aria-rowindex": 1 }, make("th", { role: "columnheader", class: "number", "aria-label": "Row", "aria-colindex": 1 }, "#"), cells));
     table.setAttribute("aria-label", `Decision table ${grid().name}`);
@@ -231,7 +231,7 @@ export function mount_grid(element, node) {
         const is_any = text === null || text === "-";
         const shown = is_any && column.kind === "in" && !is_default ? "any" : text ?? "";
         return make("td", {
-          role: "gridcell", tabindex: "-1", "data-row": row, "data-column": n, "aria-colindex": n + 2, class: [column.kind, is_any ? "any" : "", wrong.length ? "wrong" : ""].join(" "),
+          role: "gridcell", tabindex: "-1", "data-row": row, "data-column": n, "aria-colindex": n + 2, class: [`kind-${column.kind}`, is_any ? "any" : "", wrong.length ? "wrong" : ""].join(" "),
           "aria-invalid": wrong.length ? "true" : null, "aria-readonly": is_locked() || locked.includes(column.key) || (is_default && ["in", "when"].includes(column.kind)) ? "true" : null,
           title: wrong.map((each) => `${each.message}\n${each.help}`).join("\n") || (shown.length > 24 ? shown : null),
         }, shown);

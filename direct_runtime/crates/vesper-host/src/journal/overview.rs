@@ -45,9 +45,10 @@ pub struct AuditRow {
 impl StoreJournal {
     /// Returns runs that a process should take over: running, not joined, their lease over. Oldest first.
     pub fn unfinished(&self, limit: usize) -> Result<Vec<Summary>, JournalError> {
+        // SQLite uses the index of open runs only where its condition stands in the statement.
         let sql = format!(
-            "SELECT {COLUMNS} FROM vesper_executions WHERE status = 'running' AND is_joined = 0 AND id > ? \
-             ORDER BY id LIMIT ?"
+            "SELECT {COLUMNS} FROM vesper_executions WHERE status <> 'ended' AND status = 'running' \
+             AND is_joined = 0 AND id > ? ORDER BY id LIMIT ?"
         );
         let mut dead: HashMap<String, bool> = HashMap::new();
         let mut found = Vec::new();
@@ -78,9 +79,13 @@ impl StoreJournal {
 
     /// Returns runs, newest first.
     pub fn find(&self, query: &Query, limit: i64) -> Result<Vec<Summary>, JournalError> {
+        let of_status = match query.status {
+            Some(Status::Ended) | None => "status = ?",
+            Some(_) => "status <> 'ended' AND status = ?", // for the index of open runs
+        };
         let conditions = [
             (
-                "status = ?",
+                of_status,
                 query.status.map(|status| Cell::Text(status.name().to_owned())),
             ),
             ("node_id = ?", query.node.clone().map(Cell::Text)),

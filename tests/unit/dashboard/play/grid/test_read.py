@@ -114,7 +114,15 @@ def test_rows_of_a_file_are_shown(tmp_path: Path) -> None:
 
 
 def test_hostile_texts_end(tmp_path: Path) -> None:
-    texts = ["{" * 50_000, "rows: " * 20_000, "- " * 30_000, "a: &x [*x]\n" * 5_000, "\0", "tables: {t: {rows: 5}}"]
+    texts = [
+        "{" * 50_000,
+        "rows: " * 20_000,
+        "- " * 30_000,
+        "a: &x [*x]\n" * 5_000,
+        "\0",
+        "\n" * 50_000,
+        "tables: {t: {rows: 5}}",
+    ]
     texts += ["flow:\n" + "  - {operation: decision_table, rows: [{when: a, then: b}]}\n" * 300]
     for text in texts:
         read_grids(tmp_path / "x_v1.vsp", text)
