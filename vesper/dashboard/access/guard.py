@@ -184,10 +184,10 @@ class Guard:
             raise BadRequest("the path has an encoded or doubled separator", "Follow a link of a page.")
         is_open = path == LOGIN or path.startswith("/static/")
         session = None
+        credentials = self._access.credentials
+        if credentials is not None and credentials.is_stale:
+            await asyncio.to_thread(credentials.refresh)
         if not is_open:
-            credentials = self._access.credentials
-            if credentials is not None and credentials.is_stale:
-                await asyncio.to_thread(credentials.refresh)
             caller, session = self._access.identify(request)
             request.state.caller = caller
             request.state.csrf = "" if session is None else session.token()

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.dashboard import TestClient, client_of
 from tests.unit.dashboard.test_app import site
-from vesper.config.settings import config_from
+from vesper.config.settings import config_from, read_config
 from vesper.dashboard.access.caller import Caller, Role
 from vesper.dashboard.access.credentials import Credentials
 from vesper.dashboard.access.guard import MAX_BODY_BYTES, Access
@@ -180,6 +180,33 @@ def test_a_caller_without_a_role_cannot_log_in(client: TestClient) -> None:
 def test_a_visit_from_another_site_loads_itself_again_with_its_cookies(client: TestClient) -> None:
     answer = client.get("/hello/x", headers={"accept": "text/html", "sec-fetch-site": "cross-site"})
     assert (answer.status_code, b"http-equiv" in answer.content) == (200, True)
+
+
+def test_a_key_that_is_removed_from_the_settings_ends_its_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("VESPER_SECRET_ANN", ANN)
+    monkeypatch.setenv("VESPER_SECRET_BOB", BOB)
+    path = tmp_path / "vesper.toml"
+
+    def write(*names: str) -> None:
+        keys = (f'name = "{name}"\nsecret = "{name.upper()}"\nscopes = ["vesper:view"]\n' for name in names)
+        path.write_text("".join(f"[[serve.keys]]\n{each}" for each in keys))
+
+    write("ann")
+    config = read_config(path)
+    access = Access(Caller(""), Credentials(config))
+    with TestClient(make_app(Stores(config), access, site(tmp_path)), base_url=HOME, follow_redirects=False) as client:
+        log_in(client, ANN)
+        write("bob", "ann")
+        assert client.get("/api/session", headers={"x-api-key": BOB}).json()["name"] == "bob"
+        path.write_text("[[serve.keys]")  # half of a change: the known keys stay
+        assert client.get("/api/session").json()["name"] == "ann"
+        assert "the known ones stay" in caplog.text
+        write("bob")
+        assert client.get("/api/session").status_code == 401
+        write()
+        assert client.get("/api/session", headers={"x-api-key": BOB}).status_code == 401
 
 
 def test_foreign_hosts_and_tricks_in_paths_are_refused(tmp_path: Path) -> None:
