@@ -13,6 +13,7 @@ from vesper._direct import Exchange, ExchangeCall
 from vesper.config.settings import Config, read_config
 from vesper.dashboard.access.caller import Caller, Role
 from vesper.serve.keys import read_auth
+from vesper.serve.watch import file_stamp
 from vesper.values.vesper_error import VesperError
 
 _log = logging.getLogger("vesper.dashboard")
@@ -36,19 +37,12 @@ class Credentials:
         self._read(lambda: config)
 
     def _read(self, settings: Callable[[], Config]) -> None:
-        self._stamp = self._file_stamp()
+        self._stamp = self._path and file_stamp(self._path)
         self._due = time.monotonic() + REFRESH_SECONDS  # of the next try, should this one fail
         config = settings()
         self._exchange = self._exchange_of(config)
         self._config = config
         self._due = time.monotonic() + min((each.refresh for each in config.serve.jwt), default=REFRESH_SECONDS)
-
-    def _file_stamp(self) -> tuple[int, int, int] | None:
-        try:
-            about = None if self._path is None else self._path.stat()
-        except OSError:
-            return None
-        return None if about is None else (about.st_mtime_ns, about.st_size, about.st_ino)
 
     def _exchange_of(self, config: Config) -> Exchange:
         roles = config.dashboard.roles
@@ -67,7 +61,7 @@ class Credentials:
     @property
     def is_stale(self) -> bool:
         """True where the keys are to be read again."""
-        return time.monotonic() >= self._due or self._file_stamp() != self._stamp
+        return time.monotonic() >= self._due or (self._path and file_stamp(self._path)) != self._stamp
 
     def refresh(self) -> None:
         """Read settings, secrets and keys of issuers again; where that fails, the known keys stay."""

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from tests.support.dashboard import TestClient, client_of
 from tests.unit.dashboard.test_app import site
 from vesper.config.settings import config_from, read_config
+from vesper.dashboard.access import guard
 from vesper.dashboard.access.caller import Caller, Role
 from vesper.dashboard.access.credentials import Credentials
 from vesper.dashboard.access.guard import MAX_BODY_BYTES, Access
@@ -229,11 +231,16 @@ def test_large_bodies_are_refused_and_every_answer_has_its_headers(tmp_path: Pat
         assert client.get("/hello/x").headers["cache-control"] == "no-store"
 
 
-def test_only_the_user_of_the_process_may_change_things(tmp_path: Path) -> None:
+def test_only_the_user_of_the_process_sees_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     access = Access(Caller("ann", frozenset(Role)), owner_id=os.getuid())
     with TestClient(make_app(Stores(config_from({}, tmp_path)), access, site(tmp_path)), base_url=HOME) as client:
         # The client of the test has no socket, and so no user.
-        assert client.get("/api/session").json()["roles"] == ["viewer"]
+        for path in ("/hello/x", "/api/hello/x", "/api/session", "/events?topics=files", "/nothing"):
+            refused = client.get(path)
+            assert (refused.status_code, "for ann alone" in refused.text) == (403, True)
+            assert re.search("[0-9a-f]{128}", refused.text) is None  # no token of the owner
+        monkeypatch.setattr(guard, "peer_user_id", lambda *_: os.getuid())
+        assert client.get("/api/session").json()["name"] == "ann"
 
 
 def test_the_user_of_a_connection_is_found() -> None:
