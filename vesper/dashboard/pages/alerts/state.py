@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Final
 
 from vesper.dashboard.page import Context, Unavailable
 from vesper.dashboard.pages.journal.overview import MAX_COUNTED
+from vesper.dashboard.service import read_metrics
 from vesper.host.run_metrics import STUCK_SECONDS
 from vesper.journal.journal import JournalError, Status
 from vesper.journal.moments import number, time_text
@@ -19,13 +19,13 @@ from vesper.migration.stores.configured import OpenStore
 from vesper.migration.stores.overview import Overview, read_overview
 from vesper.migration.stores.status_text import ago_text
 from vesper.migration.stores.store import StoreError
-from vesper.observe.metrics import Sample, snapshot
+from vesper.observe.metrics import Sample
+from vesper.serve.supervisor import VARIABLE
 from vesper.values.generated.alert_rules import ALERT_RULES
 from vesper.values.generated.metrics import BREAKER_STATE, OUTBOX_AGE
 from vesper.values.metric import AlertRule, MetricSpec
 from vesper.values.model import printable
 
-METRICS_VARIABLE: Final = "VESPER_METRICS_DIR"
 _OPEN_BREAKER: Final = 2
 _MAX_NAMED: Final = 5
 _QUIET_STORE_US: Final = 24 * 3_600 * 10**6
@@ -98,11 +98,14 @@ class _Stores:
 
     def series(self, metric: MetricSpec) -> list[Sample]:
         """Return the series of a gauge over all processes of the metrics directory. Raises `Unavailable`."""
-        if not os.environ.get(METRICS_VARIABLE):
+        samples = read_metrics(self.context.stores.config)
+        if samples is None:
             raise Unavailable(
-                "the metrics", "this dashboard has no metrics directory", f"Set {METRICS_VARIABLE} as for the service."
+                "the metrics",
+                "the service shares no folder of them",
+                f"Name one as `directory` under `[observe]`, or set {VARIABLE} as for the service.",
             )
-        return [each for each in snapshot() if each.metric.place == metric.place]
+        return [each for each in samples if each.metric.place == metric.place]
 
 
 def read_alerts(context: Context) -> list[Alert]:

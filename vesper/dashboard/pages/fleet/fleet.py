@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vesper.dashboard.page import Context, Paging
-from vesper.dashboard.pages.fleet.latency import Durations, Times, read_durations, times_of_state
+from vesper.dashboard.pages.fleet.latency import Durations, Times, durations_of, times_of_state
 from vesper.dashboard.pages.fleet.needs import Need, NeedKind, needs_of
 from vesper.dashboard.problem import Unavailable
+from vesper.dashboard.service import read_metrics
 from vesper.dashboard.stores import Stores
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Status
@@ -128,7 +129,8 @@ def read_fleet(context: Context) -> FleetPage:
     first = (context.page_number() - 1) * PAGE_ROWS
     shown = chosen[first : first + PAGE_ROWS]
     try:
-        durations = read_durations(stores.config.observe.directory)
+        samples = read_metrics(stores.config)
+        durations = None if samples is None else durations_of(samples)
     except OSError as problem:
         durations = None
         notes = [*notes, f"times are not from the metrics of the service: {problem}"]
