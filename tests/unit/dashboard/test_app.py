@@ -46,7 +46,7 @@ def read(context: Context) -> Greeting:
 
 def rename(context: Context, fields: Mapping[str, str]) -> Done:
     if fields["reason"] == "too late":
-        raise Refused("the name is final", "Wait.")
+        raise Refused("hello_v1: the name is final", "Wait.")
     return Done(f"renamed by {context.caller.name}: {fields['reason']}", "/hello/x")
 
 
@@ -86,6 +86,8 @@ def test_problems_are_pages_and_rfc_9457(tmp_path: Path) -> None:
         page = client.get("/hello/absent")
         assert page.status_code == 404
         assert "There is no such name." in page.text
+        final = client.post("/hello/x/rename", data={"reason": "too late"}, headers={"origin": "http://127.0.0.1:8001"})
+        assert (final.status_code, '<p class="lead">hello_v1: the name is final.</p>' in final.text) == (409, True)
         problem = client.get("/api/hello/x?count=ten")
         assert problem.status_code == 400
         assert problem.headers["content-type"] == "application/problem+json"
