@@ -1,4 +1,4 @@
-"""What the pages know of a service: its metrics."""
+"""What the pages know of a service: its migration store, its spool and its metrics."""
 
 from __future__ import annotations
 
@@ -6,8 +6,21 @@ import os
 from pathlib import Path
 
 from vesper.config.settings import Config
+from vesper.dashboard.stores import Stores
+from vesper.migration.router.spool import describe_unsent, spool_folder
+from vesper.migration.stores.configured import OpenStore
 from vesper.observe.metrics import Sample, snapshot, use_directory
 from vesper.serve.supervisor import VARIABLE
+
+
+def open_configured(stores: Stores) -> OpenStore:
+    """Return the migration store with its settings. Raises `Unavailable`."""
+    return OpenStore(stores.migration, stores.config.migrating(), is_configured=True)
+
+
+def unsent_findings(stores: Stores) -> list[str]:
+    """Return warnings about findings that the migration store does not have yet."""
+    return describe_unsent(spool_folder(stores.config.folder))
 
 
 def read_metrics(config: Config) -> list[Sample] | None:

@@ -10,12 +10,10 @@ from typing import Final
 
 from vesper.dashboard.page import Context, Unavailable
 from vesper.dashboard.pages.journal.overview import MAX_COUNTED
-from vesper.dashboard.service import read_metrics
+from vesper.dashboard.service import open_configured, read_metrics, unsent_findings
 from vesper.host.run_metrics import STUCK_SECONDS
 from vesper.journal.journal import JournalError, Status
 from vesper.journal.moments import number, time_text
-from vesper.migration.router.spool import describe_unsent
-from vesper.migration.stores.configured import OpenStore
 from vesper.migration.stores.overview import Overview, read_overview
 from vesper.migration.stores.status_text import ago_text
 from vesper.migration.stores.store import StoreError
@@ -91,8 +89,7 @@ class _Stores:
     @property
     def overview(self) -> Overview:
         if self._overview is None:
-            stores = self.context.stores
-            opened = OpenStore(stores.migration, stores.config.migrating(), is_configured=True)
+            opened = open_configured(self.context.stores)
             self._overview = read_overview(opened.store, opened.settings)
         return self._overview
 
@@ -228,7 +225,7 @@ def _store_age(stores: _Stores) -> Finding:
 
 
 def _store_warnings(stores: _Stores) -> Finding:
-    unsent = describe_unsent(stores.context.stores.config.folder / ".vesper" / "migration")
+    unsent = unsent_findings(stores.context.stores)
     said = [*map(printable, (*stores.overview.warnings, *unsent))]
     return _if(bool(said), "; ".join(said), "the store has no warning")
 
