@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 
+from vesper.config.moments import parse_moment
 from vesper.dashboard.access.caller import Caller
 from vesper.dashboard.problem import BadRequest, NotFound, Unavailable
 from vesper.dashboard.stores import Stores, Topic
@@ -66,6 +67,14 @@ class Context:
         if not (found.isascii() and found.isdigit() and least <= int(found[:20]) <= most):
             raise BadRequest(f"`{name}` is not `{printable(found)}`", f"Use a number from {least} to {most}.")
         return int(found)
+
+    def moment(self, name: str) -> int | None:
+        """Return a query parameter that is a time, or a duration before now. Raises `BadRequest`."""
+        found = self.text(name)
+        try:
+            return None if found is None else parse_moment(found, self.now_us)
+        except ValueError as problem:
+            raise BadRequest(f"`{name}`: {problem}", "Change the filters of the list.") from None
 
     def page_number(self) -> int:
         """Return the parameter `page`, from 1."""

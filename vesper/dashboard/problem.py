@@ -16,6 +16,12 @@ class Problem(VesperError):
         self.what = what
         self.remedy = remedy
 
+    @property
+    def sentence(self) -> str:
+        """What is wrong with a capital letter, unless it begins with a name such as `fee_v1:`."""
+        is_word = self.what.partition(" ")[0].rstrip(",").isalpha()
+        return f"{self.what[:1].upper() if is_word else self.what[:1]}{self.what[1:]}."
+
 
 class BadRequest(Problem):
     """A parameter or a field has a wrong form."""

@@ -69,27 +69,53 @@ def bind(host: str, port: int) -> socket.socket:
 class Companion:
     """A process beside the workers: started with them and replaced when it dies. The service never waits for it."""
 
-    def __init__(self, name: str, command: Sequence[str]) -> None:
-        """The process must end with its standard input."""
+    def __init__(self, name: str, command: Sequence[str], watched: Callable[[], object] | None = None) -> None:
+        """The process must end with its standard input; a change of `watched` restarts it."""
         self._name = name
         self._command = command
+        self._watched = watched
+        self._seen = None if watched is None else watched()
         self._process: subprocess.Popen[bytes] | None = None
         self._delay = FIRST_DELAY_SECONDS / 2
         self._started = self._due = 0.0
+        self._kill_at: float | None = None
+        """End of the time of a process that restarts."""
 
     def check(self) -> None:
-        """Start the process where it is due, or note its death."""
+        """Start the process where it is due, note its death, and kill it where it does not end in time."""
         now = time.monotonic()
+        if self._watched is not None and (found := self._watched()) != self._seen:
+            self._seen = found
+            self.restart()
+        if self._process is not None and (code := self._process.poll()) is not None:
+            is_asked = self._kill_at is not None
+            self._forget()
+            if not is_asked:
+                self._retry(now, f"ended with code {code}")
+        elif self._process is not None and self._kill_at is not None and now >= self._kill_at:
+            self._process.kill()
         if self._process is None and now >= self._due:
+            self._start(now)
+
+    def restart(self) -> None:
+        """Ask the process to end, without waiting for it; the next one starts after it."""
+        if self._process is not None and self._kill_at is None:
+            self._process.terminate()
+            self._kill_at = time.monotonic() + _COMPANION_SECONDS
+
+    def _start(self, now: float) -> None:
+        self._started = now
+        try:
             with _signals_blocked():
                 self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, env=_environment())
-            self._started = now
-        elif self._process is not None and (code := self._process.poll()) is not None:
-            is_healthy = now - self._started >= max(_MIN_UPTIME_SECONDS, 2 * self._delay)
-            self._delay = FIRST_DELAY_SECONDS if is_healthy else min(MAX_DELAY_SECONDS, 2 * self._delay)
-            self._due = now + self._delay
-            self._forget()
-            _log.error("the %s ended with code %s; the next one starts in %g s", self._name, code, self._delay)
+        except OSError as error:  # such as too many processes
+            self._retry(now, f"cannot start: {error}")
+
+    def _retry(self, now: float, why: str) -> None:
+        is_healthy = now - self._started >= max(_MIN_UPTIME_SECONDS, 2 * self._delay)
+        self._delay = FIRST_DELAY_SECONDS if is_healthy else min(MAX_DELAY_SECONDS, 2 * self._delay)
+        self._due = now + self._delay
+        _log.error("the %s %s; the next one starts in %g s", self._name, why, self._delay)
 
     def end(self) -> None:
         """End the process; kill it where it does not end in time."""
@@ -105,7 +131,7 @@ class Companion:
     def _forget(self) -> None:
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
-        self._process = None
+        self._process = self._kill_at = None
 
 
 class Slot:
@@ -309,10 +335,13 @@ class Supervisor:
     # -- reload -----------------------------------------------------------------------------------
 
     def _is_reload_due(self) -> bool:
+        """Return whether workers reload. SIGHUP also restarts the companion; a change of nodes does not."""
         is_asked = signal.SIGHUP in self._signals
         for number in (signal.SIGHUP, signal.SIGCHLD):
             while number in self._signals:
                 self._signals.remove(number)  # in place: a handler may add to the list at any time
+        if is_asked and self._companion is not None:
+            self._companion.restart()
         if self._watched is not None and (found := self._watched()) != self._seen:
             self._seen = found
             return True
@@ -320,8 +349,6 @@ class Supervisor:
 
     def _reload(self) -> None:
         """Let one worker load the files; where it can, the others follow. One that is starting reloads once ready."""
-        if self._companion is not None:
-            self._companion.end()
         slots = sorted(self._slots, key=lambda each: not each.is_ready)
         self._first_reloaded = next((each for each in slots if each.send("reload")), None)
 

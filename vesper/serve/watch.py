@@ -10,16 +10,17 @@ def watched_files(roots: Sequence[str], config: Path | None) -> Callable[[], obj
     """Return a function whose result differs once a file below the roots, or the settings, have changed."""
 
     def look() -> object:
-        found = {} if config is None else {config: _stamp(config)}
+        found = {} if config is None else {config: file_stamp(config)}
         for root in map(Path, roots):
             for path in (root, *root.rglob("*")) if root.is_dir() else (root,):
-                found[path] = _stamp(path)
+                found[path] = file_stamp(path)
         return found
 
     return look
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def file_stamp(path: Path) -> tuple[int, int, int] | None:
+    """Return a value that differs once a file has changed; None where there is none."""
     try:
         about = path.stat()
     except OSError:

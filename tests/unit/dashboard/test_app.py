@@ -46,7 +46,7 @@ def read(context: Context) -> Greeting:
 
 def rename(context: Context, fields: Mapping[str, str]) -> Done:
     if fields["reason"] == "too late":
-        raise Refused("the name is final", "Wait.")
+        raise Refused("hello_v1: the name is final", "Wait.")
     return Done(f"renamed by {context.caller.name}: {fields['reason']}", "/hello/x")
 
 
@@ -111,5 +111,7 @@ def test_an_action_needs_its_role_and_a_reason(tmp_path: Path) -> None:
     with client_of(tmp_path, site(tmp_path)) as client:
         assert client.post("/api/hello/x/rename", json={"reason": " "}).status_code == 400
         assert client.post("/api/hello/x/rename", json={"reason": "too late"}).status_code == 409
+        final = client.post("/hello/x/rename", data={"reason": "too late"}, headers={"origin": "http://127.0.0.1:8001"})
+        assert (final.status_code, '<p class="lead">hello_v1: the name is final.</p>' in final.text) == (409, True)
         done = client.post("/api/hello/x/rename", json={"reason": "a typo"}).json()
         assert done == {"message": "renamed by ann: a typo", "location": "/hello/x"}

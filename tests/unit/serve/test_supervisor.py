@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -180,6 +181,58 @@ def test_a_companion_is_replaced_and_ends_with_its_supervisor(tmp_path: Path) ->
     companion.end()
     assert not Path(f"/proc/{pids()[1]}/cmdline").exists()
     companion.end()
+
+
+class FakeProcess:
+    """A process that ends only when it is killed."""
+
+    stdin = None
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.signals: list[str] = []
+
+    def poll(self) -> int | None:
+        return -9 if "kill" in self.signals else None
+
+    def terminate(self) -> None:
+        self.signals.append("terminate")
+
+    def kill(self) -> None:
+        self.signals.append("kill")
+
+
+def test_a_companion_restarts_for_its_own_files_without_being_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", FakeProcess)
+    stamps = [1]
+    companion = Companion("dashboard", ["dashboard"], lambda: stamps[0])
+    companion.check()
+    first: Any = companion._process
+    with contextlib.closing(bind("127.0.0.1", 0)) as listener:
+        nodes = [1]
+        supervisor = Supervisor(listener, Options(), 1, lambda _: None, lambda: nodes[0], companion=companion)
+    nodes[0] = 2
+    assert supervisor._is_reload_due()
+    supervisor._reload()
+    companion.check()
+    assert first.signals == []
+    stamps[0] = 2
+    companion.check()
+    supervisor._signals.append(signal.SIGHUP)
+    assert supervisor._is_reload_due()  # it is ending already
+    assert first.signals == ["terminate"]
+    companion._kill_at = 0.0
+    companion.check()
+    companion.check()
+    assert first.signals == ["terminate", "kill"]
+    assert companion._process not in (None, first)
+
+
+def test_a_companion_that_cannot_start_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    companion = Companion("dashboard", ["/nonexistent/dashboard"])
+    companion.check()
+    assert "the dashboard cannot start: " in caplog.text
+    assert "the next one starts in 0.1 s" in caplog.text
+    assert companion._due > 0
 
 
 def test_an_address_in_use_is_refused() -> None:

@@ -15,7 +15,7 @@ from vesper.config.moments import parse_duration
 from vesper.effects.settings import ConfigError
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.migration.control.state import MAX_PIN_US
-from vesper.migration.router.spool import describe_unsent
+from vesper.migration.router.spool import describe_unsent, spool_folder
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.configured import OpenStore, short_epoch
 from vesper.migration.stores.overview import newest, read_node
@@ -62,7 +62,7 @@ def find_unreported(config: Path | None, dsn: str | None) -> list[str]:
     """Return findings that processes of this project did not report to the store; none for a named store."""
     if dsn is not None:
         return []
-    return describe_unsent(settings_folder(config) / ".vesper" / "migration")
+    return describe_unsent(spool_folder(settings_folder(config)))
 
 
 def missing_file(dsn: str) -> Path | None:

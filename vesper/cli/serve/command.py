@@ -89,9 +89,10 @@ def command(
                 click.echo(f"serving {what} at {where} with {count} {of}; Ctrl-C or SIGTERM ends it", err=True)
 
             watched = watched_files(nodes or (FOLDER,), settings.path) if is_watching else None
-            companion = (
-                None if dashboard is None else Companion("dashboard", _dashboard(dashboard, settings, log_format))
-            )
+            companion = None
+            if dashboard is not None:
+                own = watched_files((), settings.path) if is_watching else None
+                companion = Companion("dashboard", _dashboard(dashboard, settings, log_format), own)
             code = Supervisor(listener, options, count, report, watched, companion=companion).run()
     except VesperError as problem:
         message = printable_lines(str(problem))

@@ -6,12 +6,14 @@ import json
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import Final
 
 from vesper._direct import Exchange, ExchangeCall
-from vesper.config.settings import Config
+from vesper.config.settings import Config, read_config
 from vesper.dashboard.access.caller import Caller, Role
 from vesper.serve.keys import read_auth
+from vesper.serve.watch import file_stamp
 from vesper.values.vesper_error import VesperError
 
 _log = logging.getLogger("vesper.dashboard")
@@ -20,28 +22,37 @@ _PAGES: Final = {Role.VIEWER: "/status", Role.OPERATOR: "/metrics", Role.AUTHOR:
 _OPEN_PAGE: Final = "/openapi.json"
 """The page of any caller with accepted credentials."""
 MAX_CREDENTIAL_CHARACTERS: Final = 8_192
+REFRESH_SECONDS: Final = 60.0
+"""Time between readings of secrets where no issuer sets one."""
 
 
 class Credentials:
-    """The credentials of a configuration, read again as often as its issuers say."""
+    """The credentials of a configuration, read again when its file changes and as often as its issuers say."""
 
     def __init__(self, config: Config) -> None:
         """Read all keys. Raises `ConfigError`."""
-        self._config = config
+        self._path = None if config.path is None or not config.path.is_file() else config.path
         self._lock = threading.Lock()
-        self._refresh_seconds = min((each.refresh for each in config.serve.jwt), default=float("inf"))
-        self._exchange = self._read()
+        self._config = config
+        self._read(lambda: config)
 
-    def _read(self) -> Exchange:
-        self._due = time.monotonic() + self._refresh_seconds
-        roles = self._config.dashboard.roles
+    def _read(self, settings: Callable[[], Config]) -> None:
+        self._stamp = self._path and file_stamp(self._path)
+        self._due = time.monotonic() + REFRESH_SECONDS  # of the next try, should this one fail
+        config = settings()
+        self._exchange = self._exchange_of(config)
+        self._config = config
+        self._due = time.monotonic() + min((each.refresh for each in config.serve.jwt), default=REFRESH_SECONDS)
+
+    def _exchange_of(self, config: Config) -> Exchange:
+        roles = config.dashboard.roles
         pages = [{"path": path, "scopes": list(roles[role.value])} for role, path in _PAGES.items()]
         table = {
             "version": 1,
             "decimals": "text",
             "max_body_bytes": 1_024,
             "cors": None,
-            "auth": {**read_auth(self._config), "is_required": True},
+            "auth": {**read_auth(config), "is_required": True},
             "endpoints": [],
             "builtins": [*pages, {"path": _OPEN_PAGE, "scopes": []}],
         }
@@ -49,17 +60,17 @@ class Credentials:
 
     @property
     def is_stale(self) -> bool:
-        """True where the keys of issuers are to be read again."""
-        return time.monotonic() >= self._due
+        """True where the keys are to be read again."""
+        return time.monotonic() >= self._due or (self._path and file_stamp(self._path)) != self._stamp
 
     def refresh(self) -> None:
-        """Read the keys of issuers again; where that fails, the known keys stay."""
+        """Read settings, secrets and keys of issuers again; where that fails, the known keys stay."""
         if not self._lock.acquire(blocking=False):
             return
         try:
-            self._exchange = self._read()
+            self._read(lambda: self._config if self._path is None else read_config(self._path))
         except VesperError as problem:
-            _log.error("the keys of issuers cannot be read again, and the known ones stay: %s", problem)
+            _log.error("the keys of callers cannot be read again, and the known ones stay: %s", problem)
         finally:
             self._lock.release()
 

@@ -59,7 +59,7 @@ class Access:
     """The caller of all requests where there are no credentials."""
     credentials: Credentials | None = None
     owner_id: int | None = None
-    """The user of the operating system with the roles of `local`; others are viewers. None: everybody."""
+    """The user of the operating system that is `local`; others are refused. None: everybody."""
     hosts: frozenset[str] = LOOPBACK_HOSTS
     """Names in the header Host, without port; any literal address where empty."""
     origins: tuple[str, ...] = ()
@@ -90,9 +90,10 @@ class Access:
         return (self.origin_of(connection) or "").startswith("https:")
 
     def identify(self, connection: HTTPConnection) -> tuple[Caller, Session | None]:
-        """Return the caller and the session that its requests must prove. Raises `NotLoggedIn`."""
+        """Return the caller and the session that its requests must prove. Raises `NotLoggedIn` or `Forbidden`."""
         if self.credentials is None:
-            return self._local_caller(connection), self.local_session
+            self._require_owner(connection)
+            return self.local, self.local_session
         given = credential_of(connection.headers)
         if given is not None:
             caller = self.credentials.caller(given)
@@ -112,12 +113,14 @@ class Access:
             )
         return caller, session
 
-    def _local_caller(self, connection: HTTPConnection) -> Caller:
+    def _require_owner(self, connection: HTTPConnection) -> None:
+        """Refuse other users of this machine: stores and files are those of one user."""
         client, server = connection.scope.get("client"), connection.scope.get("server")
         if self.owner_id is None or (client and server and peer_user_id(tuple(client), tuple(server)) == self.owner_id):
-            return self.local
-        return Caller(
-            "another user of this machine", frozenset({Role.VIEWER}), f"Only {self.local.name} may change things."
+            return
+        raise Forbidden(
+            f"this address is for {self.local.name} alone, and another user has opened it",
+            "Start `vesper play` or `vesper dashboard` as your own user.",
         )
 
 
@@ -184,10 +187,10 @@ class Guard:
             raise BadRequest("the path has an encoded or doubled separator", "Follow a link of a page.")
         is_open = path == LOGIN or path.startswith("/static/")
         session = None
+        credentials = self._access.credentials
+        if credentials is not None and credentials.is_stale:
+            await asyncio.to_thread(credentials.refresh)
         if not is_open:
-            credentials = self._access.credentials
-            if credentials is not None and credentials.is_stale:
-                await asyncio.to_thread(credentials.refresh)
             caller, session = self._access.identify(request)
             request.state.caller = caller
             request.state.csrf = "" if session is None else session.token()

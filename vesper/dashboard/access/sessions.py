@@ -21,7 +21,7 @@ _TOKEN_BYTES: Final = 32
 
 @dataclass(slots=True)
 class Session:
-    """One login. Its credential is verified again for every request, so that a revoked one ends it."""
+    """One login. Its credential is verified for every request: one that `Credentials` no longer has ends it."""
 
     credential: str = field(repr=False)
     created: float

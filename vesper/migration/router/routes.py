@@ -35,6 +35,7 @@ from vesper.migration.router.context import RoutingContext, Rules
 from vesper.migration.router.epoch import epoch_of
 from vesper.migration.router.node_state import now_us
 from vesper.migration.router.router import RoutedProgram
+from vesper.migration.router.spool import spool_folder
 from vesper.migration.router.store_sync import Migration
 from vesper.migration.shadow.admission import Admission
 from vesper.migration.shadow.guarded_direct import PathedProgram
@@ -57,7 +58,7 @@ class Routes:
     def __init__(self, config: Config, store: Store | None = None) -> None:
         self.config = config
         self.settings = config.migrating()
-        self._folder = config.folder / ".vesper" / "migration"
+        self._folder = spool_folder(config.folder)
         if (reason := distrust(self._folder)) is not None:
             raise StoreError(reason)
         self.migration = Migration(self.settings, self._folder, store)

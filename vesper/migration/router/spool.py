@@ -28,7 +28,7 @@ from vesper.journal.owner import is_dead
 from vesper.migration.compare.divergence import Divergence
 from vesper.migration.control.state import Diverged, EngineFaulted, Enumerated, Event, Noisy, RunLost
 from vesper.migration.stores.store import Batch, Happened, NodeKey
-from vesper.storage.file_access import make_private_folder
+from vesper.storage.file_access import STATE_FOLDER, make_private_folder
 
 _log = logging.getLogger("vesper.migration")
 _ENDING = ".spool"
@@ -133,6 +133,11 @@ def leftover_files(folder: Path) -> Iterator[Path]:
         owner = path.name.removesuffix(_ENDING).rpartition("+")[0]
         if is_dead(owner) or _is_unlocked(path):
             yield path
+
+
+def spool_folder(project: Path) -> Path:
+    """Return the folder of the spool of a project."""
+    return project / STATE_FOLDER / "migration"
 
 
 def describe_unsent(folder: Path) -> list[str]:

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,8 @@ import pytest
 
 from tests.support.dashboard import TestClient, client_of
 from tests.unit.dashboard.test_app import site
-from vesper.config.settings import config_from
+from vesper.config.settings import config_from, read_config
+from vesper.dashboard.access import guard
 from vesper.dashboard.access.caller import Caller, Role
 from vesper.dashboard.access.credentials import Credentials
 from vesper.dashboard.access.guard import MAX_BODY_BYTES, Access
@@ -182,6 +184,33 @@ def test_a_visit_from_another_site_loads_itself_again_with_its_cookies(client: T
     assert (answer.status_code, b"http-equiv" in answer.content) == (200, True)
 
 
+def test_a_key_that_is_removed_from_the_settings_ends_its_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("VESPER_SECRET_ANN", ANN)
+    monkeypatch.setenv("VESPER_SECRET_BOB", BOB)
+    path = tmp_path / "vesper.toml"
+
+    def write(*names: str) -> None:
+        keys = (f'name = "{name}"\nsecret = "{name.upper()}"\nscopes = ["vesper:view"]\n' for name in names)
+        path.write_text("".join(f"[[serve.keys]]\n{each}" for each in keys))
+
+    write("ann")
+    config = read_config(path)
+    access = Access(Caller(""), Credentials(config))
+    with TestClient(make_app(Stores(config), access, site(tmp_path)), base_url=HOME, follow_redirects=False) as client:
+        log_in(client, ANN)
+        write("bob", "ann")
+        assert client.get("/api/session", headers={"x-api-key": BOB}).json()["name"] == "bob"
+        path.write_text("[[serve.keys]")  # half of a change: the known keys stay
+        assert client.get("/api/session").json()["name"] == "ann"
+        assert "the known ones stay" in caplog.text
+        write("bob")
+        assert client.get("/api/session").status_code == 401
+        write()
+        assert client.get("/api/session", headers={"x-api-key": BOB}).status_code == 401
+
+
 def test_foreign_hosts_and_tricks_in_paths_are_refused(tmp_path: Path) -> None:
     with client_of(tmp_path, site(tmp_path)) as client:
         assert client.get("/hello/x", headers={"host": "localhost:8001"}).status_code == 200
@@ -202,11 +231,16 @@ def test_large_bodies_are_refused_and_every_answer_has_its_headers(tmp_path: Pat
         assert client.get("/hello/x").headers["cache-control"] == "no-store"
 
 
-def test_only_the_user_of_the_process_may_change_things(tmp_path: Path) -> None:
+def test_only_the_user_of_the_process_sees_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     access = Access(Caller("ann", frozenset(Role)), owner_id=os.getuid())
     with TestClient(make_app(Stores(config_from({}, tmp_path)), access, site(tmp_path)), base_url=HOME) as client:
         # The client of the test has no socket, and so no user.
-        assert client.get("/api/session").json()["roles"] == ["viewer"]
+        for path in ("/hello/x", "/api/hello/x", "/api/session", "/events?topics=files", "/nothing"):
+            refused = client.get(path)
+            assert (refused.status_code, "for ann alone" in refused.text) == (403, True)
+            assert re.search("[0-9a-f]{128}", refused.text) is None  # no token of the owner
+        monkeypatch.setattr(guard, "peer_user_id", lambda *_: os.getuid())
+        assert client.get("/api/session").json()["name"] == "ann"
 
 
 def test_the_user_of_a_connection_is_found() -> None:

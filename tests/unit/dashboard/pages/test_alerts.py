@@ -10,15 +10,18 @@ import pytest
 
 from tests.support.dashboard import client_of, context_for
 from tests.support.journalled import Place, a_place, node_text
-from vesper.config.settings import Config, default_config
+from vesper.config.settings import Config, config_from, default_config
+from vesper.dashboard import service
 from vesper.dashboard.app import whole_site
 from vesper.dashboard.pages.alerts import Alerts, read, state
 from vesper.dashboard.pages.alerts.state import Alert, AlertState
+from vesper.dashboard.pages.fleet.fleet import read_fleet
 from vesper.dashboard.stores import Stores
 from vesper.journal.journal import JournalError
 from vesper.migration.stores.ledger import kill_all
 from vesper.migration.stores.store import open_store
 from vesper.observe.metrics import Sample
+from vesper.serve.supervisor import VARIABLE
 from vesper.values.generated.alert_rules import ALERT_RULES
 from vesper.values.generated.metrics import BREAKER_STATE, OUTBOX_AGE
 
@@ -28,7 +31,7 @@ SITE = whole_site(["vesper.dashboard.pages.alerts"])
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(state.METRICS_VARIABLE, raising=False)
+    monkeypatch.delenv(VARIABLE, raising=False)
     with a_place(tmp_path, "sqlite:journal.db") as found:
         yield found
 
@@ -52,7 +55,7 @@ def test_every_shipped_rule_is_listed() -> None:
 
 
 def test_without_any_store_nothing_is_called_quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(state.METRICS_VARIABLE, raising=False)
+    monkeypatch.delenv(VARIABLE, raising=False)
     found = model(default_config(tmp_path))
     assert {each.state for each in found.known} == {AlertState.UNKNOWN}
     assert "Run a node with effects" in next(each.now for each in found.known if each.name == "VesperInDoubt")
@@ -97,11 +100,30 @@ def test_a_journal_that_cannot_be_written(place: Place, monkeypatch: pytest.Monk
 
 def test_gauges_of_the_metrics_directory(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "VESPER_METRICS_DIR" in alert(place.config, "VesperBreakerOpen").now
-    monkeypatch.setenv(state.METRICS_VARIABLE, str(place.folder))
+    used: list[Path] = []
+    monkeypatch.setattr(service, "use_directory", used.append)
+    monkeypatch.setenv(VARIABLE, str(place.folder))
     samples = [Sample(BREAKER_STATE, ("charge_v1", "stripe"), 2), Sample(OUTBOX_AGE, ("main",), 12_000.0)]
-    monkeypatch.setattr(state, "snapshot", lambda: samples)
+    monkeypatch.setattr(service, "snapshot", lambda: samples)
     assert alert(place.config, "VesperBreakerOpen").now == "stripe of charge_v1"
     outbox = alert(place.config, "VesperOutboxStuck")
     assert (outbox.state, outbox.now) == (AlertState.QUIET, "the oldest event has waited 12 s")
     samples[1] = Sample(OUTBOX_AGE, ("main",), 301_000.0)
     assert alert(place.config, "VesperOutboxStuck").now == "main for 301 s"
+    assert set(used) == {place.folder}
+
+
+def test_the_folder_of_the_settings_comes_before_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[Path] = []
+    monkeypatch.setattr(service, "use_directory", used.append)
+    monkeypatch.setattr(service, "snapshot", lambda: [Sample(OUTBOX_AGE, ("main",), 301_000.0)])
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    config = config_from({"observe": {"directory": "counts"}}, tmp_path)
+    assert alert(config, "VesperOutboxStuck").state is AlertState.UNKNOWN, "the service has not made it"
+    (tmp_path / "counts").mkdir()
+    assert alert(config, "VesperOutboxStuck").state is AlertState.FIRING
+    assert set(used) == {tmp_path / "counts"}
+    used.clear()
+    stores = Stores(default_config(tmp_path))
+    assert read_fleet(context_for(stores)).has_metrics
+    assert used == [tmp_path]

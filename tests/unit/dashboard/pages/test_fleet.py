@@ -216,16 +216,17 @@ def test_times_are_of_the_metrics_or_of_the_guard() -> None:
 
 
 def test_metrics_that_cannot_be_read_are_a_warning(told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_directory: Path | None) -> None:
+    def refuse(_config: object) -> None:
         raise OSError("the folder is not yours")
 
     told.batch(runs=1)
-    monkeypatch.setattr(fleet, "read_durations", refuse)
+    monkeypatch.setattr(fleet, "read_metrics", refuse)
     found = read(told, tmp_path)
     assert "times are not from the metrics of the service: the folder is not yours" in found.warnings
     assert (found.has_metrics, found.rows[0].node) == (False, FEE.node)
     measured = {(FEE.node, Engine.DIRECT): Times(1.0, 2.0, 30)}
-    monkeypatch.setattr(fleet, "read_durations", lambda _directory: measured)
+    monkeypatch.setattr(fleet, "read_metrics", lambda _config: [])
+    monkeypatch.setattr(fleet, "durations_of", lambda _samples: measured)
     found = read(told, tmp_path)
     assert (found.has_metrics, found.rows[0].direct, found.rows[0].python) == (True, Times(1.0, 2.0, 30), None)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,21 +10,20 @@ from typing import Final
 
 from vesper.dashboard.page import Context, Unavailable
 from vesper.dashboard.pages.journal.overview import MAX_COUNTED
+from vesper.dashboard.service import open_configured, read_metrics, unsent_findings
 from vesper.host.run_metrics import STUCK_SECONDS
 from vesper.journal.journal import JournalError, Status
 from vesper.journal.moments import number, time_text
-from vesper.migration.router.spool import describe_unsent
-from vesper.migration.stores.configured import OpenStore
 from vesper.migration.stores.overview import Overview, read_overview
 from vesper.migration.stores.status_text import ago_text
 from vesper.migration.stores.store import StoreError
-from vesper.observe.metrics import Sample, snapshot
+from vesper.observe.metrics import Sample
+from vesper.serve.supervisor import VARIABLE
 from vesper.values.generated.alert_rules import ALERT_RULES
 from vesper.values.generated.metrics import BREAKER_STATE, OUTBOX_AGE
 from vesper.values.metric import AlertRule, MetricSpec
 from vesper.values.model import printable
 
-METRICS_VARIABLE: Final = "VESPER_METRICS_DIR"
 _OPEN_BREAKER: Final = 2
 _MAX_NAMED: Final = 5
 _QUIET_STORE_US: Final = 24 * 3_600 * 10**6
@@ -91,18 +89,20 @@ class _Stores:
     @property
     def overview(self) -> Overview:
         if self._overview is None:
-            stores = self.context.stores
-            opened = OpenStore(stores.migration, stores.config.migrating(), is_configured=True)
+            opened = open_configured(self.context.stores)
             self._overview = read_overview(opened.store, opened.settings)
         return self._overview
 
     def series(self, metric: MetricSpec) -> list[Sample]:
         """Return the series of a gauge over all processes of the metrics directory. Raises `Unavailable`."""
-        if not os.environ.get(METRICS_VARIABLE):
+        samples = read_metrics(self.context.stores.config)
+        if samples is None:
             raise Unavailable(
-                "the metrics", "this dashboard has no metrics directory", f"Set {METRICS_VARIABLE} as for the service."
+                "the metrics",
+                "the service shares no folder of them",
+                f"Name one as `directory` under `[observe]`, or set {VARIABLE} as for the service.",
             )
-        return [each for each in snapshot() if each.metric.place == metric.place]
+        return [each for each in samples if each.metric.place == metric.place]
 
 
 def read_alerts(context: Context) -> list[Alert]:
@@ -225,7 +225,7 @@ def _store_age(stores: _Stores) -> Finding:
 
 
 def _store_warnings(stores: _Stores) -> Finding:
-    unsent = describe_unsent(stores.context.stores.config.folder / ".vesper" / "migration")
+    unsent = unsent_findings(stores.context.stores)
     said = [*map(printable, (*stores.overview.warnings, *unsent))]
     return _if(bool(said), "; ".join(said), "the store has no warning")
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from vesper.config.moments import parse_moment
 from vesper.dashboard.action import Role
-from vesper.dashboard.page import BadRequest, Context
+from vesper.dashboard.page import Context
 from vesper.dashboard.pages.audit.verification import Verification, last_verification
 from vesper.journal.audit_search import AuditFilter, details_of_line, result_of_line, search_audit
 from vesper.journal.entry_text import limit_lines
@@ -20,7 +19,6 @@ _MAX_SEARCHED = 10_000
 """Lines that one page looks at; the next page continues."""
 _MAX_SEQ = 10**15
 _COLUMNS = 96
-_CHANGE = "Change the filters of the list."
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +69,8 @@ def read_log(context: Context) -> AuditLogView:
         context.text("node"),
         context.text("person"),
         context.text("action"),
-        _moment(context, "since"),
-        _moment(context, "until"),
+        context.moment("since"),
+        context.moment("until"),
         context.text("text"),
     )
     before = context.integer("before", 0, 1, _MAX_SEQ) or None
@@ -92,14 +90,6 @@ def read_log(context: Context) -> AuditLogView:
         bool(filters),
         Role.OPERATOR,
     )
-
-
-def _moment(context: Context, name: str) -> int | None:
-    text = context.text(name)
-    try:
-        return None if text is None else parse_moment(text, context.now_us)
-    except ValueError as problem:
-        raise BadRequest(f"`{name}`: {problem}", _CHANGE) from None
 
 
 def _line(event: Mapping[str, object]) -> AuditLine:

@@ -6,14 +6,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 from vesper.dashboard.page import Context, Paging, Parameter
-from vesper.dashboard.pages.divergences.stored import opened_store
+from vesper.dashboard.service import open_configured, unsent_findings
 from vesper.engines.registry import engine_label
 from vesper.migration.compare.answers import KIND_WORDS
-from vesper.migration.router.spool import describe_unsent
 from vesper.migration.stores.configured import short_epoch
 from vesper.migration.stores.kept_divergences import StoredDivergence, current_epochs, read_divergences
 from vesper.migration.stores.store import NodeKey, keys_of
-from vesper.storage.file_access import STATE_FOLDER
 from vesper.values.node_id import split_node_id
 
 ROWS_PER_PAGE = 100
@@ -68,7 +66,7 @@ class Divergences:
 def read_list(context: Context) -> Divergences:
     node, kind = context.text("node"), context.choice("kind", tuple(KIND_WORDS))
     state, since = context.choice("state", STATES, "open") or "open", context.choice("since", tuple(PERIODS))
-    opened = opened_store(context)
+    opened = open_configured(context.stores)
     keys = keys_of(opened.store)
     kept, damaged = read_divergences(opened.store)
     from_us = 0 if since is None else context.now_us - PERIODS[since]
@@ -94,7 +92,7 @@ def read_list(context: Context) -> Divergences:
         kind,
         state,
         since,
-        (*damaged, *describe_unsent(context.stores.config.folder / STATE_FOLDER / "migration")),
+        (*damaged, *unsent_findings(context.stores)),
         context.paging(first + ROWS_PER_PAGE < len(shown), len(shown)),
     )
 

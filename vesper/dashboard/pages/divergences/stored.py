@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from vesper.dashboard.page import Context, filled
 from vesper.dashboard.problem import NotFound, Problem, Refused
+from vesper.dashboard.service import open_configured
 from vesper.migration.stores.configured import OpenStore
 from vesper.migration.stores.kept_divergences import (
     ChangedNode,
@@ -26,14 +27,9 @@ if TYPE_CHECKING:
 DETAIL = "/divergences/{node}/{fingerprint}"
 
 
-def opened_store(context: Context) -> OpenStore:
-    """Return the store with the settings of the configuration. Raises `Unavailable`."""
-    return OpenStore(context.stores.migration, context.stores.config.migrating(), is_configured=True)
-
-
 def find_divergence(context: Context) -> tuple[OpenStore, StoredDivergence, bool]:
     """Return the divergence of the address in its newest epoch, and whether that is the current one."""
-    opened = opened_store(context)
+    opened = open_configured(context.stores)
     node, fingerprint = context.path["node"], context.path["fingerprint"]
     keys = [key for key in keys_of(opened.store) if key.node == node]
     kept, _ = read_divergences(opened.store, keys)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
-from vesper.config.moments import parse_moment
 from vesper.dashboard.page import BadRequest, Context
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.trace.model import TraceError
@@ -54,8 +53,8 @@ def read_runs(context: Context) -> Executions:
         wanted = RunQuery(
             nodes,
             None if result is None else Result(result),
-            _moment(context, "since"),
-            _moment(context, "until"),
+            context.moment("since"),
+            context.moment("until"),
             context.text("key"),
             (context.text("id") or "").lower(),
             Cursor() if before is None else Cursor.read(before),
@@ -65,11 +64,3 @@ def read_runs(context: Context) -> Executions:
         raise BadRequest(str(problem), "Change the filters of the list.") from None
     following = None if found.next is None else "?" + urlencode({**query, "before": str(found.next)})
     return Executions(found.runs, following, first, found.searched_us, found.read, found.unread, "", bool(query))
-
-
-def _moment(context: Context, name: str) -> int | None:
-    text = context.text(name)
-    try:
-        return None if text is None else parse_moment(text, context.now_us)
-    except ValueError as problem:
-        raise BadRequest(f"`{name}`: {problem}", "Change the filters of the list.") from None

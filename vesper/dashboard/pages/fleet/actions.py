@@ -8,8 +8,8 @@ from vesper.config.moments import parse_duration
 from vesper.dashboard.access.caller import Role
 from vesper.dashboard.action import Action, Done
 from vesper.dashboard.page import Context, filled
-from vesper.dashboard.pages.fleet.fleet import open_configured
 from vesper.dashboard.problem import BadRequest, NotFound, Refused
+from vesper.dashboard.service import open_configured
 from vesper.migration.control.modes import LADDER, Mode
 from vesper.migration.control.state import MAX_PIN_US, PinTo, Unpin
 from vesper.migration.router import orders

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vesper.dashboard.page import Context, Paging
-from vesper.dashboard.pages.fleet.latency import Durations, Times, read_durations, times_of_state
+from vesper.dashboard.pages.fleet.latency import Durations, Times, durations_of, times_of_state
 from vesper.dashboard.pages.fleet.needs import Need, NeedKind, needs_of
 from vesper.dashboard.problem import Unavailable
+from vesper.dashboard.service import open_configured, read_metrics, unsent_findings
 from vesper.dashboard.stores import Stores
 from vesper.journal.errors import JournalError
 from vesper.journal.journal import Status
 from vesper.migration.control.modes import LADDER, Engine, Mode
 from vesper.migration.control.state import NodeState
-from vesper.migration.router.spool import describe_unsent
 from vesper.migration.statistics.wilson import lower_bound
 from vesper.migration.stores.codec import BadState
 from vesper.migration.stores.configured import OpenStore
@@ -128,7 +128,8 @@ def read_fleet(context: Context) -> FleetPage:
     first = (context.page_number() - 1) * PAGE_ROWS
     shown = chosen[first : first + PAGE_ROWS]
     try:
-        durations = read_durations(stores.config.observe.directory)
+        samples = read_metrics(stores.config)
+        durations = None if samples is None else durations_of(samples)
     except OSError as problem:
         durations = None
         notes = [*notes, f"times are not from the metrics of the service: {problem}"]
@@ -155,14 +156,9 @@ def read_fleet(context: Context) -> FleetPage:
     )
 
 
-def open_configured(stores: Stores) -> OpenStore:
-    """Return the migration store with its settings. Raises `Unavailable`."""
-    return OpenStore(stores.migration, stores.config.migrating(), is_configured=True)
-
-
 def _read_store(stores: Stores) -> tuple[OpenStore | None, Overview, list[str]]:
     """Return an empty overview with a warning where there is no store: the files are shown nevertheless."""
-    warnings = [*describe_unsent(stores.config.folder / ".vesper" / "migration")]
+    warnings = unsent_findings(stores)
     try:
         opened = open_configured(stores)
     except Unavailable as problem:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from vesper.migration.control.modes import Engine
 from vesper.migration.control.state import NodeState
-from vesper.observe.metrics import BOUNDS_MS, Distribution, Sample, snapshot, use_directory
+from vesper.observe.metrics import BOUNDS_MS, Distribution, Sample
 from vesper.values.generated.metrics import EXECUTION_DURATION
 
 MIN_TIMES = 20
@@ -25,14 +24,6 @@ class Times:
 
 
 Durations = Mapping[tuple[str, Engine], Times]
-
-
-def read_durations(directory: Path | None) -> Durations | None:
-    """Return the durations from the metrics of a service; None where it shares no folder of metrics."""
-    if directory is None or not directory.is_dir():
-        return None
-    use_directory(directory)
-    return durations_of(snapshot())
 
 
 def durations_of(samples: Iterable[Sample]) -> dict[tuple[str, Engine], Times]:

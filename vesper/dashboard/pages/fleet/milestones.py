@@ -13,7 +13,7 @@ from markupsafe import Markup
 from vesper.dashboard.draw.plot import draw_modes
 from vesper.dashboard.draw.plot_layout import nines
 from vesper.dashboard.page import Context
-from vesper.dashboard.pages.fleet.fleet import open_configured
+from vesper.dashboard.service import open_configured
 from vesper.dashboard.words import share_text
 from vesper.journal.moments import number
 from vesper.migration.control.modes import DEFAULT, LADDER, THRESHOLDS, Engine, Mode

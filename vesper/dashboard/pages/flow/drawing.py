@@ -16,6 +16,7 @@ from vesper.dashboard.draw.flow.parts import parts_of
 from vesper.dashboard.page import Context, NotFound, Paging
 from vesper.dashboard.pages.flow.download import compiled_node
 from vesper.dashboard.problem import Unavailable
+from vesper.dashboard.service import open_configured
 from vesper.engines.path import Point
 from vesper.language.ir.statements import all_statements
 from vesper.migration.compare.path_words import path_words
@@ -125,9 +126,8 @@ def read_flow(context: Context) -> FlowPage:
 def _find_evidence(context: Context, compiled: Compiled) -> tuple[_Found | None, str | None]:
     """Return the evidence in the epoch of the file, or why there is none."""
     node = compiled.node.node_id
-    migration = context.stores.config.migrating()
     try:
-        opened = OpenStore(context.stores.migration, migration, True)
+        opened = open_configured(context.stores)
     except Unavailable as problem:
         return None, f"No evidence yet. {problem.remedy}"
     overview = read_overview(opened.store, opened.settings, True, node)
@@ -137,7 +137,7 @@ def _find_evidence(context: Context, compiled: Compiled) -> tuple[_Found | None,
             why = f"No evidence: {each.problem}"
             continue
         try:
-            points = points_of_epoch(compiled, compiled.path, each.key.epoch, migration.of(node).tolerances)
+            points = points_of_epoch(compiled, compiled.path, each.key.epoch, opened.migration.of(node).tolerances)
         except PointsUnavailable as problem:
             why = f"Evidence is not shown: {problem}."
             continue

@@ -12,10 +12,11 @@ from vesper.config.migration import MigrationSettings
 from vesper.dashboard.draw.plot import draw_confidence
 from vesper.dashboard.page import Context, Paging
 from vesper.dashboard.pages.fleet.actions import find_node_key
-from vesper.dashboard.pages.fleet.fleet import open_configured, read_doubts, read_file_ids
+from vesper.dashboard.pages.fleet.fleet import read_doubts, read_file_ids
 from vesper.dashboard.pages.fleet.needs import Need, needs_of
 from vesper.dashboard.pages.node.contracts import Contracts, read_contracts
 from vesper.dashboard.problem import NotFound, Unavailable
+from vesper.dashboard.service import open_configured
 from vesper.dashboard.words import share_text
 from vesper.engines.path import Point
 from vesper.migration.compare.path_words import path_words
