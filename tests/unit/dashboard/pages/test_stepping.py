@@ -167,6 +167,27 @@ def test_an_answer_is_edited_and_the_changed_run_compared(place: Place, client: 
     assert place.charged == ["ann"]
 
 
+def test_a_rejected_change_keeps_the_run_before(
+    place: Place, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stepper = Stepper.start(client, place.run(node_text()))
+    kept = stepper.send("change", target="2", change='response {"id": "ch_9", "fee": 7}')
+    with monkeypatch.context() as patched:
+        patched.setattr("vesper.dashboard.pages.stepping.session.MAX_VALUES", 0)
+        rejected = stepper.send("change", target="2", change='response {"id": "ch_10", "fee": 8}')
+    assert "more than a page keeps" in rejected["messages"][0]
+    for name in ("changes", "differences", "outcome", "is_changed"):
+        assert rejected[name] == kept[name], name
+    place.failures = ["effect_failed"] * 2
+    stepper = Stepper.start(client, place.run(KEYED))
+    waiting = stepper.send("change", target="2", change="retry.attempts 5")
+    with monkeypatch.context() as patched:
+        patched.setattr("vesper.dashboard.pages.stepping.session.MAX_VALUES", 0)
+        rejected = stepper.send("respond", change='response {"id": "ch_9", "fee": 7}')
+    assert "more than a page keeps" in rejected["messages"][0]
+    assert rejected["pending"] == waiting["pending"]
+
+
 def test_a_changed_parameter_asks_for_the_answer_and_becomes_a_patch(place: Place, client: TestClient) -> None:
     place.failures = ["effect_failed"] * 2
     execution = place.run(KEYED)

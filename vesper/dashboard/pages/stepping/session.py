@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -175,14 +175,10 @@ class SteppingSession:
         else:
             step = find_step(trace, target)
             changes = [read_change(trace, compiled, step, each) for each in split_changes(text)]
-        before = list(replay.changes)
-        for each in changes:
-            replay.change(each)
-        try:
+        with self._restored(replay):
+            for each in changes:
+                replay.change(each)
             self._rerun()
-        except (VesperError, EngineUnavailable):
-            replay.changes = before
-            raise
 
     def respond(self, text: str) -> None:
         """Answer the pending request of the changed run, and run on. Raises `VesperError`."""
@@ -191,8 +187,19 @@ class SteppingSession:
             raise ChangeRejected("no request waits for an answer")
         path = self.pending.path
         found = read_answer(replay.prepare(None).compiled, path, text.strip().removeprefix("response "))
-        replay.answers = {**replay.answers, path: found}
-        self._rerun()
+        with self._restored(replay):
+            replay.answers = {**replay.answers, path: found}
+            self._rerun()
+
+    @contextmanager
+    def _restored(self, replay: Replay) -> Iterator[None]:
+        """Restore changes, answers and their run where the new run is rejected."""
+        before = (replay.changes, replay.answers, replay.forked, replay.fork_of, self.pending, self.fix)
+        try:
+            yield
+        except (VesperError, EngineUnavailable):
+            replay.changes, replay.answers, replay.forked, replay.fork_of, self.pending, self.fix = before
+            raise
 
     def reset(self) -> None:
         """Drop all changes, and step through the recorded run again."""
