@@ -64,7 +64,7 @@ class Context:
         found = self.text(name)
         if found is None:
             return default
-        if not (found.isascii() and found.isdigit() and least <= int(found[:20]) <= most):
+        if not (found.isascii() and found.isdigit() and least <= int(found) <= most):
             raise BadRequest(f"`{name}` is not `{printable(found)}`", f"Use a number from {least} to {most}.")
         return int(found)
 

@@ -83,6 +83,8 @@ class Session:
         self.expressions = Expressions(compiled, self._loader)
         self.breakpoints: list[Breakpoint] = []
         self._limits = limits
+        self.question_limits: Callable[[], Limits | None] = lambda: None
+        """Returns the limits of the next evaluated breakpoint, watch or `print`; an exception ends the command."""
         self._compared: tuple[object, Divergence | None] | None = None
         self.sides = tuple(
             Side(compiled, engine, self.expressions, inputs, now, self._rerun_call, self._loader, limits)
@@ -331,7 +333,7 @@ class Session:
         found: list[Value] = []
         for side in self.sides:
             names = self.stop_of(side, place).names
-            outcome = question.ask(side.engine, names) if question.can_evaluate(names) else None
+            outcome = self._ask(question, side, names) if question.can_evaluate(names) else None
             found.append(outcome.value["value"] if isinstance(outcome, Returned) else None)
         return found
 
@@ -342,8 +344,11 @@ class Session:
         found: dict[str, Outcome] = {}
         for side in self.sides:
             seen = self._names_of(side)
-            found[side.name] = self.expressions.parse(text, seen, None, "print").ask(side.engine, seen)
+            found[side.name] = self._ask(self.expressions.parse(text, seen, None, "print"), side, seen)
         return found
+
+    def _ask(self, question: BoundExpression, side: Side, names: Names) -> Outcome:
+        return question.ask(side.engine, names, self.question_limits())
 
     def parse(self, text: str) -> BoundExpression:
         """Parse an expression over the names of this position. Raises `BadExpression`."""
@@ -377,7 +382,7 @@ class Session:
         found: dict[str, str] = {}
         for each in self.watches:
             assert each.question is not None
-            outcome = each.question.ask(side.engine, names) if each.question.can_evaluate(names) else None
+            outcome = self._ask(each.question, side, names) if each.question.can_evaluate(names) else None
             found[each.text] = (
                 show(outcome.value["value"])
                 if isinstance(outcome, Returned)
@@ -406,7 +411,9 @@ class Session:
         path = _call_path(stop)
         given = {} if stop.given is None else stop.given
         book, prefix = self.book.inside(path), f"{self.prefix}{path}/"
-        return Session(callee, engines, given, self.now, book, self._limits, prefix, self._loader)
+        session = Session(callee, engines, given, self.now, book, self._limits, prefix, self._loader)
+        session.question_limits = self.question_limits
+        return session
 
     def _rerun_call(self, stop: Stop, engine: Engine) -> Outcome | None:
         """Return the outcome of a call on one engine; None if it makes a request that was not recorded."""

@@ -9,7 +9,7 @@ from datetime import datetime
 from vesper.compiler import Compiled
 from vesper.debug.responses import AnswerBook, Answers, CaseAnswers, Defaults, Live, ManualAnswers, Recorded
 from vesper.debug.session import Session
-from vesper.engines.engine import Completion, Engine
+from vesper.engines.engine import Completion, Engine, Limits
 from vesper.language.check.cases import Case
 from vesper.language.diagnostics.suggest import did_you_mean
 from vesper.trace.expressions import Loader
@@ -38,7 +38,7 @@ class Subject:
     case: Case | None = None
     loader: Loader = field(default_factory=Loader)
 
-    def session(self, world: Live | None = None) -> Session:
+    def session(self, world: Live | None = None, limits: Limits | None = None) -> Session:
         """Return a new session at the start, with its own answers.
 
         A `world` that performs effects is the only source of answers: an answer from elsewhere would be missing in the
@@ -48,7 +48,7 @@ class Subject:
         if not stubs:
             stubs = (*(() if self.case is None else (CaseAnswers(self.case),)), Defaults(self.now))
         book = AnswerBook(self.manual, *stubs) if world is None else AnswerBook(world)
-        return Session(self.compiled, self.engines, self.inputs, self.now, book, loader=self.loader)
+        return Session(self.compiled, self.engines, self.inputs, self.now, book, limits, loader=self.loader)
 
     def with_input(self, name: str, value: object) -> Subject:
         return replace(self, inputs={**self.inputs, name: value})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import math
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +40,8 @@ class CorpusReport:
     unread: int = 0
     unreplayable: int = 0
     """Traces that do not replay even with their own text, so that the change is not to blame."""
+    omitted: int = 0
+    """Cases and traces left out, because the time was over."""
 
     @property
     def is_clean(self) -> bool:
@@ -52,7 +56,8 @@ class CorpusReport:
         unreplayable = (
             f"; {_count(self.unreplayable, 'trace')} did not replay even before the change" if self.unreplayable else ""
         )
-        return f"{what}: {told}{unread}{unreplayable}"
+        omitted = f"; {self.omitted:,} more were left out, because the time was over" if self.omitted else ""
+        return f"{what}: {told}{unread}{unreplayable}{omitted}"
 
 
 def _count(number: int, one: str) -> str:
@@ -68,11 +73,20 @@ def yaml_diff(path: str, before: str, after: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def replay_corpus(compiled: Compiled, corpus: Iterable[Trace], unread: int = 0) -> CorpusReport:
-    """Run the node's cases and the traces of its earlier text on every engine. Performs nothing."""
+def replay_corpus(
+    compiled: Compiled, corpus: Sequence[Trace], unread: int = 0, deadline: float = math.inf
+) -> CorpusReport:
+    """Run the node's cases and the traces of its earlier text on every engine. Performs nothing.
+
+    `deadline` is a time of `time.monotonic`, after which the rest is left out.
+    """
     problems: list[str] = []
     programs = {name: program_of(compiled, name) for name in PAIR}
+    cases = 0
     for case in compiled.cases:
+        if time.monotonic() >= deadline:
+            break
+        cases += 1
         for name, program in programs.items():
             try:
                 if not meets(case, run_case(program, case).outcome):
@@ -81,13 +95,16 @@ def replay_corpus(compiled: Compiled, corpus: Iterable[Trace], unread: int = 0) 
                 problems.append(f"case `{case.name}` on {name}: {problem}")
     count, unreplayable = 0, 0
     for trace in corpus:
+        if time.monotonic() >= deadline:
+            break
         found = {name: told for name in programs if (told := _difference(trace, name, compiled)) is not None}
         if found and any(_difference(trace, name, None) is not None for name in found):
             unreplayable += 1
             continue
         count += 1
         problems += [f"trace {trace.trace_id} on {name}: {told}" for name, told in found.items()]
-    return CorpusReport(len(compiled.cases), count, tuple(programs), tuple(problems), unread, unreplayable)
+    omitted = len(compiled.cases) - cases + len(corpus) - count - unreplayable
+    return CorpusReport(cases, count, tuple(programs), tuple(problems), unread, unreplayable, omitted)
 
 
 def _difference(trace: Trace, engine: str, compiled: Compiled | None) -> str | None:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from vesper.compiler import Compiled, compile_source
 from vesper.compiler.callees import Collection, Neighbours, interface_of
-from vesper.engines.engine import EngineUnavailable, Request
+from vesper.engines.engine import EngineUnavailable, Limits, Request
 from vesper.engines.outcome import Denied, LimitHit
 from vesper.engines.registry import ENGINES, REFERENCE
 from vesper.host.outcomes import outcome_record
@@ -242,7 +242,14 @@ def _first_exchange(steps: Sequence[TimelineStep], from_step: TimelineStep) -> i
     return after[0] if after else (before[-1] + 1 if before else 0)
 
 
-def rerun(changed: ChangedExecution, engine: str, asks: Sequence[AnswerSource], takes_records: bool = True) -> Trace:
+def rerun(
+    changed: ChangedExecution,
+    engine: str,
+    asks: Sequence[AnswerSource],
+    takes_records: bool = True,
+    limits: Limits | None = None,
+    most_marks: int | None = None,
+) -> Trace:
     """Run a changed execution.
 
     Requests that are not known go to each of `asks` in turn; `UnrecordedRequest` is raised if none has an answer.
@@ -269,7 +276,9 @@ def rerun(changed: ChangedExecution, engine: str, asks: Sequence[AnswerSource], 
 
     name = trace_id(time.time_ns())
     program = program_of(node, engine)
-    return record_trace(node, program, engine, name, changed.inputs, changed.trace.now, answer, origin=changed.origin())
+    return record_trace(
+        node, program, engine, name, changed.inputs, changed.trace.now, answer, limits, changed.origin(), most_marks
+    )
 
 
 class _CarriedNodes(Neighbours):

@@ -5,13 +5,15 @@ The original trace never changes: each re-execution produces a new trace.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 from vesper.compiler import Compiled
-from vesper.engines.engine import Request
+from vesper.engines.engine import Limits, Request
 from vesper.engines.outcome import Returned
 from vesper.host.stub_answers import plain_step
 from vesper.replay.changes import Change, ChangeRejected, SourceChange, read_answer
@@ -101,13 +103,23 @@ class Session:
                 return each.path
         return None
 
-    def run(self, prepared: ChangedExecution, engine: str | None = None, prompt: AnswerSource | None = None) -> Trace:
+    def run(
+        self,
+        prepared: ChangedExecution,
+        engine: str | None = None,
+        prompt: AnswerSource | None = None,
+        limits: Limits | None = None,
+        most_marks: int | None = None,
+    ) -> Trace:
         """Run again on an engine; requests without an answer go to the file, then to `prompt`."""
         asks: list[AnswerSource] = [self._from_file]
         if prompt is not None:
             asks.append(_only_unrecorded(prepared, prompt))
         self.statuses = {}
-        self.forked, self.fork_of = rerun(prepared, engine or self.engine, asks), prepared
+        self.forked, self.fork_of = (
+            rerun(prepared, engine or self.engine, asks, limits=limits, most_marks=most_marks),
+            prepared,
+        )
         return self.forked
 
     def run_live(self, prepared: ChangedExecution, engine: str | None = None) -> Trace:
@@ -168,11 +180,12 @@ class Session:
         assert self.fix is not None
         return yaml_diff(self.trace.definition.path, self.trace.definition.source, self.fix.compiled.source.text)
 
-    def corpus(self, most: int = MAX_TRACES) -> CorpusReport:
+    def corpus(self, most: int = MAX_TRACES, seconds: float = math.inf) -> CorpusReport:
         """Return the effect of the fix on the node's cases and newest traces, on every engine."""
+        deadline = time.monotonic() + seconds
         assert self.fix is not None
         found, unread = ([self.trace], 0) if self.traces is None else stored_corpus(self.traces, self.trace, most)
-        return replay_corpus(self.fix.compiled, found, unread)
+        return replay_corpus(self.fix.compiled, found, unread, deadline)
 
     def check_file(self, path: Path) -> None:
         """Check that the fix can be written. Raises `FixRejected`."""

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 import tempfile
+import threading
 from pathlib import Path
 
-from vesper.storage.file_access import create_private
+from vesper.storage.file_access import create_private, open_regular
+
+_REPLACING = threading.Lock()
 
 
 def replace_text(path: Path, text: str) -> None:
     """Replace the text of an existing file. Keeps its mode and line ends; refuses a symbolic link."""
     _replace(path, text.encode("utf-8"))
+
+
+def replace_same(path: Path, text: str, sha256: str) -> bool:
+    """Replace the text of a file that still has this hash; return whether it had. Threads take turns."""
+    with _REPLACING:
+        with os.fdopen(open_regular(path), "rb") as file:
+            if hashlib.sha256(file.read()).hexdigest() != sha256:
+                return False
+        replace_text(path, text)
+    return True
 
 
 def create_text(path: Path, text: str, is_private: bool = False) -> None:

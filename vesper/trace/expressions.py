@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import cast
 
 from vesper.compiler import Compiled
-from vesper.engines.engine import Engine, Program
+from vesper.engines.engine import Engine, Limits, Program
 from vesper.engines.outcome import Outcome, Returned
 from vesper.language.check.expressions.checker import ExpressionChecker
 from vesper.language.check.named_types import TypeResolver
@@ -90,11 +90,10 @@ class BoundExpression:
         """Load the function in advance, so that its first evaluation does not wait."""
         return self.loader.load(engine, self.compiled)
 
-    def ask(self, engine: Engine, names: Names) -> Outcome:
+    def ask(self, engine: Engine, names: Names, limits: Limits | None = None) -> Outcome:
         """Evaluate on these values; the result is the output `value`."""
-        return self.load(engine).call(
-            {_parameter(number): names[key].value for number, key in enumerate(self.mentions)}
-        )
+        given = {_parameter(number): names[key].value for number, key in enumerate(self.mentions)}
+        return self.load(engine).call(given, limits=limits)
 
     def holds(self, engine: Engine, names: Names) -> bool:
         """Return whether the expression evaluates to true. A failure, such as a division by zero, is false."""

@@ -86,6 +86,7 @@ def test_problems_are_pages_and_rfc_9457(tmp_path: Path) -> None:
         page = client.get("/hello/absent")
         assert page.status_code == 404
         assert "There is no such name." in page.text
+        assert client.get(f"/api/hello/x?count={'0' * 20}99").status_code == 400
         problem = client.get("/api/hello/x?count=ten")
         assert problem.status_code == 400
         assert problem.headers["content-type"] == "application/problem+json"

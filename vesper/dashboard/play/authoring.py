@@ -19,7 +19,7 @@ from vesper.dashboard.play.endpoint import endpoint, field
 from vesper.dashboard.play.form.describe import check_inputs, describe_form, draw_inputs
 from vesper.dashboard.play.grid.changes import edit_table
 from vesper.dashboard.play.grid.read import read_grids
-from vesper.dashboard.play.run import trace_text
+from vesper.dashboard.play.run import trace_text, turn
 from vesper.dashboard.problem import Refused, TooLarge
 from vesper.language.syntax.yaml.edits import EditRejected
 
@@ -66,6 +66,16 @@ def _author(path: str, answer: Callable[[_Sent], object], is_asked: bool = True)
     return endpoint(path, checked)
 
 
+def _tables(sent: _Sent) -> object:
+    with turn():
+        return read_grids(sent.file, sent.text, sent.body.get("quick") is not True)
+
+
+def _example(sent: _Sent) -> object:
+    with turn():
+        return draw_inputs(sent.compiled, field(sent.body, "seed", int))
+
+
 def _edit(sent: _Sent) -> object:
     return edit_table(sent.text, field(sent.body, "table", int), field(sent.body, "change", dict))
 
@@ -78,11 +88,11 @@ def _add(sent: _Sent) -> object:
 
 
 ROUTES: tuple[BaseRoute, ...] = (
-    _author("/play/api/tables", lambda sent: read_grids(sent.file, sent.text, sent.body.get("quick") is not True)),
+    _author("/play/api/tables", _tables),
     _author("/play/api/tables/edit", _edit),
     _author("/play/api/form", lambda sent: describe_form(sent.compiled), False),
     _author("/play/api/form/check", lambda sent: check_inputs(sent.compiled, sent.body.get("inputs")), False),
-    _author("/play/api/form/example", lambda sent: draw_inputs(sent.compiled, field(sent.body, "seed", int))),
+    _author("/play/api/form/example", _example),
     _author("/play/api/cases", lambda sent: list_cases(sent.compiled), False),
     _author("/play/api/cases/add", _add),
     _author("/play/api/cases/remove", lambda sent: {"text": remove_case(sent.text, sent.name())}),

@@ -15,7 +15,7 @@ from vesper.dashboard.play.bridge import language_server
 from vesper.dashboard.play.code import Code, code_of
 from vesper.dashboard.play.editor_text import compile_text, file_in, path_in
 from vesper.dashboard.play.endpoint import endpoint, field
-from vesper.dashboard.play.run import ENGINE_LABELS, run_text
+from vesper.dashboard.play.run import ENGINE_LABELS, run_text, turn
 from vesper.dashboard.play.save import Opened, open_file, save
 from vesper.dashboard.problem import BadRequest
 
@@ -46,11 +46,13 @@ def _run(context: Context, body: Mapping[str, Any]) -> object:
 
 
 def _code(context: Context, body: Mapping[str, Any]) -> Code:
-    return code_of(_compiled(context, body), field(body, "kind", str))
+    with turn():
+        return code_of(_compiled(context, body), field(body, "kind", str))
 
 
 def _flow(context: Context, body: Mapping[str, Any]) -> Mapping[str, str]:
-    return {"svg": draw_flow(_compiled(context, body))}
+    with turn():
+        return {"svg": draw_flow(_compiled(context, body))}
 
 
 def _open(context: Context, body: Mapping[str, Any]) -> Opened:

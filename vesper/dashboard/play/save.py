@@ -11,7 +11,7 @@ from vesper.dashboard.problem import BadRequest, NotFound, Refused
 from vesper.repository.editor_schema import with_modeline
 from vesper.repository.locate import SUFFIX, node_files, versions
 from vesper.repository.starter import STARTERS, name_problem, starter
-from vesper.storage.write_file import create_text, replace_text
+from vesper.storage.write_file import create_text, replace_same
 from vesper.values.model import printable
 
 
@@ -63,8 +63,8 @@ def save(folder: Path, path: str, text: str, sha256: str | None) -> Opened:
     try:
         if sha256 is None:
             create_text(file, text)
-        else:
-            replace_text(file, text)
+        elif not replace_same(file, text, sha256):
+            raise ChangedMeanwhile(open_file(folder, path))
     except FileExistsError:
         raise ChangedMeanwhile(open_file(folder, path)) from None
     except OSError as error:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +17,12 @@ from vesper.dashboard.access.caller import Role
 from vesper.dashboard.app import whole_site
 from vesper.dashboard.page import BadRequest
 from vesper.dashboard.pages.audit import log as log_page
+from vesper.dashboard.pages.audit import verification
 from vesper.dashboard.pages.audit.log import AuditLogView, read_log
+from vesper.dashboard.pages.audit.verification import verify
 from vesper.dashboard.stores import Stores
 from vesper.journal.entry import AuditEvent
-from vesper.journal.journal import JournalError, open_journal
+from vesper.journal.journal import Journal, JournalError, open_journal
 
 SITE = whole_site(["vesper.dashboard.pages.audit"])
 
@@ -109,6 +112,33 @@ def test_a_verification_reports_when_and_what(place: Place) -> None:
         found = verified(client)
         assert found["problems"] == ["line 1 was changed, inserted, or moved here: its hash does not follow"]
         assert "was changed after it was written" in client.get("/audit").text
+
+
+def test_a_verification_counts_its_own_lines_and_always_ends(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(place, 2)
+
+    def grow_and_part(journal: Journal, report: Callable[[int, int], None]) -> list[str]:
+        report(2, 2)
+        journal.audit([AuditEvent(1, "e3", "charge_v1", "basic", "charge", {})])
+        monkeypatch.setattr(Journal, "audit_head", away)
+        return []
+
+    def away(_journal: Journal) -> tuple[int, str]:
+        raise JournalError("the journal is away")
+
+    monkeypatch.setattr(verification, "verify_audit", grow_and_part)
+    stores = Stores(place.config)
+    try:
+        verify(context_for(stores), {})
+        for thread in threading.enumerate():
+            if thread.name == "vesper-audit-verify":
+                thread.join()
+        found = verification.last_verification(stores.audit)
+    finally:
+        stores.close()
+    assert found is not None
+    assert found.ended_us is not None
+    assert (found.verified, found.problems) == (2, ())
 
 
 @pytest.mark.parametrize("style", ["jsonl", "csv"])

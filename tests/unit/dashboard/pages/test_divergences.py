@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from vesper.config.settings import default_config
 from vesper.dashboard.access.caller import Caller, Role
 from vesper.dashboard.access.guard import Access
 from vesper.dashboard.app import make_app, whole_site
+from vesper.dashboard.pages.divergences import keeping
 from vesper.dashboard.pages.divergences.detail import DivergencePage, read_detail
 from vesper.dashboard.pages.divergences.keeping import keep_case, read_case
 from vesper.dashboard.pages.divergences.listing import read_list
@@ -283,8 +285,9 @@ def test_shrinking_stores_the_smallest_case(stores: Stores, wrong: Callable[[Don
     context = context_for(stores, node=NODE, fingerprint=fingerprint)
     with pytest.raises(NotFound):
         read_shrinking(context)
-    with pytest.raises(BadRequest):
-        start_shrinking(context, {"seconds": "1e9"})
+    for seconds in ("1e9", "000000001" + "9" * 9):
+        with pytest.raises(BadRequest):
+            start_shrinking(context, {"seconds": seconds})
     wrong(a_cent_more)
     before = stores.migration.versions()[KEY]
     done = start_shrinking(context, {"seconds": "60"})
@@ -340,6 +343,19 @@ def test_a_case_is_shown_as_a_diff_and_then_written(stores: Stores, tmp_path: Pa
     with pytest.raises(Refused, match="since the diff was shown"):
         keep_case(context, {"reason": "fee", "sha256": "0"})
     assert path.read_text() == before
+    read = keeping._texts
+
+    def read_then_write(*given: Any) -> tuple[str, str, str]:
+        texts = read(*given)
+        path.write_text(f"{before}# of another tab\n")
+        return texts
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(keeping, "_texts", read_then_write)
+        with pytest.raises(Refused, match="since the diff was shown"):
+            keep_case(context, {"reason": "fee", "sha256": shown.sha256})
+    assert path.read_text() == f"{before}# of another tab\n"
+    path.write_text(before)
     keep_case(context, {"reason": "the fee is\nwrong", "sha256": shown.sha256})
     assert "    # Kept by ann on 2026-11-15: the fee is wrong\n" in path.read_text()
     compiled, _ = compile_file(path)

@@ -16,7 +16,9 @@ from vesper.cli.traces.open_traces import traces_of
 from vesper.compiler import Compiled
 from vesper.dashboard.app import whole_site
 from vesper.dashboard.page import Context, NotFound
+from vesper.dashboard.pages.stepping import session as stepping
 from vesper.dashboard.pages.stepping import sessions as kept
+from vesper.dashboard.pages.stepping import view
 from vesper.dashboard.problem import TooMany
 from vesper.dashboard.stores import Stores
 from vesper.engines.engine import Engine, Program
@@ -35,6 +37,17 @@ outputs: {{success: {{result: decimal}}}}
 flow:
   - {{step: doubled, operation: compute, value: amount * {factor}}}
   - {{operation: return, success: {{result: doubled}}}}
+"""
+
+LOOP = """\
+node_id: sum_v1
+type: function
+intent: Add numbers
+inputs: {count: integer}
+outputs: {success: {result: integer}}
+flow:
+  - {step: total, operation: compute, value: "SUM(i FOR i IN range(0, count))"}
+  - {operation: return, success: {result: total}}
 """
 
 
@@ -167,6 +180,27 @@ def test_an_answer_is_edited_and_the_changed_run_compared(place: Place, client: 
     assert place.charged == ["ann"]
 
 
+def test_a_rejected_change_keeps_the_run_before(
+    place: Place, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stepper = Stepper.start(client, place.run(node_text()))
+    kept = stepper.send("change", target="2", change='response {"id": "ch_9", "fee": 7}')
+    with monkeypatch.context() as patched:
+        patched.setattr("vesper.dashboard.pages.stepping.session.MAX_VALUES", 0)
+        rejected = stepper.send("change", target="2", change='response {"id": "ch_10", "fee": 8}')
+    assert "more than a page keeps" in rejected["messages"][0]
+    for name in ("changes", "differences", "outcome", "is_changed"):
+        assert rejected[name] == kept[name], name
+    place.failures = ["effect_failed"] * 2
+    stepper = Stepper.start(client, place.run(KEYED))
+    waiting = stepper.send("change", target="2", change="retry.attempts 5")
+    with monkeypatch.context() as patched:
+        patched.setattr("vesper.dashboard.pages.stepping.session.MAX_VALUES", 0)
+        rejected = stepper.send("respond", change='response {"id": "ch_9", "fee": 7}')
+    assert "more than a page keeps" in rejected["messages"][0]
+    assert rejected["pending"] == waiting["pending"]
+
+
 def test_a_changed_parameter_asks_for_the_answer_and_becomes_a_patch(place: Place, client: TestClient) -> None:
     place.failures = ["effect_failed"] * 2
     execution = place.run(KEYED)
@@ -273,6 +307,48 @@ def test_a_sensitive_run_keeps_its_values_masked_and_unchanged(place: Place, cli
         assert (state["is_changed"], state["editables"]) == (False, [])
 
 
+def test_a_slow_command_ends_and_leaves_the_session_usable(
+    place: Place, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.failures = ["effect_failed"] * 2
+    stepper = Stepper.start(client, place.run(KEYED))
+    slow = "SUM(i FOR i IN range(0, 1000000))"
+    monkeypatch.setattr(stepping, "MAX_POINTS", 1)
+    stepper.move("break", f"{slow} < 0")
+    assert "1 breakpoints and watches are set" in stepper.move("watch", "known")["messages"][0]
+    with monkeypatch.context() as patched:
+        patched.setattr(stepping, "SECONDS", 0.0)
+        for command, text in (("continue", ""), ("print", slow)):
+            assert "stopped after 0 seconds" in stepper.move(command, text)["messages"][0], command
+    monkeypatch.setattr(view, "VIEW_SECONDS", 0.0)
+    stepper.move("delete", "1")
+    watched = stepper.move("watch", slow)["position"]["items"]
+    assert [each["texts"] for each in watched if each["section"] == "Watched"] == [["limit_hit", "limit_hit"]]
+    stepper.move("delete", "1")
+    assert place_of(stepper.move("end")) == "end"
+    stepper.send("change", target="2", change="retry.attempts 5")
+    stepper.send("respond", change='response {"id": "ch_9", "fee": 7}')
+    monkeypatch.setattr(stepping, "SECONDS", 0.0)
+    assert "more were left out, because the time was over" in stepper.send("patch")["fix"]["corpus"]
+
+
+def test_a_changed_run_has_the_time_of_a_page(
+    place: Place, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled, now = compiled_node(LOOP), datetime.now(UTC)
+    program = program_of(compiled, "interp")
+    with traces_of(place.config) as traces:
+        for name, count in (("loop-1", 2), ("loop-2", 900_000)):
+            traces.store.add(record_trace(compiled, program, "interp", name, {"count": count}, now, most_marks=9))
+    stepper = Stepper.start(client, "loop-1")
+    monkeypatch.setattr(stepping, "SECONDS", 0.001)
+    state = stepper.send("change", target="input.count", change="900000")
+    assert "computes longer than 0.001 seconds" in state["messages"][0]
+    assert not state["is_changed"]
+    refused = client.post("/api/executions/loop-2/step", json={})
+    assert (refused.status_code, "computes longer" in refused.json()["detail"]) == (409, True)
+
+
 def test_sessions_are_few_short_and_of_one_login(pure: str, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     stores = Stores(place.config)
     login, other = "00" * 64, "01" * 32 + "02" * 32
@@ -295,6 +371,9 @@ def test_sessions_are_few_short_and_of_one_login(pure: str, place: Place, monkey
         assert sessions.latest(yours, trace.trace_id) is None
         second.used_at -= kept.IDLE_SECONDS + 1
         assert _is_busy_alone(sessions, mine, third)
+        monkeypatch.setattr(kept, "WAIT_SECONDS", 0.01)
+        with third.lock, pytest.raises(TooMany, match="at work"), sessions.use(mine, third.key):
+            pass
         with pytest.raises(NotFound, match="no such"), sessions.use(mine, second.key):
             pass
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 from tests.support.dashboard import TestClient, client_of
 from vesper.dashboard.access.caller import Role
 from vesper.dashboard.play import code
+from vesper.dashboard.play.save import ChangedMeanwhile, save
 from vesper.repository.starter import starter
+from vesper.storage import write_file
 
 TEXT = starter("fee_v1", "function")
 
@@ -192,6 +195,32 @@ def test_save_refuses_a_file_that_changed_meanwhile(client: TestClient, nodes: P
         "sha256": sha256("node_id: other_v1\n"),
     }
     assert file.read_text() == "node_id: other_v1\n"
+
+
+def test_two_saves_at_once_lose_no_text(nodes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second save of one text begins while the first one writes."""
+    write = write_file._write_beside
+    refused: list[str] = []
+    threads: list[threading.Thread] = []
+
+    def second() -> None:
+        try:
+            save(nodes, "pricing/fee_v1.vsp", TEXT + "# second\n", sha256(TEXT))
+        except ChangedMeanwhile as problem:
+            refused.append(problem.found.text)
+
+    def write_slowly(target: Path, content: bytes, mode: int) -> Path:
+        if not threads:
+            threads.append(threading.Thread(target=second))
+            threads[0].start()
+            threads[0].join(0.05)
+        return write(target, content, mode)
+
+    monkeypatch.setattr(write_file, "_write_beside", write_slowly)
+    save(nodes, "pricing/fee_v1.vsp", TEXT + "# first\n", sha256(TEXT))
+    threads[0].join()
+    assert refused == [TEXT + "# first\n"]
+    assert (nodes / "pricing/fee_v1.vsp").read_text(encoding="utf-8") == TEXT + "# first\n"
 
 
 def test_save_creates_a_new_file_and_never_replaces_one(client: TestClient, nodes: Path) -> None:

@@ -49,7 +49,11 @@ def verify(context: Context, _fields: Mapping[str, str]) -> Done:
 
 
 def _run(journal: Journal, begun: Verification) -> None:
+    count = begun.lines
+
     def report(verified: int, lines: int) -> None:
+        nonlocal count
+        count = lines
         with _LOCK:
             _LAST[journal] = replace(begun, verified=verified, lines=lines)
 
@@ -57,9 +61,8 @@ def _run(journal: Journal, begun: Verification) -> None:
         problems = tuple(map(printable, verify_audit(journal, report=report)))
     except Exception as error:  # noqa: BLE001  # whatever it is, the page must not show a verification that never ends
         problems = (f"the verification broke: {type(error).__name__}: {printable(str(error))}",)
-    lines = journal.audit_head()[0] if not problems else begun.lines
     with _LOCK:
-        _LAST[journal] = replace(begun, ended_us=time.time_ns() // 1000, verified=lines, lines=lines, problems=problems)
+        _LAST[journal] = replace(begun, ended_us=time.time_ns() // 1000, verified=count, lines=count, problems=problems)
 
 
 _LOCK = threading.Lock()

@@ -14,7 +14,7 @@ from vesper.dashboard.problem import Refused
 from vesper.migration.stores.kept_divergences import SMALL_GIVEN, StoredDivergence
 from vesper.replay.divergence_case import CannotKeep, text_with_case
 from vesper.replay.fixing import yaml_diff
-from vesper.storage.write_file import replace_text
+from vesper.storage.write_file import replace_same
 from vesper.values.model import printable
 
 
@@ -51,11 +51,10 @@ def keep_case(context: Context, fields: Mapping[str, str]) -> Done:
     """Write the case of the divergence into the file of its node."""
     _, found, _ = find_divergence(context)
     before, after, shown = _texts(context, found, fields["reason"])
-    if fields.get("sha256") != _sha256(before):
-        raise Refused(f"{shown} has changed since the diff was shown", "Look at the new diff and write it then.")
-    path = context.stores.nodes.path(found.divergence.node)
+    path, sha256 = context.stores.nodes.path(found.divergence.node), _sha256(before)
     try:
-        replace_text(path, after)
+        if fields.get("sha256") != sha256 or not replace_same(path, after, sha256):
+            raise Refused(f"{shown} has changed since the diff was shown", "Look at the new diff and write it then.")
     except OSError as problem:
         reason = printable(problem.strerror or str(problem))
         raise Refused(f"{shown} cannot be written: {reason}", "Give the dashboard's user write access.") from None

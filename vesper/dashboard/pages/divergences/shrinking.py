@@ -182,6 +182,6 @@ def _sealed(found: StoredDivergence) -> Refused:
 def _seconds(text: str) -> float:
     if not text:
         return SECONDS
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_SECONDS):
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= MAX_SECONDS):
         raise BadRequest(f"`{printable(text[:20])}` is no time limit", f"Use seconds from 1 to {MAX_SECONDS}.")
     return float(text)

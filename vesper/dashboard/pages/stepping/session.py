@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,7 +18,8 @@ from vesper.debug.masking import SessionMasks
 from vesper.debug.responses import Unanswered
 from vesper.debug.start import subject_of_trace
 from vesper.effects.stored_json import stored_text
-from vesper.engines.engine import EngineUnavailable, Request
+from vesper.engines.engine import EngineUnavailable, Limits, Request
+from vesper.engines.outcome import LimitHit, Outcome
 from vesper.engines.registry import PAIR
 from vesper.host.masking import Masks
 from vesper.host.plans import plans_of
@@ -47,6 +50,12 @@ MAX_VALUES: Final = 5_000
 """Maximum values of a run that a session keeps, for its memory."""
 MAX_BYTES: Final = 4 << 20
 MAX_TEXT: Final = 20_000
+MAX_POINTS: Final = 20
+"""Maximum breakpoints and watches: each is evaluated at every stop."""
+SECONDS: Final = 5.0
+"""Time for a command, for one engine to run the node, and for the replay of a fix."""
+VIEW_SECONDS: Final = 2.0
+"""Time for the watches of a page."""
 _MAX_CORPUS_TRACES: Final = 100
 """Maximum traces that a proposed fix is replayed on; `vesper replay --apply` takes more."""
 COMMANDS: Final = (
@@ -57,7 +66,7 @@ COMMANDS: Final = (
 
 
 class SteppingRefused(VesperError):
-    """A run is too large to step through on a page."""
+    """A run is too large, or a command too slow, to step through on a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +115,8 @@ class SteppingSession:
         self.pending: Pending | None = None
         self.fix: Fix | None = None
         self.replay: Replay | None = None
+        self._deadline = math.inf
+        self._is_ending_late = False
         self._open(trace)
         try:
             self.replay = Replay.open(trace, traces=traces)
@@ -122,10 +133,17 @@ class SteppingSession:
         compiled = compiled_of(trace.definition)
         subject = subject_of_trace(trace, tuple(PAIR.values()))
         masks = SessionMasks(Masks(compiled)) if trace.is_sensitive else None
-        session = subject.session()
+        session = subject.session(limits=Limits(seconds=SECONDS))
+        session.question_limits = self._question_limits
         first = session.position
         with suppress(Unanswered):  # an unfinished run is recorded up to the request that it waits for
             session.to_end()
+        for side in session.sides:
+            if _is_late(side.outcome):
+                raise SteppingRefused(
+                    f"the run computes longer than {SECONDS:g} seconds on {side.name}, the most that a page waits for: "
+                    f"`vesper debug --trace {self.trace.trace_id} --comparative` steps through it"
+                )
         session.goto(first)
         self.commands = Commands(session, subject.manual, masks=masks, renders=False)
         self.stepped = trace
@@ -142,8 +160,27 @@ class SteppingSession:
             raise ChangeRejected(f"`{printable(word[:40])}` is not a command of this page")
         if word in ("answer", "fail"):
             self._check_changeable()
-        told = [line for line in self.commands.run(text) if line.strip()]
+        if word in ("break", "watch") and len(self.commands.session.breakpoints) >= MAX_POINTS:
+            raise ChangeRejected(f"{MAX_POINTS} breakpoints and watches are set, the most of a page: delete one first")
+        self.allow(SECONDS)
+        self._is_ending_late = True
+        try:
+            told = [line for line in self.commands.run(text) if line.strip()]
+        finally:
+            self._is_ending_late = False
         self.messages = tuple(line for line in told if "start with --answer" not in line)  # the page has a form
+
+    def allow(self, seconds: float) -> None:
+        """Give the next evaluations of breakpoints and watches this time in all."""
+        self._deadline = time.monotonic() + seconds
+
+    def _question_limits(self) -> Limits:
+        left = self._deadline - time.monotonic()
+        if left <= 0 and self._is_ending_late:
+            raise SteppingRefused(
+                f"stopped after {SECONDS:g} seconds: every stop evaluates breakpoints and watches; delete a slow one"
+            )
+        return Limits(seconds=max(0.0, left))
 
     @property
     def unanswered(self) -> Request | None:
@@ -175,14 +212,10 @@ class SteppingSession:
         else:
             step = find_step(trace, target)
             changes = [read_change(trace, compiled, step, each) for each in split_changes(text)]
-        before = list(replay.changes)
-        for each in changes:
-            replay.change(each)
-        try:
+        with self._restored(replay):
+            for each in changes:
+                replay.change(each)
             self._rerun()
-        except (VesperError, EngineUnavailable):
-            replay.changes = before
-            raise
 
     def respond(self, text: str) -> None:
         """Answer the pending request of the changed run, and run on. Raises `VesperError`."""
@@ -191,8 +224,19 @@ class SteppingSession:
             raise ChangeRejected("no request waits for an answer")
         path = self.pending.path
         found = read_answer(replay.prepare(None).compiled, path, text.strip().removeprefix("response "))
-        replay.answers = {**replay.answers, path: found}
-        self._rerun()
+        with self._restored(replay):
+            replay.answers = {**replay.answers, path: found}
+            self._rerun()
+
+    @contextmanager
+    def _restored(self, replay: Replay) -> Iterator[None]:
+        """Restore changes, answers and their run where the new run is rejected."""
+        before = (replay.changes, replay.answers, replay.forked, replay.fork_of, self.pending, self.fix)
+        try:
+            yield
+        except (VesperError, EngineUnavailable):
+            replay.changes, replay.answers, replay.forked, replay.fork_of, self.pending, self.fix = before
+            raise
 
     def reset(self) -> None:
         """Drop all changes, and step through the recorded run again."""
@@ -213,7 +257,7 @@ class SteppingSession:
 
         self.pending, self.fix = None, None
         try:
-            forked = replay.run(prepared, prompt=ask)
+            forked = replay.run(prepared, None, ask, Limits(seconds=SECONDS), MAX_VALUES + 1)
         except UnrecordedRequest as problem:
             if not unanswered:
                 raise
@@ -222,6 +266,10 @@ class SteppingSession:
             self.messages = (str(problem).partition(". ")[0],)
             self._open(self.trace)
             return
+        if _is_late(forked.outcome):
+            raise ChangeRejected(
+                f"the changed run computes longer than {SECONDS:g} seconds, the most that a page waits for"
+            )
         self._open(forked)
         self.commands.run("end")
         self.messages = ("ran on with the changes, and performed nothing",)
@@ -246,7 +294,7 @@ class SteppingSession:
                 "the text of the node is not changed, so there is no fix to propose: change a parameter of a step, "
                 "such as `timeout 60s` or `retry.attempts 5`"
             )
-        report = replay.corpus(_MAX_CORPUS_TRACES)
+        report = replay.corpus(_MAX_CORPUS_TRACES, SECONDS)
         state = f"fits {self.file}"
         try:
             if self.file is None:
@@ -278,6 +326,10 @@ class SteppingSession:
         if self.replay is None:
             raise ChangeRejected("the run cannot be changed here, because its replay differs from the record")
         return self.replay
+
+
+def _is_late(outcome: Outcome | None) -> bool:
+    return isinstance(outcome, LimitHit) and outcome.limit == "time"
 
 
 def _answers_text(answers: Mapping[str, tuple[object, str | None]]) -> str:

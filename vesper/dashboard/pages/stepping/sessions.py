@@ -20,6 +20,8 @@ from vesper.values.vesper_error import VesperError
 
 MAX_SESSIONS: Final = 20
 IDLE_SECONDS: Final = 15 * 60
+WAIT_SECONDS: Final = 2.0
+"""Time that a request waits for another one of its session."""
 
 
 class Sessions:
@@ -53,7 +55,7 @@ class Sessions:
 
     @contextmanager
     def use(self, context: Context, key: str) -> Iterator[SteppingSession]:
-        """Yield the caller's session of this key, for one request at a time. Raises `NotFound`."""
+        """Yield the caller's session of this key, for one request at a time. Raises `NotFound` and `TooMany`."""
         with self._lock:
             self._end_idle()
             found = self._sessions.get(key)
@@ -63,8 +65,12 @@ class Sessions:
                     f"It ended after {IDLE_SECONDS // 60} minutes without use, or with the dashboard. Start again.",
                 )
             found.used_at = time.monotonic()
-        with found.lock:
+        if not found.lock.acquire(timeout=WAIT_SECONDS):
+            raise TooMany("this stepping session is at work on another command", "Load the page again when it is done.")
+        try:
             yield found
+        finally:
+            found.lock.release()
 
     def latest(self, context: Context, execution: str) -> str | None:
         """Return the key of the caller's newest session of a run."""

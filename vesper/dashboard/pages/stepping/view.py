@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vesper.dashboard.pages.stepping.session import Fix, Pending, SteppingSession
+from vesper.dashboard.pages.stepping.session import VIEW_SECONDS, Fix, Pending, SteppingSession
 from vesper.debug.breakpoints import Kind, statement_lines
 from vesper.debug.columns import RUNTIMES
 from vesper.debug.session import Session
@@ -115,6 +115,7 @@ class Stepping:
 def view_of(stepping: SteppingSession) -> Stepping:
     """Return the present state of a session. Sensitive values are masked."""
     trace = stepping.trace
+    stepping.allow(VIEW_SECONDS)
     return Stepping(
         trace.trace_id,
         trace.node_id,

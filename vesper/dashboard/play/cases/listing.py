@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ from vesper.serve.openapi.document import of_caller
 from vesper.verify.node_tests import CaseAnswer, NodeTester
 
 MAX_CASES = 200
+LIST_SECONDS = 10.0
+"""Time after which no further case is run."""
 _MAX_TEXT = 400
 
 
@@ -44,7 +47,7 @@ class CaseRow:
 class CaseList:
     cases: tuple[CaseRow, ...]
     omitted: int
-    """Cases beyond the maximum, which were not run."""
+    """Cases beyond the maximum number or time, which were not run."""
 
 
 def list_cases(compiled: Compiled) -> CaseList:
@@ -52,12 +55,15 @@ def list_cases(compiled: Compiled) -> CaseList:
     limits, rows = Limits(seconds=MAX_SECONDS), []
     tester = NodeTester(compiled, PAIR)
     with turn():
+        deadline = time.monotonic() + LIST_SECONDS
         for case in compiled.cases[:MAX_CASES]:
+            if time.monotonic() >= deadline:
+                break
             result = tester.run_case(case, limits)
             answers = tuple(_answer(compiled, case, each) for each in result.answers)
             inputs, expect = of_caller(compiled.node.inputs, case.inputs), _expect(compiled, case)
             rows.append(CaseRow(case.name, case.line, inputs, expect, result.passed, result.disagree, answers))
-    return CaseList(tuple(rows), max(0, len(compiled.cases) - MAX_CASES))
+    return CaseList(tuple(rows), len(compiled.cases) - len(rows))
 
 
 def _answer(compiled: Compiled, case: Case, answer: CaseAnswer) -> EngineAnswer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.support.dashboard import TestClient, client_of
+from vesper.dashboard.play import run
+from vesper.dashboard.play.cases import listing
 
 NODE = """\
 node_id: fee_v1
@@ -54,6 +57,25 @@ def test_cases_are_met_on_both_engines_or_say_what_came(client: TestClient) -> N
     assert (failed["passed"], failed["disagree"], failed["expect"]) == (False, False, '{"fee": "7"}')
     assert [each["engine"] for each in failed["answers"]] == ["python", "direct"]
     assert '"fee":"6"' in failed["answers"][0]["outcome"]
+
+
+def test_cases_beyond_the_time_are_counted_and_not_run(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "LIST_SECONDS", 0)
+    found = post(client, "cases", NODE + CASES)
+    assert (found["cases"], found["omitted"]) == ([], 2)
+
+
+@pytest.mark.parametrize(
+    "path, body", [("tables", {}), ("code", {"kind": "python"}), ("flow", {}), ("form/example", {"seed": 1})]
+)
+def test_work_waits_for_its_turn(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, object]
+) -> None:
+    assert post(client, path, NODE, **body)["status"] == 200
+    monkeypatch.setattr(run, "MAX_SECONDS", 0.01)
+    monkeypatch.setattr(run, "_running", threading.BoundedSemaphore(1))
+    with run.turn():
+        assert post(client, path, NODE, **body)["status"] == 429
 
 
 TEXTS = (
