@@ -188,6 +188,12 @@ def test_profile_runs_only_when_asked_and_one_at_a_time(stores: Stores, monkeypa
     assert not profile._running.locked()
 
 
+def test_profile_takes_no_file_for_a_run(stores: Stores, folder: Path) -> None:
+    for file in (folder / "absent", folder / "nodes" / "fee_v1.vsp"):
+        with pytest.raises(NotFound, match="is not an id of a run"):
+            read_profile(context_for(stores, {"run": "1", "trace": str(file)}, node="fee_v1"))
+
+
 def test_profile_ends_in_time(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile, "MAX_SECONDS", -1.0)
     with pytest.raises(Unavailable, match="takes too long"):

@@ -8,6 +8,7 @@ from typing import Final
 
 from vesper.compiler import Compiled
 from vesper.dashboard.page import BadRequest, Context, Unavailable
+from vesper.dashboard.pages.executions.run import checked_id
 from vesper.dashboard.pages.flow.download import compiled_node
 from vesper.dashboard.problem import TooMany
 from vesper.debug.case_trace import NoAnswer, trace_case
@@ -111,7 +112,7 @@ def _recorded(context: Context, node: str) -> tuple[Recorded, ...]:
 
 def _trace(context: Context, compiled: Compiled, case: str | None, trace: str | None) -> Trace:
     if trace is not None:
-        found = context.stores.traces.find(trace)
+        found = context.stores.traces.find(checked_id(trace))
         if found.node_id != compiled.node.node_id:
             raise BadRequest(f"{printable(trace)} is a run of {found.node_id}", "Choose a run of this node.")
         return found
