@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
@@ -41,11 +42,15 @@ def file_in(folder: Path, path: str) -> Path:
 
 
 def path_in(folder: Path, uri: str) -> str | None:
-    """Return the path of a file URI below the folder; None outside of it. Editors escape differently."""
-    parts = urlsplit(uri)
-    path = PurePosixPath(unquote(parts.path))
-    is_below = parts.scheme == "file" and ".." not in path.parts and path.is_relative_to(folder.resolve().as_posix())
-    return path.relative_to(folder.resolve().as_posix()).as_posix() if is_below else None
+    """Return the path of a file URI below the folder; None outside of it, by a link too. Editors escape differently."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    path, root = PurePosixPath(unquote(parts.path)), folder.resolve()
+    is_plain = parts.scheme == "file" and ".." not in path.parts and str(path).isprintable()
+    is_below = is_plain and path.is_relative_to(root) and Path(os.path.realpath(path)).is_relative_to(root)
+    return path.relative_to(root).as_posix() if is_below else None
 
 
 def compile_text(file: Path, text: str) -> Compiled:
