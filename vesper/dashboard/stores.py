@@ -208,9 +208,12 @@ def _stamps(folder: str) -> _Stamp:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     found |= _stamps(entry.path)
-                else:
+                    continue
+                try:
                     stat = entry.stat()
-                    found[entry.path] = (stat.st_mtime_ns, stat.st_size)
+                except OSError:  # a link to nothing hides no other file
+                    continue
+                found[entry.path] = (stat.st_mtime_ns, stat.st_size)
     except OSError:  # a file or folder that vanished meanwhile
         return found
     return found
