@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from vesper.compiler import Compiled, compile_bytes
-from vesper.compiler.load_cache import distrust_node
 from vesper.compiler.reading import MAX_BYTES
-from vesper.dashboard.problem import BadRequest, Problem, Refused
+from vesper.dashboard.problem import BadRequest, Problem
+from vesper.dashboard.stores import require_trusted
 from vesper.language.diagnostics.diagnostic import Severity
 from vesper.repository.locate import SUFFIX
 from vesper.values.model import printable
@@ -64,9 +64,7 @@ def compile_text(file: Path, text: str) -> Compiled:
         line = bag.source.position(errors[0].primary.span.start)[0]
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         raise Faulty(f"line {line}: {errors[0].headline}{more}", "Correct what the editor underlines; F8 goes there.")
-    reason = distrust_node(compiled)
-    if reason is not None:
-        raise Refused(reason)
+    require_trusted(compiled)
     return compiled
 
 

@@ -11,6 +11,7 @@ from vesper.dashboard.page import BadRequest, Context, Unavailable
 from vesper.dashboard.pages.executions.run import checked_id
 from vesper.dashboard.pages.flow.download import compiled_node
 from vesper.dashboard.problem import TooMany
+from vesper.dashboard.stores import require_trusted
 from vesper.debug.case_trace import NoAnswer, trace_case
 from vesper.engines.direct_engine import DirectEngine, TieredEngine
 from vesper.engines.engine import Engine
@@ -119,4 +120,5 @@ def _trace(context: Context, compiled: Compiled, case: str | None, trace: str | 
     wanted = next((each for each in compiled.cases if each.name == case), None)
     if wanted is None:
         raise BadRequest(f"{compiled.node.node_id} has no case {printable(case or '')}", "Choose one of its cases.")
+    require_trusted(compiled)
     return trace_case(compiled, wanted)
