@@ -28,7 +28,8 @@ class Faulty(Problem):
 def file_in(folder: Path, path: str) -> Path:
     """Return the file of a path below the folder of nodes. Raises `BadRequest` for any other path."""
     parts = PurePosixPath(path).parts
-    is_plain = parts and ".." not in parts and not path.startswith("/") and "\\" not in path and path.isprintable()
+    is_hidden = any(each.startswith(".") for each in parts)  # `..` too
+    is_plain = parts and not is_hidden and not path.startswith("/") and "\\" not in path and path.isprintable()
     if not is_plain or not path.endswith(SUFFIX) or len(path) > _MAX_PATH_CHARACTERS:
         shown = printable(path[:_MAX_PATH_CHARACTERS])
         raise BadRequest(
