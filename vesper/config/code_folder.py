@@ -17,12 +17,13 @@ def search_code_folder(config: Config) -> None:
     """
     secrets = config.parts.secrets
     names_code = bool(config.modules) or (secrets is not None and secrets.function is not None)
-    if not names_code or str(config.folder) in sys.path:
+    if not names_code:
         return
-    sys.path.append(str(config.folder))
     for module in config.modules:
         first, whole = module.partition(".")[0], module.replace(".", "/")
         for name in (f"{first}.py", f"{first}/__init__.py", f"{whole}.py"):
             file = config.folder / name
             if file.exists() and (reason := distrust(file)) is not None:
                 raise ConfigError("effects.modules", reason)
+    if str(config.folder) not in sys.path:
+        sys.path.append(str(config.folder))

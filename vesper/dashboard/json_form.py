@@ -30,9 +30,17 @@ _PLAIN: Final[dict[object, dict[str, object]]] = {
 }
 
 
+def read_json(data: bytes) -> Any:
+    """Return the value of a JSON text. Raises `ValueError`, also for a text with half a surrogate pair."""
+    found = json.loads(data)
+    json.dumps(found, ensure_ascii=False).encode()  # no file and no store can hold the half
+    return found
+
+
 def json_bytes(model: object) -> bytes:
-    """Return the JSON text of a model."""
-    return json.dumps(to_json(model), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    """Return the JSON text of a model. Bytes of a file name that are no UTF-8 become escapes."""
+    text = json.dumps(to_json(model), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode("utf-8", "backslashreplace")
 
 
 def to_json(value: object) -> object:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from vesper.config.code_folder import search_code_folder
 from vesper.config.settings import Config
-from vesper.dashboard.problem import NotFound, Unavailable
+from vesper.dashboard.problem import NotFound, Refused, Unavailable
 from vesper.repository.locate import FOLDER, FOLDER_VARIABLE, id_of, is_library_file, node_files
 from vesper.values.model import printable
 from vesper.values.vesper_error import VesperError
@@ -96,6 +96,16 @@ class Nodes:
                 kept = (stamp, *compile_file(path))
                 self._compiled[path] = kept
         return kept[1], kept[2]
+
+
+def require_trusted(compiled: Compiled) -> None:
+    """Raise `Refused` for a node that commands do not run: its file, or that of a callee, may be another user's."""
+    from vesper.compiler.load_cache import distrust_node
+
+    reason = distrust_node(compiled)
+    if reason is not None:
+        what, _, remedy = reason.partition("\n")
+        raise Refused(what, remedy)
 
 
 class Stores:
@@ -208,9 +218,12 @@ def _stamps(folder: str) -> _Stamp:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     found |= _stamps(entry.path)
-                else:
+                    continue
+                try:
                     stat = entry.stat()
-                    found[entry.path] = (stat.st_mtime_ns, stat.st_size)
+                except OSError:  # a link to nothing hides no other file
+                    continue
+                found[entry.path] = (stat.st_mtime_ns, stat.st_size)
     except OSError:  # a file or folder that vanished meanwhile
         return found
     return found
@@ -228,4 +241,4 @@ def _stamp_of(path: Path) -> tuple[int, ...]:
     return tuple(found)
 
 
-__all__ = ["Nodes", "Stores", "Topic", "Unavailable"]
+__all__ = ["Nodes", "Stores", "Topic", "Unavailable", "require_trusted"]

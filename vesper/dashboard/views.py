@@ -26,7 +26,7 @@ from vesper.dashboard.access.caller import Caller, Role
 from vesper.dashboard.access.guard import EVENTS
 from vesper.dashboard.access.login import THEME_COOKIE, THEMES
 from vesper.dashboard.action import Action
-from vesper.dashboard.json_form import json_bytes
+from vesper.dashboard.json_form import json_bytes, read_json
 from vesper.dashboard.live import Live
 from vesper.dashboard.openapi import api_document
 from vesper.dashboard.page import Context, Page, context_of
@@ -256,7 +256,7 @@ async def _fields(request: Request) -> dict[str, str]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     try:
         if kind == "application/json":
-            found = json.loads(body)
+            found = read_json(body)
             if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
                 raise BadRequest("the body is not an object of texts", 'Send {"reason": "…"}.')
         else:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from vesper.config.code_folder import search_code_folder
 from vesper.config.grants import judge
 from vesper.config.settings import Config, config_from, read_config
 from vesper.effects.settings import ConfigError
@@ -143,3 +145,19 @@ def test_what_are_no_settings_is_told(given: Any) -> None:
         Host(given)
     with pytest.raises(TypeError, match="a Recorder records what a Host performs"):
         Recorder(given, "case.yaml")
+
+
+def test_modules_that_others_can_write_are_refused_every_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    config = config_from({"effects": {"modules": ["fx"]}}, tmp_path)
+    module = tmp_path / "fx.py"
+    module.touch()
+    module.chmod(0o666)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="is not trusted"):
+            search_code_folder(config)
+        assert str(config.folder) not in sys.path
+    module.chmod(0o600)
+    for _ in range(2):
+        search_code_folder(config)
+    assert sys.path.count(str(config.folder)) == 1

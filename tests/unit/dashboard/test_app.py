@@ -12,6 +12,7 @@ from tests.support.dashboard import client_of
 from vesper.dashboard.access.caller import Role
 from vesper.dashboard.action import Action, Done, Refused
 from vesper.dashboard.app import Site
+from vesper.dashboard.json_form import json_bytes
 from vesper.dashboard.page import Context, NotFound, Page, Parameter, Topic
 
 TEMPLATE = """{% extends "base.html" %}{% block main %}
@@ -81,6 +82,10 @@ def test_a_page_is_html_and_json_of_one_dataclass(tmp_path: Path) -> None:
         }
 
 
+def test_a_file_name_that_is_no_utf_8_has_json() -> None:
+    assert json_bytes(Path("a\udcff")) == rb'"a\udcff"'
+
+
 def test_problems_are_pages_and_rfc_9457(tmp_path: Path) -> None:
     with client_of(tmp_path, site(tmp_path)) as client:
         page = client.get("/hello/absent")
@@ -114,5 +119,7 @@ def test_an_action_needs_its_role_and_a_reason(tmp_path: Path) -> None:
         assert client.post("/api/hello/x/rename", json={"reason": "too late"}).status_code == 409
         final = client.post("/hello/x/rename", data={"reason": "too late"}, headers={"origin": "http://127.0.0.1:8001"})
         assert (final.status_code, '<p class="lead">hello_v1: the name is final.</p>' in final.text) == (409, True)
+        half = {"content": rb'{"reason": "a typo", "note": "\ud800"}', "headers": {"content-type": "application/json"}}
+        assert client.post("/api/hello/x/rename", **half).status_code == 400
         done = client.post("/api/hello/x/rename", json={"reason": "a typo"}).json()
         assert done == {"message": "renamed by ann: a typo", "location": "/hello/x"}

@@ -57,6 +57,15 @@ def test_nodes_are_found_by_the_id_that_they_declare(tmp_path: Path) -> None:
     assert nodes.path("triple_v1").name == "b.vsp"
 
 
+def test_a_link_to_nothing_hides_no_file(tmp_path: Path) -> None:
+    nodes = Nodes(tmp_path / "nodes")
+    for name in ("a", "b", "c"):  # in whatever order the folder has them
+        write(nodes.folder, f"{name}.vsp", f"{name}_v1", "n * 2")
+        (nodes.folder / f"{name}_link.vsp").symlink_to(tmp_path / "absent")
+    assert set(nodes.stamp()) == {str(each) for each in nodes.paths().values()}
+    assert set(nodes.paths()) == {"a_v1", "b_v1", "c_v1"}
+
+
 def test_a_node_is_compiled_again_only_after_a_change(tmp_path: Path) -> None:
     nodes = Nodes(tmp_path / "nodes")
     write(nodes.folder, "a.vsp", "double_v1", "n * 2")

@@ -112,10 +112,11 @@ def _checked(text: str, folder: Path) -> dict[str, Any]:
         method, parameters = message.get("method"), message.get("params") or {}
         if method is not None and method not in METHODS:
             raise _Refused(f"{method} is not bridged")
-        uri = parameters.get("textDocument", {}).get("uri", folder.as_uri())
+        uris = [parameters.get("textDocument", {}).get("uri", folder.as_uri())]
+        uris += [each.get("uri") for each in parameters.get("changes", ())]
     except (ValueError, AttributeError, TypeError, RecursionError):
         raise _Refused("the message is no request of an editor") from None
-    if not isinstance(uri, str) or path_in(folder, uri) is None:
+    if not all(isinstance(each, str) and path_in(folder, each) is not None for each in uris):
         raise _Refused("the document is outside the folder of nodes")
     if method == "initialize":
         workspace = {"uri": folder.as_uri(), "name": folder.name}

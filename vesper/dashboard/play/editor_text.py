@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from vesper.compiler import Compiled, compile_bytes
-from vesper.compiler.load_cache import distrust_node
 from vesper.compiler.reading import MAX_BYTES
-from vesper.dashboard.problem import BadRequest, Problem, Refused
+from vesper.dashboard.problem import BadRequest, Problem
+from vesper.dashboard.stores import require_trusted
 from vesper.language.diagnostics.diagnostic import Severity
 from vesper.repository.locate import SUFFIX
 from vesper.values.model import printable
@@ -27,7 +28,8 @@ class Faulty(Problem):
 def file_in(folder: Path, path: str) -> Path:
     """Return the file of a path below the folder of nodes. Raises `BadRequest` for any other path."""
     parts = PurePosixPath(path).parts
-    is_plain = parts and ".." not in parts and not path.startswith("/") and "\\" not in path and path.isprintable()
+    is_hidden = any(each.startswith(".") for each in parts)  # `..` too
+    is_plain = parts and not is_hidden and not path.startswith("/") and "\\" not in path and path.isprintable()
     if not is_plain or not path.endswith(SUFFIX) or len(path) > _MAX_PATH_CHARACTERS:
         shown = printable(path[:_MAX_PATH_CHARACTERS])
         raise BadRequest(
@@ -41,11 +43,15 @@ def file_in(folder: Path, path: str) -> Path:
 
 
 def path_in(folder: Path, uri: str) -> str | None:
-    """Return the path of a file URI below the folder; None outside of it. Editors escape differently."""
-    parts = urlsplit(uri)
-    path = PurePosixPath(unquote(parts.path))
-    is_below = parts.scheme == "file" and ".." not in path.parts and path.is_relative_to(folder.resolve().as_posix())
-    return path.relative_to(folder.resolve().as_posix()).as_posix() if is_below else None
+    """Return the path of a file URI below the folder; None outside of it, by a link too. Editors escape differently."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    path, root = PurePosixPath(unquote(parts.path)), folder.resolve()
+    is_plain = parts.scheme == "file" and ".." not in path.parts and str(path).isprintable()
+    is_below = is_plain and path.is_relative_to(root) and Path(os.path.realpath(path)).is_relative_to(root)
+    return path.relative_to(root).as_posix() if is_below else None
 
 
 def compile_text(file: Path, text: str) -> Compiled:
@@ -59,9 +65,7 @@ def compile_text(file: Path, text: str) -> Compiled:
         line = bag.source.position(errors[0].primary.span.start)[0]
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         raise Faulty(f"line {line}: {errors[0].headline}{more}", "Correct what the editor underlines; F8 goes there.")
-    reason = distrust_node(compiled)
-    if reason is not None:
-        raise Refused(reason)
+    require_trusted(compiled)
     return compiled
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -12,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vesper.dashboard.access.caller import Role
-from vesper.dashboard.json_form import json_bytes, to_json
+from vesper.dashboard.json_form import json_bytes, read_json, to_json
 from vesper.dashboard.page import Context, context_of
 from vesper.dashboard.problem import BadRequest, Problem, Unavailable
 from vesper.values.model import printable
@@ -48,9 +47,9 @@ def field(body: Mapping[str, Any], name: str, kind: type[T]) -> T:
 
 async def _body(request: Request) -> dict[str, Any]:
     try:
-        found = json.loads(await request.body())  # the guard limits its size
+        found = read_json(await request.body())  # the guard limits its size
     except (ValueError, RecursionError):
-        raise BadRequest("the body is no JSON", "Reload the page.") from None
+        raise BadRequest("the body is no JSON of whole characters", "Reload the page.") from None
     if not isinstance(found, dict):
         raise BadRequest("the body is no JSON object", "Reload the page.")
     return found

@@ -180,6 +180,17 @@ def test_a_changed_node_is_not_run_again(stores: Stores, tmp_path: Path) -> None
         start_shrinking(context_for(stores, node=NODE, fingerprint=fingerprint), {})
 
 
+def test_a_file_that_others_can_write_is_neither_run_nor_written(stores: Stores, tmp_path: Path) -> None:
+    fingerprint = fill(stores.migration)
+    (tmp_path / "nodes" / PAYMENT_DECISION.name).chmod(0o666)
+    assert "cannot run again" in (note := detail(stores, fingerprint).rerun.note)
+    assert "is not trusted" in note
+    context = context_for(stores, node=NODE, fingerprint=fingerprint)
+    for refused in (start_shrinking, keep_case):
+        with pytest.raises(Refused, match="is not trusted"):
+            refused(context, {"reason": "fee"})
+
+
 def test_the_mode_change_of_differing_effects_is_shown(stores: Stores) -> None:
     found = detail(stores, put_request(stores.migration))
     lines = [line for each in found.history for line in each.lines]

@@ -19,7 +19,7 @@ from vesper.dashboard.pages.flow import profile
 from vesper.dashboard.pages.flow.drawing import read_flow
 from vesper.dashboard.pages.flow.profile import read_profile
 from vesper.dashboard.pages.flow.source import python_lines, read_source
-from vesper.dashboard.problem import TooMany
+from vesper.dashboard.problem import Refused, TooMany
 from vesper.dashboard.stores import Stores
 from vesper.engines.direct_engine import DirectEngine
 from vesper.engines.outcome import Returned
@@ -186,6 +186,19 @@ def test_profile_runs_only_when_asked_and_one_at_a_time(stores: Stores, monkeypa
     with profile._running, pytest.raises(TooMany):
         read_profile(context_for(stores, {"run": "1"}, node="fee_v1"))
     assert not profile._running.locked()
+
+
+def test_profile_takes_no_file_for_a_run(stores: Stores, folder: Path) -> None:
+    for file in (folder / "absent", folder / "nodes" / "fee_v1.vsp"):
+        with pytest.raises(NotFound, match="is not an id of a run"):
+            read_profile(context_for(stores, {"run": "1", "trace": str(file)}, node="fee_v1"))
+
+
+def test_profile_does_not_run_a_file_that_others_can_write(stores: Stores, folder: Path) -> None:
+    (folder / "nodes" / "fee_v1.vsp").chmod(0o666)
+    assert read_profile(context_for(stores, node="fee_v1")).cases == ("small",)
+    with pytest.raises(Refused, match="is not trusted"):
+        read_profile(context_for(stores, {"run": "1"}, node="fee_v1"))
 
 
 def test_profile_ends_in_time(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:

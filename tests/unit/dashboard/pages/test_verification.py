@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -121,6 +122,11 @@ def git(project: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(project), *settings, *arguments], check=True, capture_output=True)
 
 
+def blob_of(project: Path, name: str) -> str:
+    data = (project / name).read_bytes()
+    return hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
+
+
 def test_a_proof_is_stale_when_its_sources_changed_later(tmp_path: Path) -> None:
     project = tmp_path / "project"  # below the root of the repository
     write_proof(project, "faults", seed=1, not_equivalent=10, killed=9, share=0.9)
@@ -141,6 +147,36 @@ def test_a_proof_is_stale_when_its_sources_changed_later(tmp_path: Path) -> None
     assert (new.is_stale, new.why) == (False, "it is not committed yet")
     assert [(each.faults, each.noticed, each.share) for each in versions] == [(10, 9, 0.9)]
     assert "later commit changed its sources" in rule
+
+
+def test_a_repository_runs_no_command_of_its_settings(tmp_path: Path) -> None:
+    write_proof(tmp_path, "faults", not_equivalent=10, killed=9, share=0.9)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "prove")
+    with (tmp_path / ".git" / "config").open("a") as config:
+        config.write(
+            "[core]\nrepositoryFormatVersion = 1\n[extensions]\npartialClone = origin\n"
+            '[remote "origin"]\nurl = ssh://nowhere.invalid/x\npromisor = true\n'
+            f'[core]\nsshCommand = "touch {tmp_path}/ran; false"\n[protocol "ssh"]\nallow = always\n'
+        )
+    blob = blob_of(tmp_path, "docs/proofs/faults.json")
+    (tmp_path / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    (proof,), versions, _ = read_proofs(tmp_path, NOON)
+    assert (proof.commit is not None, versions) == (True, ())
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_repository_that_others_can_write_is_not_asked(tmp_path: Path) -> None:
+    write_proof(tmp_path, "memory", calls=10)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "prove")
+    (tmp_path / ".git" / "config").chmod(0o666)
+    (proof,), _, rule = read_proofs(tmp_path, NOON)
+    assert proof.commit is None
+    assert rule.startswith("git is not asked, because ")
+    assert "every user can write" in rule
 
 
 def test_without_git_the_age_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,11 +92,26 @@ def test_a_page_beyond_the_maximum_is_told_why(tmp_path: Path, nodes: Path, monk
         message("textDocument/didOpen", {"textDocument": {"uri": "file:///etc/passwd", "text": ""}}),
         message("textDocument/hover", {"textDocument": {"uri": "FOLDER/../../x_v1.vsp"}}, 1),
         message("textDocument/hover", {"textDocument": {"uri": 5}}, 1),
+        message("textDocument/hover", {"textDocument": {"uri": "FOLDER/link_v1.vsp"}}, 1),
+        message("textDocument/hover", {"textDocument": {"uri": "FOLDER/%00_v1.vsp"}}, 1),
+        message("textDocument/hover", {"textDocument": {"uri": "file://[/x_v1.vsp"}}, 1),
+        message(
+            "workspace/didChangeWatchedFiles", {"changes": [{"uri": "FOLDER/fee_v1.vsp"}, {"uri": "file:///x.vsp"}]}
+        ),
+        message("workspace/didChangeWatchedFiles", {"changes": [{"type": 1}]}),
     ],
 )
 def test_other_messages_are_refused(nodes: Path, text: str) -> None:
+    (nodes / "link_v1.vsp").symlink_to(nodes.parent / "outside_v1.vsp")
     with pytest.raises(bridge._Refused):
         bridge._checked(text.replace("FOLDER", nodes.as_uri()), nodes)
+
+
+def test_changes_of_files_in_the_folder_are_passed(nodes: Path) -> None:
+    sent = message(
+        "workspace/didChangeWatchedFiles", {"changes": [{"uri": (nodes / "new_v1.vsp").as_uri(), "type": 1}]}
+    )
+    assert bridge._checked(sent, nodes) == json.loads(sent)
 
 
 def test_the_workspace_is_the_folder_of_nodes(nodes: Path) -> None:

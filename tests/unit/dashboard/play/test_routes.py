@@ -239,6 +239,15 @@ def test_save_does_not_follow_links(client: TestClient, nodes: Path, tmp_path: P
     assert target.read_text() == TEXT
 
 
+def test_save_writes_no_hidden_file_and_no_half_character(client: TestClient, nodes: Path) -> None:
+    for path in (".git/hooks_v1.vsp", "a/.b_v1.vsp"):
+        assert send(client, "save", sha256=None, path=path)[0] == 400
+    for text in (rb"\ud800", "\ud800".encode("utf-8", "surrogatepass")):
+        body = b'{"path": "a_v1.vsp", "sha256": null, "text": "%b"}' % text
+        assert client.post("/play/api/save", content=body).status_code == 400
+    assert [each.name for each in nodes.iterdir()] == ["pricing"]
+
+
 def test_save_needs_the_token(client: TestClient, nodes: Path) -> None:
     body = {"path": "a_v1.vsp", "text": TEXT, "sha256": None}
     assert client.post("/play/api/save", json=body, headers={"x-csrf": "wrong"}).status_code == 403

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vesper.dashboard.page import Context, filled
 from vesper.dashboard.problem import NotFound, Problem, Refused
 from vesper.dashboard.service import open_configured
+from vesper.dashboard.stores import require_trusted
 from vesper.migration.stores.configured import OpenStore
 from vesper.migration.stores.kept_divergences import (
     ChangedNode,
@@ -45,7 +46,7 @@ def find_divergence(context: Context) -> tuple[OpenStore, StoredDivergence, bool
 
 
 def unchanged_node(context: Context, found: StoredDivergence) -> tuple[Path, Compiled]:
-    """Return the file of the node and the node, if it is what it was at the divergence. Raises `Refused`."""
+    """Return the file of the node and the node, if trusted and as it was at the divergence. Raises `Refused`."""
     node = found.divergence.node
     try:
         path = context.stores.nodes.path(node)
@@ -59,6 +60,7 @@ def unchanged_node(context: Context, found: StoredDivergence) -> tuple[Path, Com
     except ChangedNode as problem:
         command = f"vesper divergences shrink {printable(found.divergence.fingerprint)} --node-file FILE"
         raise Refused(str(problem), f"With the former file: `{command}`.") from None
+    require_trusted(compiled)
     return path, compiled
 
 

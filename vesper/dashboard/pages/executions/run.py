@@ -119,8 +119,12 @@ class Run:
 
 
 def id_of(context: Context) -> str:
-    """Return the id in the address. A file, which the commands accept as well, is no id."""
-    execution = context.path["execution"]
+    """Return the id in the address. Raises `NotFound`."""
+    return checked_id(context.path["execution"])
+
+
+def checked_id(execution: str) -> str:
+    """Return the id of a run. Raises `NotFound` for a file, which the commands accept as well."""
     if not _ID.fullmatch(execution):
         raise NotFound(f"{execution[:40]!a} is not an id of a run", "Choose a run on the page Executions.")
     return execution

@@ -8,8 +8,10 @@ from typing import Final
 
 from vesper.compiler import Compiled
 from vesper.dashboard.page import BadRequest, Context, Unavailable
+from vesper.dashboard.pages.executions.run import checked_id
 from vesper.dashboard.pages.flow.download import compiled_node
 from vesper.dashboard.problem import TooMany
+from vesper.dashboard.stores import require_trusted
 from vesper.debug.case_trace import NoAnswer, trace_case
 from vesper.engines.direct_engine import DirectEngine, TieredEngine
 from vesper.engines.engine import Engine
@@ -111,11 +113,12 @@ def _recorded(context: Context, node: str) -> tuple[Recorded, ...]:
 
 def _trace(context: Context, compiled: Compiled, case: str | None, trace: str | None) -> Trace:
     if trace is not None:
-        found = context.stores.traces.find(trace)
+        found = context.stores.traces.find(checked_id(trace))
         if found.node_id != compiled.node.node_id:
             raise BadRequest(f"{printable(trace)} is a run of {found.node_id}", "Choose a run of this node.")
         return found
     wanted = next((each for each in compiled.cases if each.name == case), None)
     if wanted is None:
         raise BadRequest(f"{compiled.node.node_id} has no case {printable(case or '')}", "Choose one of its cases.")
+    require_trusted(compiled)
     return trace_case(compiled, wanted)

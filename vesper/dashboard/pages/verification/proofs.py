@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from vesper.journal.moments import number
 from vesper.storage.file_access import read_regular
+from vesper.storage.trust import distrust
 from vesper.values.model import printable
 
 FOLDER: Final = "docs/proofs"
@@ -80,9 +81,11 @@ def read_proofs(project: Path, now_us: int) -> tuple[tuple[Proof, ...], tuple[Fa
     files = sorted(folder.glob("*.json"))
     if not files:
         return (), (), ""
-    commits = _commits(project)
+    reason = _distrust_repository(project)
+    commits = _commits(project) if reason is None else None
     if commits is None:
-        rule = f"This is no git checkout: a proof is stale after {MAX_AGE_DAYS} days."
+        why = "This is no git checkout" if reason is None else f"git is not asked, because {printable(reason)}"
+        rule = f"{why}: a proof is stale after {MAX_AGE_DAYS} days."
         return tuple(_by_age(each, now_us) for each in files), (), rule
     rule = (
         "A proof is stale when a later commit changed its sources: those that it names, otherwise "
@@ -166,6 +169,13 @@ def _changed_us(path: Path) -> int | None:
 # -- git ------------------------------------------------------------------------------------------
 
 
+def _distrust_repository(project: Path) -> str | None:
+    """Return why git must not run here: the settings of a repository name commands. None if trusted."""
+    found = next((each for each in (project, *project.parents) if (each / ".git").exists()), None)
+    reason = None if found is None else distrust(found / ".git" / "config")
+    return None if reason is None else reason.partition("\n")[0]
+
+
 def _commits(project: Path) -> tuple[_Commit, ...] | None:
     """Return the newest commits with their files, relative to the project; None without git."""
     head = _git(project, "rev-parse", "HEAD")
@@ -194,7 +204,9 @@ def _file_at(project: Path, commit: str, name: str) -> str | None:
 
 def _git(project: Path, *arguments: str) -> str | None:
     """Return the output of git; None where there is no git or no repository."""
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    # A missing object is not fetched: transports run commands that the settings of the repository name.
+    no_fetch = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}  # the second for older versions
+    environment = {**os.environ, **no_fetch, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     try:
         done = subprocess.run(
             ["git", "-C", str(project), "-c", "core.quotePath=false", "-c", "log.showSignature=false", *arguments],
