@@ -37,6 +37,7 @@ def take(folder: Path) -> None:
             def shoot(name: str) -> None:
                 page.wait_for_timeout(_SETTLED_MS)
                 page.evaluate("document.querySelector('.who span').textContent = 'ann'")  # not the machine's user
+                page.evaluate("scrollTo(0, 0)")
                 page.screenshot(path=folder / f"{name}.png")
 
             page.goto(board.url)
