@@ -12,6 +12,9 @@ WANTED_IN_WHEEL = (
     r"vesper/cli/main\.py",
     r"vesper/language/vsp\.schema\.json",
     r"vesper/lsp/features/reference\.json",
+    r"vesper/dashboard/templates/[\w/]+\.html",
+    r"vesper/dashboard/static/[\w/]+\.(css|js|svg)",
+    r"vesper/dashboard/static/vendor/monaco/(LICENSE|[\w.]+)",
     # The templates of generated Python, as `make generate` puts them into the package.
     r"vesper/codegen/templates\.py",
     r"vesper-[\d.]+\.dist-info/METADATA",

@@ -127,7 +127,8 @@ def test_a_column_keeps_its_family_and_every_value(
     if (is_nullable and family == "numpy") or (family != "pyarrow" and name in ("list", "record")):
         frame["v"] = pd.Series(values, dtype=object)  # as a caller writes it: pandas makes floats of integers
     answer = _node(tmp_path, declared).run_batch(frame)
-    assert answer["w"].dtype == _dtype(family, name, has_error=has_error or is_nullable)
+    expected = _dtype(family, name, has_error=has_error or is_nullable)
+    assert str(answer["w"].dtype) == str(expected)  # pandas knows UTC by identity, which another test may change
     expected = [values[0], None if has_error else values[1], values[2]]
     assert _objects(answer["w"]) == expected
     assert [each is not None for each in _objects(answer["error"])] == [False, has_error, False]
