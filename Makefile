@@ -322,6 +322,10 @@ proof-serve: build ## the payment handler served by two workers that are killed 
 proof-http: build ## slow, oversized, malformed and smuggled requests, 15,000 connections, 60 minutes of fuzzed HTTP; resumable
 	$(BIN)/python -m tests.proofs.serving.misuse
 
+.PHONY: proof-watchers
+proof-watchers: build ## what fifty watchers of live pages cost the callers of a service at half load; minutes on a quiet machine
+	$(BIN)/python -m tests.proofs.web.watchers
+
 .PHONY: proof-web-attacks
 proof-web-attacks: build ## forged requests, 200 scripts in stored and sent texts, framing, paths, roles and limits of the dashboard; minutes
 	$(BIN)/python -m tests.proofs.web.attacks

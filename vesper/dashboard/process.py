@@ -118,6 +118,10 @@ class _Server(uvicorn.Server):
                 transport.abort()
 
 
+_NICENESS: Final = 10
+"""Priority of a dashboard beside a service, whose workers go first."""
+
+
 def serve_dashboard(
     config: Config,
     host: str | None,
@@ -128,6 +132,8 @@ def serve_dashboard(
 ) -> None:
     """Serve until SIGTERM, Ctrl-C or the end of standard input; `report` gets the address. Raises `VesperError`."""
     settings = config.dashboard
+    if ends_with_input:
+        os.nice(_NICENESS)
     with bind(settings.host if host is None else host, settings.port if port is None else port) as listener:
         address, bound = listener.getsockname()[:2]
         app = make_app(Stores(config), make_access(config, address, allow_changes))
