@@ -115,7 +115,7 @@ coverage-rust: system build ## lines of the Rust crates that their tests run; ne
 	RUST_MIN_STACK=8388608 $(ALONE) $(CARGO) llvm-cov --locked --manifest-path $(WORKSPACE) --workspace --exclude vesper-py --summary-only
 
 test-nodes: build
-	$(BIN)/vesper verify nodes --max-examples 100 --seed 1
+	$(BIN)/vesper verify nodes --max-examples 60 --seed 1
 
 # The cases come with CPython's own tests (Debian: libpython3-testsuite); without them this fails.
 decimal-cases: build ## the General Decimal Arithmetic cases on both engines, with counts
