@@ -36,7 +36,7 @@ _MIN_INTERVAL_SECONDS: Final = 2.0
 _TOPICS: Final = "migration journal"
 
 
-def _given(number: int) -> bytes:
+def _request_body(number: int) -> bytes:
     amount = f"{1 + number * 7 % 90}.{number % 100:02}"
     value = {"amount": amount, "balance": "1000", "currency": "EUR", "country": "DE", "user_age_days": number % 900}
     return json.dumps(value).encode()
@@ -56,7 +56,7 @@ def load(port: int, rate: float | None, seconds: float) -> list[float]:
             if due >= end:
                 break
             time.sleep(max(0.0, due - time.perf_counter()))
-            connection.request("POST", f"/nodes/{FAULTY}", _given(number), {"Content-Type": "application/json"})
+            connection.request("POST", f"/nodes/{FAULTY}", _request_body(number), {"Content-Type": "application/json"})
             response = connection.getresponse()
             response.read()
             assert response.status == 200, response.status
