@@ -1,0 +1,1 @@
+"""Names without a version, as nodes."""

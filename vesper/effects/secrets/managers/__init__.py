@@ -1,0 +1,1 @@
+"""Sources of secrets in other systems, each imported when the settings name it."""

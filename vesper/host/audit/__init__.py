@@ -1,0 +1,1 @@
+"""Lines of the audit log about runs."""

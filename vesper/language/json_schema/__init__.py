@@ -1,0 +1,1 @@
+"""JSON Schemas of types, with the bounds that clauses put on values."""
