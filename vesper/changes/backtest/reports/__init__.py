@@ -1,0 +1,1 @@
+"""Reports of a backtest: values, text, JSON and an HTML page."""

@@ -1,0 +1,1 @@
+"""Proofs of clauses and of equal versions, by a solver."""
