@@ -1,0 +1,1 @@
+"""An MCP server of the official SDK for tests."""

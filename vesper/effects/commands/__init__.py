@@ -1,0 +1,1 @@
+"""Commands that run in a confined process."""

@@ -1,0 +1,1 @@
+"""The effect `model_call`."""

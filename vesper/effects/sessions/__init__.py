@@ -1,0 +1,1 @@
+"""Sessions of conversations: settings and performer."""

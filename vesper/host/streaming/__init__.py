@@ -1,0 +1,1 @@
+"""Runs that a caller follows: their events, and runs that coroutines await."""

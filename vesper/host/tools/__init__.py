@@ -1,0 +1,1 @@
+"""Rules, hooks and confirmation of tools."""

@@ -1,0 +1,1 @@
+"""The `agent` section of a node: its syntax tree, and its reader."""

@@ -1,0 +1,1 @@
+"""Supervisors and steps to agents, from YAML to AST."""

@@ -1,0 +1,1 @@
+"""MCP servers: nodes as tools, and tools that write nodes."""

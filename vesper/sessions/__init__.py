@@ -1,0 +1,1 @@
+"""Sessions: the durable state of conversations (docs/spec/sessions.md)."""

@@ -1,0 +1,1 @@
+"""Supervision trees and durable mailboxes of agents (docs/spec/supervision.md)."""
